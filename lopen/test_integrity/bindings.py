@@ -146,6 +146,19 @@ def is_filtered(source: ParsedFile, table: Node) -> bool:
     return taken is not None and len(taken.findall(source.code)) == 1
 
 
+def ends_after_a_round(loop: Node) -> bool:
+    """Return True if the last statement of a loop's body leaves the loop, whatever was found."""
+    body = loop.child_by_field_name("body")
+    while body is not None and body.type in {
+        "block",
+        "statement_list",
+        "expression_statement",
+        "labeled_statement",
+    }:
+        body = body.named_children[-1] if body.named_child_count else None
+    return body is not None and body.type in {"break_statement", "break_expression"}
+
+
 def is_constant(value: Node) -> bool:
     """Return True if a value of JavaScript is bound by `const`."""
     declaration = value.parent.parent if value.parent is not None else None

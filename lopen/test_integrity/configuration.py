@@ -20,6 +20,7 @@ from lopen.test_integrity.python.pytest_settings import conftest_findings
 from lopen.test_integrity.runner_commands import RUNNER, command_findings, no_longer_runs
 from lopen.test_integrity.runner_scripts import script_findings
 from lopen.test_integrity.rust.manifests import (
+    alias_findings,
     cargo_findings,
     doctest_findings,
     gated_findings,
@@ -247,6 +248,7 @@ READERS: tuple[tuple[re.Pattern[str], Reader], ...] = (
     ),
     (re.compile(r"^Cargo\.toml$"), cargo_findings),
     (re.compile(r"^nextest\.toml$"), nextest_findings),
+    (re.compile(r"^config(?:\.toml)?$"), alias_findings),
     (re.compile(r"^(?:pom\.xml|build\.gradle(?:\.kts)?|gradle\.properties|maven\.config)$"), jvm_findings),
     (
         re.compile(r"^(?:GNUm|[Mm])akefile$|^[Jj]ustfile$|^Taskfile\.ya?ml$|^tox\.ini$|\.(?:sh|bash|mk)$"),

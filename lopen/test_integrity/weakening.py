@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity.check_pairs import message_apart, paired, said_elsewhere, without, words_of
+from lopen.test_integrity.quiet_changes import quiet_finding
 from lopen.test_integrity.suite import (
     EXACT,
     LITERAL,
@@ -27,18 +28,6 @@ _REPLACED = re.compile(
     r"|\bwhen\(\s*([a-z_]\w*)\.(\w+)\(|\.when\(\s*([a-z_]\w*)\s*\)\s*\.(\w+)\("
 )
 _WILDCARD = re.compile(r"\bexpect\.(?:any|anything|\w+Containing|stringMatching)\(|\bmatch\.any\b")
-# what lets any argument, any call or a part of a value pass; and the calls that say what a mock expects
-_LENIENT = re.compile(
-    r"\bmock\.Anything\w*|\bgomock\.Any\(|\bcmpopts\.Ignore\w+|\.(?:AnyTimes|Maybe)\(|\bpredicate::always\(|\bMinTimes\(0\)"
-)
-_IGNORED = re.compile(
-    r"\blet _\w* = (?P<call>[^;{}]{1,300}?)(?:\.await)?(?:\.ok\(\))?;|\.unwrap_or(?:_default|_else)?\(|\.ok\(\);"
-)
-_HAD_TO_BE = re.compile(r"\s*(?:\.await)?\s*(?:\.(?:unwrap|expect)\(|\?)")
-_SORTS = re.compile(
-    r"\b(?:sort\.(?:Strings|Ints|Slice\w*|Sort|Float64s)|slices\.Sort\w*)\((\w+)|\b(\w+)\.sort(?:_unstable)?(?:_by\w*)?\("
-)
-_STUB = re.compile(r"\.On\(|\.EXPECT\(|\bexpect_\w+\(|\bcmp\.(?:Diff|Equal)\(")
 _WHOLE_ENUM = re.compile(r"@EnumSource\((?![^)]*\bnames\b)[^)]*\)")
 _PART_OF_ENUM = re.compile(r"@EnumSource\([^)]*\bnames\b[^)]*\)")
 _RETRIED = re.compile(
@@ -71,9 +60,7 @@ def weakening_findings(old: Case, new: Case, path: str) -> Iterator[Finding]:
         or _stood_in(old, new, path)
         or _hollowed(old, new, path)
         or _looser(old, new, path)
-        or _lenient(old, new, path)
-        or _ignored(old, new, path)
-        or _sorted(old, new, path)
+        or quiet_finding(old, new, path)
     )
     if finding is not None:
         yield finding
@@ -174,43 +161,6 @@ def _looser(old: Case, new: Case, path: str) -> Finding | None:
         before, after = changed[0]
         message = f"test {new.name} expects another result: {_short(before)} became {_short(after)}"
         return Finding("info", message, path, after.line)
-    return None
-
-
-def _lenient(old: Case, new: Case, path: str) -> Finding | None:
-    """A comparison or a mock that ignores more than it did, with no more of them than there were."""
-    if len(_STUB.findall(new.body)) > len(_STUB.findall(old.body)):
-        return None
-    known = _LENIENT.findall(old.body)
-    for word in _LENIENT.findall(new.body):
-        if word not in known:
-            return Finding("warning", f"test {new.name} accepts more: {word.strip('.(')}", path, new.line)
-        known.remove(word)
-    return None
-
-
-def _ignored(old: Case, new: Case, path: str) -> Finding | None:
-    """A result of Rust that had to be good, and that is passed over or replaced by a default now."""
-    for found in _IGNORED.finditer(new.body):
-        before = new.body[max(0, found.start() - 200) : found.start()]
-        call = (found["call"] or re.split(r"[;={]\s*", before)[-1]).strip()
-        known = old.body.find(call) if len(call) > 3 else -1
-        if known >= 0 and _HAD_TO_BE.match(old.body, known + len(call)) and old.body.count(found[0]) == 0:
-            message = f"test {new.name} no longer asks for the result of `{call[:80]}`"
-            return Finding("warning", message, path, new.line)
-    return None
-
-
-def _sorted(old: Case, new: Case, path: str) -> Finding | None:
-    """A value that the test itself brings into order before it checks it."""
-    known = {name for found in _SORTS.findall(old.body) for name in found}
-    for found in _SORTS.finditer(new.body):
-        name = found[1] or found[2]
-        if name not in known and all(
-            any(re.match(rf"&?{name}\b", check.subject) for check in case.real) for case in (old, new)
-        ):
-            message = f"test {new.name} sorts what it checks, so that the order counts no more: {name}"
-            return Finding("warning", message, path, new.line)
     return None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from lopen.test_integrity.bindings import ends_after_a_round
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
 from lopen.test_integrity.flow import Flow, Helpers
 from lopen.test_integrity.go.checks import asserted, expected, failing, is_assertion, mocked, so
@@ -28,6 +29,7 @@ TABLES = """
 (short_var_declaration left: (expression_list . (identifier) @name .) right: (expression_list . (composite_literal) @value .))
 (var_spec name: (identifier) @name value: (expression_list . (composite_literal) @value .))
 """
+_NAMES = re.compile(r"^\w+$")
 _CONVEY = frozenset({"Convey", "SkipConvey", "FocusConvey"})
 _RESULTS = """
 (short_var_declaration left: (expression_list . (identifier) @name) right: (expression_list . (call_expression) @value .))
@@ -80,6 +82,12 @@ class GoBody(Flow):
         initializer = self.source.of(branch.child_by_field_name("initializer"))
         condition = super().condition(branch)
         return f"{initializer}; {condition}" if initializer else condition
+
+    def _loop(self, node: Node, place: Place) -> None:
+        """A loop that ends behind its first round."""
+        if ends_after_a_round(node):
+            self.skips.append(Skip("a loop that ends behind its first round", self.source.line(node), False))
+        super()._loop(node, place)
 
     def other(self, node: Node, place: Place) -> bool:
         """A case of a switch is a branch; a deferred function may end a panic without failing the test."""
@@ -149,8 +157,14 @@ class GoBody(Flow):
         if self._bound is None:
             found = self.source.matches(_RESULTS, self.root)
             self._bound = {self.source.name(each["name"]): self.source.of(each["value"]) for each in found}
-        same = self._bound.get(left, left) == self._bound.get(right, right)
-        return replace(check, rank=PRESENT) if same else check
+        code = self.source.code[self.root.start_byte : self.root.end_byte]
+        given = (
+            re.search(rf"\b(?:{left} :?= {right}|{right} :?= {left})\s".encode(), code)
+            if _NAMES.match(left + right)
+            else None
+        )
+        same = given or self._bound.get(left, left) == self._bound.get(right, right)
+        return replace(check, text=f"{check.text} of one value", rank=PRESENT) if same else check
 
     def callback(self, links: Sequence[Link], index: int, node: Node, place: Place) -> Place:
         """`go func() {…}()`: its failures count only if something waits for it."""

@@ -44,6 +44,7 @@ _GOMEGA = re.compile(r"^(?:To|ToNot|NotTo|Should|ShouldNot)$")
 _NEGATED = frozenset({"ToNot", "NotTo", "ShouldNot"})
 _BOOLEAN = frozenset({"true", "false"})
 _AN_ERROR = re.compile(r"(?:^|\.|\b)\w*[eE]rr(?:or)?\w*(?:\(\))?$")
+_ANYTHING = re.compile(r"^(?:regexp\.MustCompile\()?[`\"](?:\(\?\w+\))?\^?\(?\.[*+]?\)?\$?[`\"]\)?$")
 _COUNTED = frozenset({"Times", "Once", "Twice", "MinTimes", "MaxTimes"})
 _UNCOUNTED = frozenset({"AnyTimes", "Maybe"})
 
@@ -102,6 +103,11 @@ def asserted(source: ParsedFile, text: str, name: str, given: Sequence[Node], li
         return Check(text, _bare(subject), _matched(arguments[1], subject), line)
     equal = name in {"Equal", "Exactly", "EqualValues", "Equals"} and len(arguments) > 1
     same = equal and always_equal(arguments[0], arguments[1])
+    same = same or (name == "Regexp" and bool(arguments) and bool(_ANYTHING.match(arguments[0])))
+    same = same or (name == "Contains" and arguments[1:2] == ['""'])
+    same = same or (
+        name in {"Eventually", "Condition"} and bool(arguments) and arguments[0].endswith("{return true}")
+    )
     true = name == "True" and bool(arguments) and always_true(arguments[0])
     false = name == "False" and arguments[:1] == ["false"]
     if same or true or false:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lopen.test_integrity.bindings import ends_after_a_round
 from lopen.test_integrity.conditions import ALWAYS, OPEN, split_arguments
 from lopen.test_integrity.flow import Flow, Helpers
 from lopen.test_integrity.place import Place
@@ -23,6 +24,10 @@ _NAMED_HELPER = re.compile(r"^(?:assert|check|verify|expect)_\w+$")
 _SPAWNS = frozenset({"spawn", "spawn_blocking", "spawn_local"})
 _WAITS = re.compile(
     rb"\.join\(|recv\(|\.await\b|wait\w*\(|sleep|barrier|\.iter\(\)|collect|shutdown|run_until"
+)
+_FILTERED = re.compile(
+    r"^&?(?:(?P<name>\w+)|(?P<list>\[.*\]))\.(?:(?:into_)?iter\(\)\.)?(?:filter|skip_while|take_while|step_by)\(",
+    re.DOTALL,
 )
 _TABLES = "(let_declaration pattern: (identifier) @name value: (_) @value)"
 _RESULTS = "(let_declaration pattern: (identifier) @name value: (call_expression) @value)"
@@ -56,6 +61,17 @@ class RustBody(Flow):
         if not asked:
             return super()._truth(branch)
         return ALWAYS - cfg_truth(asked[2]) if asked[1] else cfg_truth(asked[2])
+
+    def _loop(self, node: Node, place: Place) -> None:
+        """A loop that ends behind its first round, or passes over rows of a literal table."""
+        table = node.child_by_field_name("value")
+        found = _FILTERED.match(self.source.of(table))
+        if table is not None and found and (found["list"] or found["name"] in self.tables()):
+            text = f"what `{self.source.of(table)[:80]}` leaves out of the table"
+            self.skips.append(Skip(text, self.source.line(table), False))
+        if ends_after_a_round(node):
+            self.skips.append(Skip("a loop that ends behind its first round", self.source.line(node), False))
+        super()._loop(node, place)
 
     def other(self, node: Node, place: Place) -> bool:
         """A `let … else` that ends the test, or an asynchronous block that nothing awaits."""
@@ -135,7 +151,7 @@ class RustBody(Flow):
         if check.rank != EXACT or len(given) < 2 or ("(" not in "".join(given[:2]) and not self._calls()):
             return check
         left, right = (self._calls().get(each, each) for each in given[:2])
-        return replace(check, rank=PRESENT) if left == right else check
+        return replace(check, text=f"{check.text} of one value", rank=PRESENT) if left == right else check
 
     def _calls(self) -> Mapping[str, str]:
         """The names in the test that are bound to what a call returns."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from lopen.base.untrusted_tables import read_toml_table
 from lopen.oracle.verdict import Finding, Severity
+from lopen.test_integrity.runner_commands import command_findings
 from lopen.test_integrity.suite import FileChange
 
 _EXAMPLE = re.compile(r"^\s*//[/!]\s*(?:```|~~~)", re.MULTILINE)
@@ -63,6 +64,22 @@ def nextest_findings(change: FileChange) -> Iterator[Finding]:
             yield Finding("warning", f"`{text}` lets tests fail before they pass", change.path)
         else:
             yield Finding("error", f"`{text}` leaves tests out", change.path)
+
+
+_ALIAS = re.compile(
+    r"^\s*(?P<name>[\w-]+)\s*=\s*(?:\"(?P<text>[^\"\n]*)\"|\[(?P<list>[^\]\n]*)\])", re.MULTILINE
+)
+
+
+def alias_findings(change: FileChange) -> Iterator[Finding]:
+    """Aliases of cargo's own configuration that run fewer tests."""
+    before, after = (
+        {f["name"]: f["text"] or re.sub(r"[\",]+", " ", f["list"] or "") for f in _ALIAS.finditer(text or "")}
+        for text in (change.before, change.after)
+    )
+    for name, was in before.items():
+        now = after.get(name, "")
+        yield from command_findings(change.path, f"the alias {name}", f"cargo {was}", f"cargo {now}")
 
 
 def _untested(manifest: Mapping[str, Any]) -> Iterator[str]:

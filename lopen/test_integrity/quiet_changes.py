@@ -1,0 +1,115 @@
+"""Ways in which a test says less although its assertions stand: what is compared, ignored or called has changed."""
+
+from __future__ import annotations
+
+import re
+
+from lopen.oracle.verdict import Finding
+from lopen.test_integrity.check_pairs import without
+from lopen.test_integrity.suite import EXACT, Case
+
+# what lets any argument, any call or a part of a value pass; and the calls that say what a mock expects
+_LENIENT = re.compile(
+    r"\bmock\.Anything\w*|\bgomock\.Any\(|\bcmpopts\.Ignore\w+|\.(?:AnyTimes|Maybe)\(|\bpredicate::always\(|\bMinTimes\(0\)"
+)
+_STUB = re.compile(r"\.On\(|\.EXPECT\(|\bexpect_\w+\(|\bcmp\.(?:Diff|Equal)\(")
+_IGNORED = re.compile(
+    r"\blet _\w* = (?P<call>[^;{}]{1,300}?)(?:\.await)?(?:\.ok\(\))?;|\.unwrap_or(?:_default|_else)?\(|\.ok\(\);"
+)
+_HAD_TO_BE = re.compile(r"\s*(?:\.await)?\s*(?:\.(?:unwrap|expect)\(|\?)")
+_SORTS = re.compile(
+    r"\b(?:sort\.(?:Strings|Ints|Slice\w*|Sort|Float64s)|slices\.Sort\w*)\((\w+)|\b(\w+)\.sort(?:_unstable)?(?:_by\w*)?\("
+)
+_REPEATED = re.compile(r"\b(?:for|while|each|forEach|loop|map|iter|range|Range|param\w*|given|where)\b")
+_BOUND_TO_CALL = r"\b{}\b[^=\n;]{{0,60}}= (?:&|await )?[\w.:<>]+!?\("
+_BOUND_TO_LITERAL = r"\b{}\b[^=\n;]{{0,60}}= &?(?:[\d\"'`\[{{]|(?:\[\]|map\[\w+\])?[\w.:]* ?\{{|vec!)"
+
+
+def quiet_finding(old: Case, new: Case, path: str) -> Finding | None:
+    """The first of these ways that the test before and after shows, as a warning."""
+    return (
+        _lenient(old, new, path)
+        or _ignored(old, new, path)
+        or _sorted(old, new, path)
+        or _in_part(old, new, path)
+        or _without_rows(old, new, path)
+        or _made_up(old, new, path)
+    )
+
+
+def _lenient(old: Case, new: Case, path: str) -> Finding | None:
+    """A comparison or a mock that ignores more than it did, with no more of them than there were."""
+    if len(_STUB.findall(new.body)) > len(_STUB.findall(old.body)):
+        return None
+    known = _LENIENT.findall(old.body)
+    for word in _LENIENT.findall(new.body):
+        if word not in known:
+            return Finding("warning", f"test {new.name} accepts more: {word.strip('.(')}", path, new.line)
+        known.remove(word)
+    return None
+
+
+def _ignored(old: Case, new: Case, path: str) -> Finding | None:
+    """A result of Rust that had to be good, and that is passed over or replaced by a default now."""
+    for found in _IGNORED.finditer(new.body):
+        before = new.body[max(0, found.start() - 200) : found.start()]
+        call = (found["call"] or re.split(r"[;={]\s*", before)[-1]).strip()
+        known = old.body.find(call) if len(call) > 3 else -1
+        if known >= 0 and _HAD_TO_BE.match(old.body, known + len(call)) and old.body.count(found[0]) == 0:
+            message = f"test {new.name} no longer asks for the result of `{call[:80]}`"
+            return Finding("warning", message, path, new.line)
+    return None
+
+
+def _sorted(old: Case, new: Case, path: str) -> Finding | None:
+    """A value that the test itself brings into order before it checks it."""
+    known = {name for found in _SORTS.findall(old.body) for name in found}
+    for found in _SORTS.finditer(new.body):
+        name = found[1] or found[2]
+        if name not in known and all(
+            any(re.match(rf"&?{name}\b", check.subject) for check in case.real) for case in (old, new)
+        ):
+            message = f"test {new.name} sorts what it checks, so that the order counts no more: {name}"
+            return Finding("warning", message, path, new.line)
+    return None
+
+
+def _in_part(old: Case, new: Case, path: str) -> Finding | None:
+    """A value that was compared as a whole, and of which parts are compared now that say less."""
+    gained = without(new.real, old.real)
+    for check in without(old.real, new.real):
+        parts = [each for each in gained if each.subject.startswith(f"{check.subject}.")]
+        said = frozenset().union(*(each.literals for each in gained))
+        if check.rank == EXACT and check.subject and parts and (rest := check.literals - said):
+            message = f"test {new.name} compares parts of {check.subject} alone: nothing says {', '.join(sorted(rest))}"
+            return Finding("warning", message[:300], path, parts[0].line)
+    return None
+
+
+def _without_rows(old: Case, new: Case, path: str) -> Finding | None:
+    """A table that is written out as fewer assertions than it had rows."""
+    if not old.rows or old.rows < 2 or new.rows is not None or len(new.real) >= old.rows:
+        return None
+    if "case" not in old.body or "case" in new.body or _REPEATED.search(new.body):
+        return None
+    message = f"test {new.name} has lost its table of {old.rows} rows"
+    return Finding("warning", message, path, new.line)
+
+
+def _made_up(old: Case, new: Case, path: str) -> Finding | None:
+    """A checked value that a call returned, and that the test writes out itself now."""
+    kept = [check for check in new.real if any(check.text == other.text for other in old.real)]
+    for check in kept:
+        name = re.match(r"\w*", check.subject)[0]  # type: ignore[index]  # it matches nothing too
+        word = rf"\b{name}\b"
+        mentioned = sum(len(re.findall(word, each.text)) for each in new.real) + 1
+        if (
+            len(name) > 0
+            and re.search(_BOUND_TO_CALL.format(name), old.body)
+            and not re.search(_BOUND_TO_CALL.format(name), new.body)
+            and re.search(_BOUND_TO_LITERAL.format(name), new.body)
+            and len(re.findall(word, new.body)) == mentioned
+        ):
+            message = f"test {new.name} writes {name} out itself, which a call returned, and then checks it"
+            return Finding("warning", message, path, check.line)
+    return None
