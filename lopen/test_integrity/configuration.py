@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lopen.base.untrusted_tables import read_json_table
+from lopen.base.untrusted_tables import read_json_table, read_toml_table
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity.narrowed_places import (
     is_division,
@@ -223,6 +223,27 @@ MAX_CHARS = 120_000  # both sides; nobody writes more configuration than that
 Reader = Callable[[FileChange], Iterator[Finding]]
 
 
+def task_findings(change: FileChange) -> Iterator[Finding]:
+    """`pyproject.toml`: the commands that hatch, poe, pdm, tox and their kin run."""
+    was, now = (
+        dict(_tasks(read_toml_table(change.before or "") or {}, "")),
+        dict(_tasks(read_toml_table(change.after or "") or {}, "")),
+    )
+    for name, command in was.items():
+        if name in now and now[name] != command:
+            yield from _script(change.path, name, command, now[name])
+
+
+def _tasks(table: Mapping[str, Any], place: str) -> Iterator[tuple[str, str]]:
+    for key, value in table.items():
+        path = f"{place}.{key}" if place else key
+        if isinstance(value, dict):
+            yield from _tasks(value, path)
+        elif re.search(r"(?:scripts|tasks|commands|legacy_tox_ini)\b", path) and path.startswith("tool."):
+            listed = value if isinstance(value, list) else [value]
+            yield path, "\n".join(" ".join(map(str, v)) if isinstance(v, list) else str(v) for v in listed)
+
+
 def nox_findings(change: FileChange) -> Iterator[Finding]:
     """`noxfile.py`: its calls of `session.run` read as the commands that they are."""
     before, after = (text and _BETWEEN.sub(" ", text) for text in (change.before, change.after))
@@ -255,6 +276,7 @@ READERS: tuple[tuple[re.Pattern[str], Reader], ...] = (
         script_findings,
     ),
     (re.compile(r"^noxfile\.py$"), nox_findings),
+    (re.compile(r"^pyproject\.toml$"), task_findings),
 )
 
 

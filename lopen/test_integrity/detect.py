@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity.compare import Change, MayGo, compare
 from lopen.test_integrity.configuration import configuration_findings
+from lopen.test_integrity.expected_data import data_findings
 from lopen.test_integrity.go import adapter as go
 from lopen.test_integrity.java import adapter as java
 from lopen.test_integrity.javascript import adapter as javascript
@@ -78,7 +79,7 @@ def find_tampering(changes: Sequence[FileChange], may_go: MayGo = lambda path: "
     findings += moved_import_findings(readable)
     findings += silencing_findings(readable)
     findings += snapshot_findings(readable)
-    findings += passed_over_findings(changes)
+    findings += [*passed_over_findings(changes), *data_findings(readable)]
     findings += module_findings(readable)
     tests = frozenset(c.path for c in changes if looks_like_test(c.path))
     findings += under_test_findings(readable, tests)
@@ -116,7 +117,7 @@ def _stood_in(
     for change, suites in zip(ours, read, strict=True):
         yield from stub_findings(change, suites.before.cases, suites.after.cases, removed)
         yield from patch_findings(change, written)
-        yield from rewritten_findings(change, suites.before.cases, suites.after.cases)
+        yield from rewritten_findings(change, suites.before.cases, suites.after.cases, written)
 
 
 def can_be_read(text: str | None) -> bool:

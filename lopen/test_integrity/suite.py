@@ -37,6 +37,7 @@ class Check:
     """An assertion. `subject` is what is checked, `rank` how much it pins down (`EXACT` … `PRESENT`).
 
     `slack` is how far what is checked may be off, in the unit of the assertion (None: it is not said as a number).
+    `behind` are the texts of the checks that the call of a helper stands for.
     """
 
     text: str
@@ -45,6 +46,7 @@ class Check:
     line: int
     kind: Kind = "real"
     slack: float | None = None
+    behind: tuple[str, ...] = ()
 
     @property
     def tokens(self) -> frozenset[str]:
@@ -163,6 +165,7 @@ def called(check: Check, behind: Sequence[Check]) -> list[Check]:
     The call says which subject is checked; what the helper does to it is compared once, at the helper.
     """
     real = [other for other in behind if other.kind == "real"]
+    check = replace(check, behind=tuple(other.text for other in real))
     return [check] * len(real) or [replace(check, rank=0, kind=other.kind) for other in behind[:1]]
 
 

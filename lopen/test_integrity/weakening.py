@@ -134,7 +134,13 @@ def _looser(old: Case, new: Case, path: str) -> Finding | None:
     loosened = [
         (o, n)
         for o, n in pairs
-        if (n.rank < o.rank and not message_apart(o, n, gained)) or (o.subject == n.subject and _opened(o, n))
+        if (n.rank < o.rank and not message_apart(o, n, gained))
+        or (o.subject == n.subject and (_opened(o, n) or _asks_for_less(o, n)))
+        or (
+            n.text == n.subject
+            and n.rank <= o.rank
+            and o.subject.startswith((f"{n.subject}.", f"{n.subject}["))
+        )
     ]
     if loosened:
         before, after = loosened[0]
@@ -172,6 +178,23 @@ def _opened(old: Check, new: Check) -> bool:
         return True
     before, after = old.slack, new.slack
     return (before is not None and after is not None and after > before) or _is_wider(old, new)
+
+
+_STRING = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'")
+_ANY_TEXT = re.compile(r"(?:\.|\\[wWsSdD])[*+]")
+
+
+def _asks_for_less(old: Check, new: Check) -> bool:
+    """Return True if a text or pattern that is looked for is a part of what it was, or leaves more open."""
+    if old.rank != new.rank or (old.rank == EXACT and old.subject != "an exception"):
+        return False
+    was, now = (_STRING.findall(each.text) for each in (old, new))
+    if len(was) != len(now) or _STRING.sub("", old.text) != _STRING.sub("", new.text):
+        return False
+    for before, after in ((b[1:-1], a[1:-1]) for b, a in zip(was, now, strict=True) if b != a):
+        opened = len(_ANY_TEXT.findall(after)) > len(_ANY_TEXT.findall(before))
+        return (after in before and len(after) < len(before)) or (opened and len(after) <= len(before))
+    return False
 
 
 _BOUND = re.compile(

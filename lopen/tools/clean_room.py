@@ -197,10 +197,7 @@ class CleanRoom:
         )
 
     def record(self, room: Room, *, go_on: bool = False) -> RunRecord:
-        """Return what will be noted of the tests that run next in the room; `leave` removes it.
-
-        `go_on`: pytest runs the other tests where a file cannot be loaded.
-        """
+        """Return what will be noted of the tests that run next in the room; `leave` removes it."""
         return RunRecord(room, self._files.files, mounted=self._mounted, go_on=go_on)
 
     def _fixed(self) -> Iterator[tuple[Path, Path]]:

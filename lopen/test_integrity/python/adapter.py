@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from lopen.test_integrity.python.checks import read_body
 from lopen.test_integrity.python.endings import endings
-from lopen.test_integrity.python.names import Helpers, Names, module_name
+from lopen.test_integrity.python.names import Classes, Helpers, Names, module_name
 from lopen.test_integrity.python.set_up import Fixtures, class_skips, fixture_rows, fixtures, module_skips
 from lopen.test_integrity.python.skips import decorator_skips, foreign, rebinding_skips, row_count
 from lopen.test_integrity.python.tree import nodes, parsed
@@ -74,6 +74,7 @@ def _check(line: str, number: int) -> Check:
     return Check(line, line, LOOSE, number, "vacuous" if _VACUOUS.match(line) else "real")
 
 
+_DEEPEST = 8  # classes above a class
 _COLLECTED = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests?)\.py$")
 _SUPPORT = re.compile(r"(?:^|/)(?:tests?|testing)/|(?:^|/)conftest\.py$")
 
@@ -168,7 +169,8 @@ class _Reading:
     def _function(self, node: Function, owner: str, skips: tuple[Skip, ...], *, in_class: bool) -> None:
         body = read_body(node, self.helpers)
         normalised = _normalised(node)
-        if not node.name.startswith("test") or (owner and not in_class):
+        fixture = any("fixture" in ast.unparse(d).partition("(")[0] for d in node.decorator_list)
+        if not node.name.startswith("test") or (owner and not in_class) or fixture:
             if body.checks:
                 self.uncollected[normalised] = node.name
             return
@@ -191,8 +193,8 @@ class _Reading:
             tests = [
                 each for each in base.body if isinstance(each, Function) and each.name.startswith("test")
             ]
-            self.block(tests, name, skips, inner, in_class=_collected_class(node))
-        self.block(node.body, name, skips, inner, in_class=_collected_class(node))
+            self.block(tests, name, skips, inner, in_class=_collected_class(node, self.known.classes))
+        self.block(node.body, name, skips, inner, in_class=_collected_class(node, self.known.classes))
 
     def _bases(self, node: ast.ClassDef) -> Iterator[ast.ClassDef]:
         """The classes above a class whose tests it has too, the nearest first."""
@@ -232,13 +234,16 @@ class _Reading:
         self.cases = [c for c in self.cases if c.name != name and not c.name.startswith(f"{name}::")]
 
 
-def _collected_class(node: ast.ClassDef) -> bool:
+def _collected_class(node: ast.ClassDef, classes: Classes, depth: int = 0) -> bool:
     for statement in node.body:
         if isinstance(statement, ast.Assign) and ast.unparse(statement) == "__test__ = False":
             return False
         if isinstance(statement, Function) and statement.name == "__init__" and not node.bases:
             return False
-    return node.name.startswith("Test") or bool(node.bases)
+    if node.name.startswith("Test") or not node.bases or depth > _DEEPEST:
+        return node.name.startswith("Test")
+    names = (ast.unparse(base).rpartition(".")[2] for base in node.bases)
+    return any(name not in classes or _collected_class(classes[name], classes, depth + 1) for name in names)
 
 
 def _qualified(owner: str, name: str) -> str:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from lopen.test_integrity.conditions import ENVIRONMENT
+from lopen.test_integrity.conditions import ENVIRONMENT, SKIP_WORD
 from lopen.test_integrity.python.names import Helpers, assertion_aliases, opened
 from lopen.test_integrity.python.ranks import call_check, expression_checks
 from lopen.test_integrity.python.skips import (
@@ -14,6 +14,7 @@ from lopen.test_integrity.python.skips import (
     foreign,
     function_skips,
     gives_up,
+    is_empty,
     iterated,
     leaves,
     literal_rows,
@@ -22,6 +23,7 @@ from lopen.test_integrity.python.skips import (
 from lopen.test_integrity.python.swallowing import (
     asserts,
     ends_there,
+    raises_itself,
     refuses,
     swallows,
     swallows_in_context,
@@ -51,16 +53,7 @@ def read_body(node: Function, helpers: Helpers) -> Body:
     walk = _Walk(node, helpers, aliases=assertion_aliases(node))
     walk.block(node.body, "real", "")
     walk.weigh_loops()
-    return Body(tuple(walk.checks), tuple(walk.skips), walk.rows, _is_empty(node.body))
-
-
-def _is_empty(body: Sequence[ast.stmt]) -> bool:
-    return all(
-        isinstance(s, ast.Pass)
-        or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
-        or (isinstance(s, ast.Return) and (s.value is None or isinstance(s.value, ast.Constant)))
-        for s in body
-    )
+    return Body(tuple(walk.checks), tuple(walk.skips), walk.rows, is_empty(node.body))
 
 
 @dataclass
@@ -132,6 +125,8 @@ class _Walk:
 
     def weigh_loops(self) -> None:
         """Take less for what is checked in a loop over something that the code makes, if nothing else looks at that."""
+        if not self.loops:
+            return
         made = {
             target.id
             for node in ast.walk(self.root)
@@ -160,6 +155,8 @@ class _Walk:
                 inner = _worse(kind, "swallowed")
         if inner == "swallowed" and any(map(asserts, node.body)):
             del self.checks[before:]  # all that it expects is that the assertion in it fails
+        if len(node.items) == 1 and raises_itself(node):
+            self.checks[before:] = _as_kind(self.checks[before:], "vacuous")
         last = unreached(node)
         self.block(node.body[:last], inner, condition)
         self.block(node.body[last:], _worse(inner, "unreachable"), condition)
@@ -173,6 +170,8 @@ class _Walk:
             check = Check(f"raises({kinds})", "an exception", CLOSE, node.lineno)
             self.checks += _as_kind([check], kind)
         for handler in node.handlers:
+            if kind == "real" and handler.type is not None and gives_up(handler.body) == "return":
+                self.skips.append(Skip(f"return if {ast.unparse(handler.type)}", handler.lineno, False))
             self.block(handler.body, _worse(kind, "real" if expected else "conditional"), "an exception")
         self.block([*node.orelse, *node.finalbody], kind, condition)
 
@@ -186,8 +185,9 @@ class _Walk:
         self.block(node.body, _worse(kind, inner), condition)
         if truth is None and not node.orelse:
             guard(self.checks, before, condition)
-        if kind == "real" and len(self.checks) == before and (word := gives_up(node.body, condition)):
-            self.skips.append(Skip(f"{word} if {condition}", node.lineno, not foreign(condition)))
+        if kind == "real" and len(self.checks) == before and (word := gives_up(node.body)):
+            certain = word == "return" or bool(SKIP_WORD.search(condition))
+            self.skips.append(Skip(f"{word} if {condition}", node.lineno, certain and not foreign(condition)))
         self.block(
             node.orelse, _worse(kind, "unreachable" if truth is True else "real"), f"not ({condition})"
         )
@@ -205,6 +205,10 @@ class _Walk:
         """Calls that check, wherever in a statement they stand; and the blocks of statements not named above."""
         if isinstance(node, ast.Assign) and is_anything(opened(node.value, self.helpers, self.open)):
             self.open.update(map(ast.unparse, node.targets))
+        match node:
+            case ast.Assign(targets=[ast.Tuple(elts=[_]) | ast.List(elts=[_])], value=value):
+                subject = ast.unparse(value)
+                self.checks += _as_kind([Check(f"len({subject}) == 1", subject, CLOSE, node.lineno)], kind)
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.stmt):
                 self.statement(child, kind, condition)

@@ -49,6 +49,16 @@ def _hollow(tree: ast.Module, used: set[str]) -> Iterator[Hollow]:
     for function in nodes(tree):
         if isinstance(function, Function) and function.name.startswith("test"):
             yield from _decorated(function)
+    for function in tree.body:
+        if (
+            isinstance(function, Function)
+            and function.name.startswith("test")
+            and not function.decorator_list
+            and _yields(function)
+            and any(isinstance(node, ast.Assert) for node in ast.walk(function))
+        ):
+            what = f"{function.name} is a generator: pytest does not run its body"
+            yield function.name, "error", what, function.lineno
     yield from _loops(tree, classes)
 
 

@@ -42,6 +42,13 @@ _UNITTEST = {
     "assert_called_with": CLOSE,
     "assert_any_call": PARTIAL,
     "assert_called": LOOSE,
+    "assert_called_once": PARTIAL,
+    "assert_awaited_once_with": EXACT,
+    "assert_has_awaits": CLOSE,
+    "assert_awaited_with": CLOSE,
+    "assert_any_await": PARTIAL,
+    "assert_awaited_once": PARTIAL,
+    "assert_awaited": LOOSE,
 }
 _EQUALS = re.compile(r"^assert\w*Equals?$|^assert_(?:array_|frame_|series_)?equal$")
 _CHECKING = re.compile(r"^_?assert|^fail$")
@@ -113,7 +120,11 @@ def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> tuple[str
         return ast.unparse(left.value), CLOSE
     if isinstance(left, ast.Call) and ast.unparse(left.func) == "type" and len(left.args) == 1:
         return ast.unparse(left.args[0]), LOOSE
-    if isinstance(left, ast.Call) and ast.unparse(left.func) in _UNORDERED and len(left.args) == 1:
+    if (
+        isinstance(left, ast.Call)
+        and len(left.args) == 1
+        and ((name := ast.unparse(left.func)) in _UNORDERED or name.rpartition(".")[2] in _SHAPES)
+    ):
         return ast.unparse(left.args[0]), CLOSE
     if isinstance(left, ast.Call) and _falls_back(left, other):
         return subject, PRESENT
@@ -165,6 +176,12 @@ def call_check(call: ast.Call, *, alone: bool = False) -> list[Check]:
     if _EQUALS.match(name) and "Not" not in name and len(arguments) >= 2:
         return _equal(arguments[0], arguments[1], call)
     if name in _RAISING and arguments:
+        if (
+            alone
+            and len(arguments) == 1 + name.endswith("Regex")
+            and ast.unparse(call.func).rpartition(".")[0] in {"self", "pytest"}
+        ):
+            return [Check(ast.unparse(call), "", 0, call.lineno, "vacuous")]  # a context that nothing enters
         return [_raising(call, name)]
     if name in {"assertIsNotNone", "assertIsNone"} and arguments and isinstance(arguments[0], ast.Constant):
         return [Check(ast.unparse(call), "", 0, call.lineno, "vacuous")]
@@ -214,6 +231,8 @@ def _equal(left: ast.expr, right: ast.expr, call: ast.Call) -> list[Check]:
     """Written as the comparison it is, so that a rewriting from unittest to pytest compares equal."""
     node = ast.copy_location(ast.Compare(left, [ast.Eq()], [right]), call)
     found = expression_checks(node, line=call.lineno)
+    if ast.unparse(call.func).endswith("CountEqual"):
+        return [replace(check, rank=min(check.rank, CLOSE)) for check in found]
     open_by = ", ".join(ast.unparse(k) for k in call.keywords if k.arg not in {"msg", "err_msg", "verbose"})
     if ast.unparse(call.func).endswith("assertAlmostEqual") and isinstance(
         (places := (*call.args, None)[2:][0]), ast.Constant
@@ -232,6 +251,6 @@ def _raising(call: ast.Call, name: str) -> Check:
     matched = any(ast.unparse(p).strip("r'\"^$") not in {"", ".*", ".+", "."} for p in patterns)
     anything = bool(set(re.findall(r"\w+", expected)) & _ANYTHING)
     rank = EXACT if matched else CLOSE
-    return Check(
-        ast.unparse(call), "an exception", PRESENT if anything and not matched else rank, call.lineno
-    )
+    context = ast.Call(call.func, call.args[: 1 + name.endswith("Regex")], call.keywords)
+    text = ast.unparse(context)  # without what is called and its arguments, where both stand behind
+    return Check(text, "an exception", PRESENT if anything and not matched else rank, call.lineno)

@@ -20,9 +20,15 @@ _TABLES = re.compile(r"parametrize|given|subTest|expand\b|\bdata\b|params|table|
 
 
 def rewritten_findings(
-    change: FileChange, before: Collection[Case], after: Collection[Case]
+    change: FileChange,
+    before: Collection[Case],
+    after: Collection[Case],
+    written: Mapping[str, Collection[str]],
 ) -> Iterator[Finding]:
-    """Yield a finding for each test of that name on both sides that asks less in one of these ways."""
+    """Yield a finding for each test of that name on both sides that asks less in one of these ways.
+
+    `written`: names that the same change defines in the code, by the last part of their module's name.
+    """
     old, new = parsed(change.before or ""), parsed(change.after or "")
     if old is None or new is None or change.before == change.after:
         return
@@ -37,9 +43,11 @@ def rewritten_findings(
         if one is None or other is None:
             continue
         yield from _computed(change, earlier, case, one, other, imports)
+        yield from _written(change, case, one, other)
         yield from _replaced(change, case.name, one, other, imports)
         yield from _without_table(change, case.name, one, other)
     yield from _unawaited(change, was, now, new)
+    yield from _replaced_for_all(change, was, now, written)
 
 
 def _functions(tree: ast.Module) -> dict[str, Function]:
@@ -113,6 +121,22 @@ def _constants(node: ast.expr) -> set[str]:
     return {str(each.value) for each in ast.walk(node) if isinstance(each, ast.Constant)}
 
 
+def _written(change: FileChange, case: Case, old: Function, new: Function) -> Iterator[Finding]:
+    """A file that the test writes itself with what the code gives, before it compares the two."""
+    known = {ast.unparse(node) for node in ast.walk(old) if isinstance(node, ast.Call)}
+    for call in ast.walk(new):
+        match call:
+            case ast.Call(
+                func=ast.Attribute(value=owner, attr="write_text" | "write_bytes"), args=[value, *_]
+            ) if ast.unparse(call) not in known and any(
+                isinstance(n, ast.Call | ast.Name) for n in ast.walk(value)
+            ):
+                place, given = ast.unparse(owner), ast.unparse(value)
+                if any(f"{place}.read" in check.text and given in check.text for check in case.real):
+                    message = f"test {case.name} writes what it compares with: `{ast.unparse(call)[:80]}`"
+                    yield Finding("error", message, change.path, call.lineno)
+
+
 def _replaced(
     change: FileChange, name: str, old: Function, new: Function, imports: Mapping[str, str]
 ) -> Iterator[Finding]:
@@ -136,6 +160,24 @@ def _replaced(
         if member or (plain and (owner == "__name__" or own.endswith(owner))):
             message = f"test {name} replaces what it tests: {target}"
             yield Finding("error" if plain else "warning", message, change.path, line)
+
+
+def _replaced_for_all(
+    change: FileChange,
+    old: Mapping[str, Function],
+    new: Mapping[str, Function],
+    written: Mapping[str, Collection[str]],
+) -> Iterator[Finding]:
+    """What the change writes, and a fixture that every test uses replaces."""
+    for name, function in new.items():
+        if not any("autouse=True" in ast.unparse(d) for d in function.decorator_list):
+            continue
+        known = {target for target, _ in _patched(old[name])} if name in old else set()
+        for target, line in _patched(function):
+            owner, _, last = target.rpartition(".")
+            if target not in known and last in written.get(owner.rpartition(".")[2], ()):
+                message = f"the fixture {name} replaces {target} for all tests: they do not test it"
+                yield Finding("warning", message, change.path, line)
 
 
 def _patched(function: Function) -> Iterator[tuple[str, int]]:

@@ -17,7 +17,7 @@ _OF_MODULE = frozenset({"setUpModule", "setup_module", "setup_function"})
 _OF_CLASS = frozenset({"setUp", "setUpClass", "asyncSetUp", "setup_method", "setup_class", "setup"})
 _RUNNING = frozenset({"run", "__call__", "_callTestMethod"})
 _HANDS_ON = re.compile(
-    r"\bsuper\(|\bTestCase\.\w+\(|\bself\.(?:run|debug|__call__|_callTestMethod)\(|getattr\(self"
+    r"\bsuper\(\)\.(?!run\()|\bsuper\([^()]+\)|\bsuper\(\)\.run\((?![\w.]*TestResult\()|\bTestCase\.\w+\(|\bself\.(?:run|debug|__call__|_callTestMethod)\(|getattr\(self"
 )
 
 

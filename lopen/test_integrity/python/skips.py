@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from copy import copy
 
-from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, SKIP_WORD, truth
+from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, truth
 from lopen.test_integrity.python.names import SKIPPING, Aliases, resolved
 from lopen.test_integrity.suite import Skip, words
 
@@ -224,12 +224,12 @@ def leaves(node: ast.stmt) -> bool:
     return any(not skip.text.startswith(_GOING_ON) for skip in statement_skips(node, condition=""))
 
 
-def gives_up(body: Sequence[ast.stmt], condition: str) -> str:
+def gives_up(body: Sequence[ast.stmt]) -> str:
     """The word by which a branch ends the test, or leaves a row of a table out, with nothing checked."""
     match body[-1]:
         case ast.Return(value=None):
             return "return"
-        case ast.Continue() if SKIP_WORD.search(condition):
+        case ast.Continue():
             return "continue"
     return ""
 
@@ -241,3 +241,13 @@ def iterated(iterable: ast.expr) -> Iterator[ast.expr]:
             yield from iterated(argument)
     else:
         yield iterable
+
+
+def is_empty(body: Sequence[ast.stmt]) -> bool:
+    """Return True if a body does nothing."""
+    return all(
+        isinstance(s, ast.Pass)
+        or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
+        or (isinstance(s, ast.Return) and (s.value is None or isinstance(s.value, ast.Constant)))
+        for s in body
+    )

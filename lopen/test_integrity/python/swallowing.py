@@ -50,6 +50,15 @@ def ends_there(node: ast.stmt) -> bool:
     return isinstance(node, ast.Return | ast.Break | ast.Continue)
 
 
+def raises_itself(node: ast.With | ast.AsyncWith) -> bool:
+    """Return True if the block of an expected exception raises it itself, at its own level."""
+    context = node.items[0].context_expr
+    name = ast.unparse(context.func).rpartition(".")[2] if isinstance(context, ast.Call) else ""
+    return name in {"raises", "assertRaises", "assertRaisesRegex"} and any(
+        isinstance(each, ast.Raise) and each.exc is not None for each in node.body
+    )
+
+
 def unreached(node: ast.With | ast.AsyncWith) -> int:
     """Return from which statement on the block of an expected exception only asserts: what raises stands before."""
     calls = [item.context_expr for item in node.items if isinstance(item.context_expr, ast.Call)]

@@ -131,14 +131,25 @@ class _Resolved(ast.NodeTransformer):
     def __init__(self, tree: ast.Module) -> None:
         self._names = _meanings(tree.body)
         self._tables = [_literals(tree.body)]
+        self._class = ""
+        self._of_class: Mapping[str, ast.expr] = {}
         blocks = (
-            node.body for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            node.body
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         )
         self.needed = bool(self._names or self._tables[0]) or any(map(_literals, blocks))
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         meaning = self._names.get(node.id) if isinstance(node.ctx, ast.Load) else None
         return ast.copy_location(_dotted(meaning, node), node) if meaning else node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        outer = self._class, self._of_class
+        self._class, self._of_class = node.name, _literals(node.body)
+        visited = self.generic_visit(node)
+        self._class, self._of_class = outer
+        return visited
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return self._function(node)
@@ -174,6 +185,9 @@ class _Resolved(ast.NodeTransformer):
         if isinstance(node, ast.Name):
             found = next((t[node.id] for t in reversed(self._tables) if node.id in t), None)
             return found if found is not None else node
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and self._of_class:
+            own = node.value.id in ("self", "cls") or node.value.id == self._class
+            return self._of_class.get(node.attr, node) if own else node
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
             table = self._inlined(node.value)
             bounds = [_bound(part) for part in (node.slice.lower, node.slice.upper)]
