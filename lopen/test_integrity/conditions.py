@@ -25,7 +25,7 @@ _HERE = re.compile(
     r"|\b[iI]s_?[lL]inux\b|\bOS\.LINUX\b"
 )
 ENVIRONMENT = re.compile(
-    r"process\.env|import\.meta\.env|os\.environ|os\.getenv|os\.Getenv|os\.LookupEnv|env::var|System\.getenv|System\.getProperty|Deno\.env"
+    r"process\.env|import\.meta\.env|os\.environ|os\.getenv|os\.Getenv|os\.LookupEnv|env::var|System\.getenv|System\.getProperty|Deno\.env|\bENV\[|\bENV\.\w|\bgetenv\(|GetEnvironmentVariable|\$_(?:ENV|SERVER)"
 )
 SKIP_WORD = re.compile(r"skip|disabled?\b|todo\b|ignored?\b|flaky|wip\b|pending", re.IGNORECASE)
 _TRUE = frozenset({"true", "True", "1", "!0"})

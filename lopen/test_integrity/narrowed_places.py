@@ -69,12 +69,26 @@ def narrowed_findings(change: FileChange, changes: Sequence[FileChange] = ()) ->
         ):
             added = []
         if added and setting.kept and not setting.new:
+            added = [each for each in added if not _is_divided(each, after)]
             taken = _taken_over(setting, change, changes)
             added = [each for each in added if each not in taken and _last(each) not in gone]
         if added:
             message = f"{setting.says} {', '.join(dict.fromkeys(added))[:200]}"
             soft = setting.divides and is_division(change, added)
             yield Finding("warning" if soft else setting.severity, message, change.path)
+
+
+def _is_divided(folder: str, after: Sequence[str]) -> bool:
+    """Return True if several of its parts stand in a folder's place."""
+    return sum(each.startswith(f"{folder}/") for each in after) > 1
+
+
+def runs_tests(text: str, at: int) -> bool:
+    """Return True unless a place in a POM belongs to a plugin that does not run tests."""
+    start = text.rfind("<plugin>", 0, at)
+    plugin = text[start:at] if start >= 0 and "</plugin>" not in text[start:at] else ""
+    name = re.search(r"<artifactId>\s*([\w.-]+)", plugin + text[at : at + 500])
+    return not plugin or name is None or bool(re.search(r"surefire|failsafe|compiler|test", name[1]))
 
 
 def _last(path: str) -> str:

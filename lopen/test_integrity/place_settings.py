@@ -12,7 +12,7 @@ from lopen.oracle.verdict import Severity
 PLACES = re.compile(
     r"^(?:(?:jest|vitest|vite|playwright|cypress|ava)\.config|\.mocharc|vitest\.workspace|jasmine)\.\w+$"
     r"|^(?:package\.json|Cargo\.toml|pom\.xml|build\.gradle(?:\.kts)?|settings\.gradle(?:\.kts)?|go\.work|config\.toml"
-    r"|junit-platform\.properties|phpunit(?:\.dist)?\.xml(?:\.dist)?|\.rspec|(?:spec|rails)_helper\.rb"
+    r"|junit-platform\.properties|gradle\.properties|phpunit(?:\.dist)?\.xml(?:\.dist)?|\.rspec|(?:spec|rails)_helper\.rb"
     r"|Rakefile|CMakeLists\.txt|\w+\.csproj|[\w.]+\.csproj|Directory\.Build\.(?:props|targets)|[\w.-]+\.runsettings"
     r"|[\w-]*testng[\w-]*\.xml|Taskfile\.ya?ml)$"
 )
@@ -149,6 +149,12 @@ def _needed(text: str) -> list[str]:
     return [word for line in lines for word in re.findall(r"\w*(?:test|spec)\w*", line)]
 
 
+def _sources(text: str) -> list[str]:
+    """Return CMake's sources of tests; a pattern takes the place of any number of them."""
+    named = re.findall(r"(?<![\w./*-])([\w./-]*[tT]ests?[\w./-]*\.(?:c|cc|cpp|cxx))\b", text)
+    return named + ["GLOB"] * 100 if re.search(r"\bGLOB(?:_RECURSE)?\b", text) else named
+
+
 def _platform(text: str) -> list[str]:
     """Return one word for whichever platform Gradle runs the tests by."""
     found = re.search(r"\buse(?:JUnitPlatform|TestNG|JUnit|JUnitJupiter|KotlinTest|Spock)\b", text)
@@ -194,7 +200,15 @@ SETTINGS = (
     ),
     Setting(re.compile(r"settings\.gradle"), "the build no longer has", _matches(r"(?<=[\s,(])[\"'](:?[\w:.-]+)[\"']")),
     Setting(re.compile(r"go\.work$"), "the workspace no longer has", _matches(r"(?m)^\s*(?:use\s+)?(\.[\w./-]*)\s*$")),
-    Setting(re.compile(r"junit-platform"), "JUnit now runs with", _matches(r"(?m)^junit\.\S*dry[rR]un\S*\s*=\s*true"), False, "error"),
+    Setting(
+        re.compile(r"junit-platform|gradle|pom\.xml$"), "JUnit now runs with",
+        _matches(r"\bjunit\.[\w.]*dry[rR]un[\w.]*[\"'\s]*[=,>]\s*[\"']?true"), False, "error",
+    ),
+    Setting(_POM, "Maven runs again what failed:", _matches(r"<(?:rerunFailingTestsCount|skipAfterFailureCount)>\s*[1-9]\d*", _test_plugins), False),
+    Setting(_POM, "Maven no longer runs the goal", _matches(r"<goal>\s*(verify|integration-test|test)\s*</goal>", _test_plugins)),
+    Setting(_POM, "Maven does not compile the tests", _matches(r"<testExclude>\s*([^<]+?)\s*</testExclude>"), False, "error", divides=True),
+    Setting(_GRADLE, "Gradle runs again what failed:", _in_test_block(r"\b(?:maxRetries|maxFailures|failOnPassedAfterRetry)\b[^\n]*"), False),
+    Setting(re.compile(r"gradle"), "Gradle leaves out tasks of tests:", _matches(r"\bexcludedTaskNames\b[^\n]*[tT]est[^\n]*"), False, "error"),
     Setting(_GRADLE, "Gradle no longer names", _platform),
     Setting(_PHPUNIT, "PHPUnit no longer looks in", _matches(r"<(?:directory|file)\b[^>]*>\s*(?:\./)?([^<]+?)/?\s*</", _suites)),
     Setting(_PHPUNIT, "PHPUnit now leaves out", _matches(r"<(?:exclude|group)>\s*([^<\s][^<]*?)\s*</", lambda text: iter((*_suites(text), *re.findall(r"(?s)<groups>.*?</groups>", text)))), False, "error", divides=True),
@@ -213,9 +227,11 @@ SETTINGS = (
         False, "error", divides=True,
     ),
     Setting(_CMAKE, "CTest turns round or leaves out:", _matches(r"\b(?:WILL_FAIL|DISABLED)\s+(?:TRUE|ON|YES|1)\b"), False, "error"),
+    Setting(_CMAKE, "CTest leaves out tests by", _matches(r"\b(?:TEST_FILTER|TEST_SPEC)\s+([^\s)]+)"), False, divides=True),
+    Setting(_CMAKE, "tests are off unless asked for:", _matches(r"\boption\(\s*(\w*TEST\w*)\s+(?:\"[^\"]*\")?\s*OFF\b"), False),
     Setting(_CMAKE, "CTest no longer has", _matches(r"\b(?:add_test|\w+_(?:discover|add)_tests)\s*\(\s*(?:NAME\s+)?([^\s()]+)"), counted=True),
     Setting(_CMAKE, "CMake no longer has", _matches(r"\badd_subdirectory\(\s*[^\s()]*tests?\b[^\s()]*|\benable_testing\(|\binclude\(\s*CTest\b"), counted=True),
-    Setting(_CMAKE, "CMake no longer compiles", _matches(r"(?<![\w./-])([\w./-]*[tT]ests?[\w./-]*\.(?:c|cc|cpp|cxx))\b"), counted=True),
+    Setting(_CMAKE, "CMake no longer compiles", _sources, counted=True),
     Setting(_DOTNET, "the project of tests no longer compiles", _of_tests(_matches(r"<Compile\s+Remove=\"([^\"]+)")), False, "error", divides=True),
     Setting(_DOTNET, "dotnet test passes over:", _matches(r"<IsTestProject>\s*false|<(?:VSTestTestCaseFilter|TestCaseFilter)>[^<]+|<Target\s+Name=\"VSTest\"|<VSTestNoBuild>\s*true"), False, "error"),
     Setting(_TESTNG, "TestNG no longer runs", _matches(r"<(?:class|package|suite-file)\s+(?:name|path)=\"([^\"]+)")),

@@ -24,7 +24,7 @@ _NOT_RUN = re.compile(r"^\s*(?:#|//|@?echo\b|@?printf\b|\.PHONY|deps\b|pip\b|@?w
 _SETTING = re.compile(r"\binstall\b|^\s*(?:import|from)\b|^\[|^\w[\w-]*\s*=\s*\"?$")
 _VARIABLE = re.compile(r"^(?:export\s+)?(?P<name>[\w.]+)\s*[:?+]?=\s*(?P<value>.*)$")
 _TARGET = re.compile(
-    r"^ *(?P<names>[\w./-]+(?: +[\w./-]+)*)\s*::?(?!=)\s*(?P<needs>[^;#=]*)(?:;\s*(?P<recipe>.*))?$"
+    r"^ *(?P<names>[\w./-]+(?: +[\w./-]+)*)\s*::?(?!=)\s*(?P<needs>[^;#=]*)(?:;\s*(?P<recipe>.*)|#.*)?$"
 )
 _TEST_TARGET = re.compile(r"^(?:test|tests|check|verify|ci|all)$|test|spec|unit|integration|e2e")
 _MARKED = r"(?:(?:export|override|private)[ \t]+)*"

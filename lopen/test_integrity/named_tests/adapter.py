@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lopen.test_integrity.named_tests.blocks import block_cases, focused_blocks
 from lopen.test_integrity.named_tests.macros import macro_cases, unread_result
 from lopen.test_integrity.named_tests.rows import given_rows, row_count
-from lopen.test_integrity.named_tests.skips import calls, left_early, left_out, marks
+from lopen.test_integrity.named_tests.skips import calls, left_early, left_out, marks, under_condition
 from lopen.test_integrity.named_tests.tables import TABLES, Table
 from lopen.test_integrity.suite import Case, Language, Skip, Suite, numbered
 from lopen.test_integrity.syntax import ParsedFile, ancestors, parsed_file
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _MAX_GROUPS = 8
+_EXTENDED = re.compile(r"(?:[:<]|\bextends)\s*([A-Z]\w+)")
 _SHARED = "shared_examples "  # before the name of RSpec's group of examples, in the names of cases
 _USE = "behaves like "
 _USES = r"(?:it_behaves_like|it_should_behave_like|include_examples)$"
@@ -32,7 +33,8 @@ def _language(name: str, table: Table) -> Language:
 
     def read(files: Mapping[str, str]) -> dict[str, Suite]:
         sources = {path: parsed_file(text, table.grammar) for path, text in files.items()}
-        cases = {path: _all_cases(source, table) for path, source in sources.items()}
+        extended = frozenset(name for text in files.values() for name in _EXTENDED.findall(text))
+        cases = {path: _all_cases(source, table, extended) for path, source in sources.items()}
         shared = (
             _shared([case for each in cases.values() for case in each]) if table.grammar == "ruby" else {}
         )
@@ -53,10 +55,10 @@ def _language(name: str, table: Table) -> Language:
     return Language(name, covers, collects, read)
 
 
-def _all_cases(source: ParsedFile, table: Table) -> list[Case]:
+def _all_cases(source: ParsedFile, table: Table, extended: frozenset[str]) -> list[Case]:
     cases = list(macro_cases(source, table)) if table.grammar in {"c", "cpp"} else []
     for match in source.matches(table.declared) if table.declared else ():
-        cases += _cases(source, table, match)
+        cases += _cases(source, table, match, extended)
     cases += block_cases(source, table) if table.blocks else ()
     return _called(source, cases) if table.grammar == "c" else cases
 
@@ -99,7 +101,9 @@ def _expanded(case: Case, shared: Mapping[str, Sequence[Case]]) -> Iterator[Case
         yield case
 
 
-def _cases(source: ParsedFile, table: Table, match: Mapping[str, Node]) -> Iterator[Case]:
+def _cases(
+    source: ParsedFile, table: Table, match: Mapping[str, Node], extended: frozenset[str]
+) -> Iterator[Case]:
     node = match["test"]
     body = _body(node)
     head = _head(source, node, body)
@@ -124,7 +128,8 @@ def _cases(source: ParsedFile, table: Table, match: Mapping[str, Node]) -> Itera
         return  # a call in a test
     if table.grammar == "ruby" and body is None and "title" in match and not name.startswith(_USE):
         skips.append(Skip(f"{head.split(' ')[0]} without a body", line))
-    skips += left_out(source, node)
+    skips += _not_found(source, groups, heads, extended)
+    skips += [*left_out(source, node), *under_condition(source, node)]
     skips += calls(source, table, body)
     skips += left_early(source, body)
     skips += _set_up(source, table, groups)
@@ -138,6 +143,22 @@ def _cases(source: ParsedFile, table: Table, match: Mapping[str, Node]) -> Itera
         _empty(source.of(body)) if body else False,
         given=f"{head} {given_rows(source, head)}",
     )
+
+
+def _not_found(
+    source: ParsedFile, groups: Sequence[Node], heads: Sequence[str], extended: frozenset[str]
+) -> Iterator[Skip]:
+    """Yield why the runner finds no tests in the classes around one."""
+    for group, head in zip(groups, heads, strict=True):
+        name, line = source.name(group.child_by_field_name("name")), source.line(group)
+        if group.type not in {"class", "class_declaration"} or name in extended:
+            continue
+        if re.search(r"\babstract\b", head):
+            yield Skip(f"abstract class {name}", line, certain=False)
+        elif source.language == "ruby" and group.child_by_field_name("superclass") is None:
+            yield Skip(f"class {name} without a class of tests above it", line)
+        elif b"VisualStudio.TestTools" in source.text and "[TestClass" not in head:
+            yield Skip(f"class {name} without [TestClass]", line)
 
 
 def _empty(text: str) -> bool:
@@ -184,6 +205,12 @@ def _set_up(source: ParsedFile, table: Table, groups: Sequence[Node]) -> Iterato
     """Skips in what sets up for the tests of a group."""
     for group in groups:
         body = _body(group)
+        while (
+            body is not None
+            and body.named_child_count == 1
+            and body.named_children[0].type == "body_statement"
+        ):
+            body = body.named_children[0]
         for member in body.named_children if body is not None else ():
             inner = _body(member)
             if inner is not None and _SET_UP.search(_head(source, member, inner)):

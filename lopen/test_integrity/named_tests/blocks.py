@@ -34,6 +34,8 @@ class _Block:
     @property
     def title(self) -> str:
         """The title, without the signs that switch a test off or pick it out."""
+        if self.head.startswith("withData"):
+            return "withData"
         found = _TITLE.search(self.head)
         return (
             re.sub(r"^(?:!|f:)", "", " ".join((found[1] or found[2] or "").split())) if found else self.head

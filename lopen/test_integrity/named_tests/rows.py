@@ -17,10 +17,11 @@ _ROW = re.compile(
 _ELSEWHERE = re.compile(
     r"\b(?:MemberData|TestCaseSource|ClassData|DynamicData|ValueSource|DataProviderExternal)\b"
 )
-_LISTED = re.compile(r"@(?:\w+\.)*(?:CsvSource|ValueSource)\s*\(|->\s*with\(\s*(?=\[)")
+_LISTED = re.compile(r"@(?:\w+\.)*(?:CsvSource|ValueSource)\s*\(|->\s*with\(\s*(?=\[)|\bwithData\(")
 _PROVIDER = re.compile(r"(?:DataProvider\(\s*[\"']|@dataProvider\s+|->\s*with\(\s*[\"'])([\w ]+)")
 _EACH = re.compile(r"\.(?:each|each_with_index|forEach)\b")
 _INSTANTIATED = re.compile(r"\bINSTANTIATE_TEST_(?:SUITE|CASE)_P\s*\(\s*\w+\s*,\s*(\w+)\s*,")
+_TYPED = re.compile(r"\bTYPED_TEST_(?:SUITE|CASE)\s*\(\s*(\w+)\s*,\s*([\w:]+)")
 _VALUES = re.compile(r"\b(?:Values|ValuesIn)\s*[({]")
 _OPENERS, _CLOSERS = "([{", ")]}"
 
@@ -35,7 +36,7 @@ def row_count(source: ParsedFile, head: str, node: Node) -> int | None:
         names = re.sub(r"^\w+\s*=\s*", "", inner)
         return _entries(names)
     if named := _PROVIDER.search(head):
-        return len(split_arguments(_provider(source, named[1]))) or None
+        return len(split_arguments(_provider(source, named[1].strip()))) or None
     return _looped(source, node)
 
 
@@ -60,7 +61,7 @@ def _inner(text: str, opening: int) -> str:
 def given_rows(source: ParsedFile, head: str) -> str:
     """The text of the data provider that a test's head names."""
     named = _PROVIDER.search(head)
-    return _provider(source, named[1]) if named else ""
+    return _provider(source, named[1].strip()) if named else ""
 
 
 def _provider(source: ParsedFile, name: str) -> str:
@@ -71,6 +72,10 @@ def _provider(source: ParsedFile, name: str) -> str:
     if found is None:
         return ""
     rest = code[found.end() : found.end() + 20_000]
+    opening = rest.find("{")
+    body = _inner(rest, opening) if "function" in found[0] and opening >= 0 else ""
+    if len(re.findall(r"\byield\b", body)):
+        return ", ".join(part.replace(",", " ") for part in body.split("yield")[1:])
     start = re.search(r"\breturn\s*(?=\[)" if "function" in found[0] else r"(?=\[)", rest)
     return _inner(rest, start.end()) if start else ""
 
@@ -97,4 +102,14 @@ def instantiated(source: ParsedFile) -> dict[str, int | None]:
         values = _VALUES.search(given)
         inner = _inner(given, values.end() - 1) if values and "ValuesIn(" not in given else ""
         found[each[1]] = len(split_arguments(inner)) if inner else None
+    for each in _TYPED.finditer(code):
+        types = re.search(rf"\b{each[2]}\s*=\s*[\w:]*Types\s*<([^;]*)>\s*;", code)
+        found[each[1]] = len(split_arguments(types[1])) if types else None
     return found
+
+
+def instantiation_text(source: ParsedFile, suite: str) -> str:
+    """The text by which a suite of tests with parameters is instantiated."""
+    code = source.bare.decode("utf-8", "replace")
+    found = (each for each in _INSTANTIATED.finditer(code) if each[1] == suite)
+    return " ".join(_inner(code, code.index("(", each.start())) for each in found)

@@ -6,7 +6,15 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, split_arguments, truth
+from lopen.test_integrity.conditions import (
+    ALWAYS,
+    ELSEWHERE,
+    ENVIRONMENT,
+    NEVER,
+    OPEN,
+    split_arguments,
+    truth,
+)
 from lopen.test_integrity.named_tests.tables import Table
 from lopen.test_integrity.suite import Skip
 from lopen.test_integrity.syntax import ParsedFile, ancestors
@@ -74,7 +82,12 @@ def left_early(source: ParsedFile, body: Node | None) -> Iterator[Skip]:
     while body is not None and body.named_child_count == 1 and body.named_children[0].type in _INNER_BLOCKS:
         body = body.named_children[0]
     for statement in body.named_children[:-1] if body is not None else ():
-        if statement.type in _LEAVING:
+        text = source.of(statement)
+        asks = ENVIRONMENT.search(text) and statement.type in _CONDITIONAL
+        if asks and re.search(r"\b(?:return|next)\b", text) and len(text) < 200:
+            yield Skip(text, source.line(statement))
+            return
+        if statement.type in _LEAVING or text.startswith("Assert.Pass("):
             yield Skip(source.of(statement)[:60].rstrip("; "), source.line(statement))
             return
 
@@ -93,6 +106,16 @@ def conditional(source: ParsedFile, name: str, node: Node, body: Node) -> Iterat
                 yield Skip(f"{name} if {condition}" if holds != ALWAYS else name, line, holds != ELSEWHERE)
             return
     yield Skip(name, line)
+
+
+def under_condition(source: ParsedFile, node: Node) -> Iterator[Skip]:
+    """The conditions that a test's declaration itself stands under (Ruby)."""
+    for each in ancestors(node) if source.language == "ruby" else ():
+        if each.type in _CONDITIONAL:
+            condition = source.of(each.child_by_field_name("condition"))
+            holds = ALWAYS - truth(condition) if each.type.startswith("unless") else truth(condition)
+            if holds == NEVER or (holds == OPEN and ENVIRONMENT.search(condition)):
+                yield Skip(f"{each.type.partition('_')[0]} {condition}", source.line(each))
 
 
 def left_out(source: ParsedFile, node: Node) -> Iterator[Skip]:

@@ -53,7 +53,7 @@ TABLES = {
         (infix_expression (string_literal) (lambda_literal) @body) @test
         (binary_expression (string_literal) (lambda_literal) @body) @test
         """,
-        r"^(?:x?(?:test|it|should|expect|scenario|describe|context|feature|given|when|then|and|Given|When|Then|And|`\w+`)\s*\()?\s*\"",
+        r"^(?:x?(?:test|it|should|expect|scenario|describe|context|feature|given|when|then|and|Given|When|Then|And|`\w+`)\s*\()?\s*\"|^withData\s*\(",
     ),
     "PHP": Table(
         "php",
