@@ -29,6 +29,7 @@ TABLES = """
 (short_var_declaration left: (expression_list . (identifier) @name .) right: (expression_list . (composite_literal) @value .))
 (var_spec name: (identifier) @name value: (expression_list . (composite_literal) @value .))
 """
+_WRITTEN = re.compile(r"[\d\"'`&\[-]|(?:nil|true|false)$")  # a value that no call returned
 _NAMES = re.compile(r"^\w+$")
 _CONVEY = frozenset({"Convey", "SkipConvey", "FocusConvey"})
 _RESULTS = """
@@ -152,7 +153,13 @@ class GoBody(Flow):
     def _compared(self, check: Check, comparison: str) -> Check:
         """A comparison of two names that are bound to the same call says nothing of its result."""
         left, _, right = comparison.rpartition(";")[2].strip().partition(" != ")
-        if not right or check.rank <= PRESENT or left == right:
+        if (
+            not right
+            or check.rank <= PRESENT
+            or left == right
+            or _WRITTEN.match(left)
+            or _WRITTEN.match(right)
+        ):
             return check
         if self._bound is None:
             found = self.source.matches(_RESULTS, self.root)

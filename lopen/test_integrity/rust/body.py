@@ -30,6 +30,9 @@ _FILTERED = re.compile(
     re.DOTALL,
 )
 _TABLES = "(let_declaration pattern: (identifier) @name value: (_) @value)"
+_WRITTEN = re.compile(
+    r"[\d\"'&\[-]|(?:Some|Ok|Err|None|true|false|vec!|[A-Z])"
+)  # a value that no call returned
 _RESULTS = "(let_declaration pattern: (identifier) @name value: (call_expression) @value)"
 
 
@@ -148,7 +151,7 @@ class RustBody(Flow):
 
     def _compared(self, check: Check, given: Sequence[str]) -> Check:
         """A comparison of two names that are bound to the same call says nothing of its result."""
-        if check.rank != EXACT or len(given) < 2 or ("(" not in "".join(given[:2]) and not self._calls()):
+        if check.rank != EXACT or len(given) < 2 or any(map(_WRITTEN.match, given[:2])):
             return check
         left, right = (self._calls().get(each, each) for each in given[:2])
         return replace(check, text=f"{check.text} of one value", rank=PRESENT) if left == right else check
