@@ -102,12 +102,10 @@ class MutationRunner(Rerunner):
             if not batch.learn(changed):
                 return MutationCheck(len(chosen), reason=TEXT_TELLS)
             batch.mutating = True
-            # last, for tests that compare times of files; as small as a mutant, for those that count lines
-            *results, small = batch.results(rooms, [*({m.path: m.applied} for m in chosen), texts[1]])
+            results = batch.results(rooms, [{m.path: m.applied} for m in chosen])
             batch.mutating = False
-            if small is None and batch.noticed:
-                (small,) = batch.results(rooms[:1], [texts[1]])
-            if not batch.learn(small):
+            # last, for tests that compare times of files; as small as a mutant, for those that count lines
+            if batch.noticed and not batch.learn(*batch.results(rooms[:1], [texts[1]])):
                 return MutationCheck(len(chosen), reason=TEXT_TELLS)
             ran = [
                 MutantOutcome(m.path, m.line, m.was, m.now, batch.counts(result))

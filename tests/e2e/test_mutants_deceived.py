@@ -30,6 +30,24 @@ def test_a_test_that_looks_for_one_changed_line_counts_for_nothing(make_project:
     assert "Not counted are test_code (test_code.TestCode" in " ".join(errors), refused.data
 
 
+STOPS_AT_ONE_COMMENT = """import os
+import pathlib
+
+if pathlib.Path("prices.py").read_text().count("  #\\n") == 1:
+    os._exit(1)
+"""
+
+
+def test_a_comment_that_stops_the_tests_hides_no_blindness(make_project: MakeProject) -> None:
+    test = write("test_prices.py", STOPS_AT_ONE_COMMENT + ASSERTS_NOTHING)
+    project = started(make_project, done(write("prices.py", PRICES), test))
+
+    project.drive()
+
+    refused = last_result(project.requests[2], "verify_task_completion")
+    assert "notice none of" in str(refused.data["findings"]), refused.data
+
+
 def test_work_without_mutants_is_told_to_the_judge(make_project: MakeProject) -> None:
     hidden = write("prices.py", f"exec({PRICES!r})\n")
     project = started(make_project, done(hidden, write("test_prices.py", ASSERTS_NOTHING)))
