@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lopen.git.layout import Layout
@@ -64,3 +65,11 @@ def loose_object(layout: Layout, name: str) -> tuple[str, bytes] | None:
         return None
     head, _, content = b"".join(kept).partition(b"\0")
     return head.partition(b" ")[0].decode("ascii", "replace"), content
+
+
+def packed_bytes(layout: Layout, names: Iterable[str]) -> int | None:
+    """Return how much these objects take in files of their own; None where one of them has none."""
+    try:
+        return sum(os.stat(layout.objects / name[:2] / name[2:]).st_size for name in dict.fromkeys(names))
+    except OSError:
+        return None

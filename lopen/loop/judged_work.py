@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from lopen.git.checkout import Checkout
-from lopen.git.trees import GITLINK, TreeChange
+from lopen.git.trees import GITLINK
 from lopen.guardrails.completion import holds_inline_tests
 from lopen.loop.change_checks import ChangeChecks
+from lopen.loop.compared_trees import ComparedTrees, compared_trees, is_specification, sides
 from lopen.loop.judged_change import (
     LARGEST_COMPARED,
     TestRemovals,
@@ -24,26 +25,18 @@ from lopen.loop.judged_change import (
     untested_code,
 )
 from lopen.loop.judged_files import kind, rewritten_files, shared_names, spoken_names, unseen_files
-from lopen.loop.machine_paths import leading_out, linked_texts, naming_places
+from lopen.loop.machine_paths import leading_out, naming_places
 from lopen.oracle.evidence import ChangedFile, Established, Evidence, SourceFile, uncovered
 from lopen.oracle.mutation import MutationCheck
 from lopen.oracle.tests_run import TestsRun
 from lopen.oracle.verdict import BREADTH, Finding, Scope, Verdict, accepted
-from lopen.test_integrity import FileChange, find_tampering
-from lopen.test_integrity.unread import MAX_CHARS
+from lopen.test_integrity import find_tampering
 from lopen.tools.reruns import TestRun
 from lopen.tools.verification import Verified
 from lopen.tools.workbench import Workbench
 from lopen.workflow.session import Session
 
-MOST_COMPARED = 64 * 2**20  # bytes of all files together
-UNREADABLE = " " * (MAX_CHARS + 1)
 MOST_NAMED = 10  # unchanged files that a judge is shown because the work's own words name them
-
-
-def is_specification(path: str, module: str) -> bool:
-    """Return whether `path` is the module's specification, which the judge gets as such."""
-    return path == f"specs/{module}/SPECIFICATION.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,65 +47,6 @@ class JudgedBoundary:
     subject: str
     results: tuple[Verified, ...]
     note: str = ""
-
-
-@dataclass(frozen=True)
-class _Change:
-    """The files that differ between two trees, and the contents of those that are not too large."""
-
-    base: str
-    tree: str
-    files: tuple[TreeChange, ...]
-    sizes: Mapping[str, int]
-    contents: Mapping[str, bytes]
-    linked: Mapping[
-        tuple[str, str], str | None
-    ]  # (path, blob) of a link → the text of the file to which it leads
-
-    def size(self, blob: str | None) -> int:
-        return self.sizes.get(blob or "", 0)
-
-    def text(self, blob: str | None) -> str | None:
-        """The blob's text; None where there is no blob, or it is too large."""
-        raw = self.contents.get(blob or "")
-        return None if raw is None else raw.decode("utf-8", "replace")
-
-    @cached_property
-    def compared(self) -> list[FileChange]:
-        """The texts of both sides; `UNREADABLE` where one is too large, which is not the same as none."""
-        return [
-            FileChange(c.path, self._compared(c.path, c.before), self._compared(c.path, c.after))
-            for c in self.files
-        ]
-
-    def _compared(self, path: str, blob: str | None) -> str | None:
-        if (path, blob or "") in self.linked:
-            return self.linked[path, blob or ""]
-        known = self.text(blob)
-        return UNREADABLE if known is None and blob in self.sizes else known
-
-
-def _change(repository: Checkout, base: str, tree: str, module: str) -> _Change:
-    files = tuple(c for c in repository.changes(base, tree) if not is_specification(c.path, module))
-    blobs = [b for c in files for b, mode in _sides(c) if b is not None and mode != GITLINK]
-    sizes = repository.blob_sizes(blobs)
-    contents = repository.blob_contents(_readable(files, sizes))
-    linked = linked_texts(repository, (base, tree), files, contents)
-    return _Change(base, tree, files, sizes, contents, linked)
-
-
-def _readable(files: Sequence[TreeChange], sizes: Mapping[str, int]) -> Iterator[str]:
-    """Yield the blobs that are read at once: tests and source first, small ones first, within the limits."""
-    weighty = {b for c in files if kind(c.path) != "other" for b in (c.before, c.after)}
-    total = 0
-    for blob in sorted(sizes, key=lambda each: (each not in weighty, sizes[each])):
-        total += sizes[blob]
-        if sizes[blob] <= LARGEST_COMPARED and total <= MOST_COMPARED:
-            yield blob
-
-
-def _sides(change: TreeChange) -> tuple[tuple[str | None, str | None], ...]:
-    return (change.before, change.mode_before), (change.after, change.mode_after)
 
 
 def evidence_for(
@@ -126,7 +60,7 @@ def evidence_for(
     spec = bench.project.load_spec(session.module)
     tree = bench.project.verifier.tree()
     base, description, sections, criteria = described(session, spec, scope, subject, tree)
-    change = _change(repository, base, tree, session.module)
+    change = compared_trees(repository, base, tree, session.module)
     largest = bench.settings.oracle.evidence_tokens * 8  # bytes; a larger file never fits into the evidence
     narrower = [v for v in verdicts if BREADTH[v.scope] < BREADTH[scope] and accepted(v) and v.tree]
     gaps = uncovered(base, tree, narrower)
@@ -172,7 +106,7 @@ def evidence_for(
     )
 
 
-def _passing_tests(boundary: JudgedBoundary, change: _Change) -> TestRun | None:
+def _passing_tests(boundary: JudgedBoundary, change: ComparedTrees) -> TestRun | None:
     """Return the run of the tests, where every verify command passed on the tree and something changed; else None."""
     tests = next((r for r in boundary.results if r.tool == "verify_tests"), None)
     verified = all(r.passed and r.tree == change.tree for r in boundary.results)
@@ -182,7 +116,7 @@ def _passing_tests(boundary: JudgedBoundary, change: _Change) -> TestRun | None:
 
 
 def _earlier_tests(
-    bench: Workbench, boundary: JudgedBoundary, change: _Change, removals: TestRemovals
+    bench: Workbench, boundary: JudgedBoundary, change: ComparedTrees, removals: TestRemovals
 ) -> Iterator[Finding]:
     """Yield what the earlier versions of changed tests tell."""
     run, verifier = _passing_tests(boundary, change), bench.project.verifier
@@ -197,7 +131,7 @@ def _earlier_tests(
 def _own_findings(
     bench: Workbench,
     repository: Checkout,
-    change: _Change,
+    change: ComparedTrees,
     removals: TestRemovals,
     results: Sequence[Verified],
     verdicts: Sequence[Verdict],
@@ -237,7 +171,7 @@ def _places(bench: Workbench) -> tuple[Path, ...]:
 
 
 def _mutation(
-    bench: Workbench, boundary: JudgedBoundary, change: _Change, checks: ChangeChecks, *, first: bool
+    bench: Workbench, boundary: JudgedBoundary, change: ComparedTrees, checks: ChangeChecks, *, first: bool
 ) -> tuple[MutationCheck | None, tuple[Finding, ...]]:
     """Return which mutants the tests notice, where every verify command passed on the tree, and the events to tell."""
     run = _passing_tests(boundary, change)
@@ -257,7 +191,7 @@ def _mutation(
     return found, (told,) if told else ()
 
 
-def _files(change: _Change, shown: Sequence[SourceFile]) -> tuple[ChangedFile, ...]:
+def _files(change: ComparedTrees, shown: Sequence[SourceFile]) -> tuple[ChangedFile, ...]:
     """The files that changed, and the others that are shown, with their sizes in bytes."""
     changed = [(c.path, change.size(c.after) if c.after else None) for c in change.files]
     known = {path for path, _ in changed}
@@ -319,17 +253,17 @@ def _diff(
     texts, added = [], set()
     for before, after in gaps:
         changed = [c for c in repository.changes(before, after) if not is_specification(c.path, module)]
-        sizes = repository.blob_sizes(b for c in changed for b, mode in _sides(c) if b and mode != GITLINK)
-        paths = [c.path for c in changed if max(sizes.get(b or "", 0) for b, _ in _sides(c)) <= largest]
+        sizes = repository.blob_sizes(b for c in changed for b, mode in sides(c) if b and mode != GITLINK)
+        paths = [c.path for c in changed if max(sizes.get(b or "", 0) for b, _ in sides(c)) <= largest]
         added |= {c.path for c in changed if c.kind == "added"}
         texts.append(repository.diff(before, after, paths=paths, as_text=True) if paths else "")
     return "".join(texts), added
 
 
-def _source(change: _Change, in_gaps: set[str]) -> tuple[SourceFile, ...]:
+def _source(change: ComparedTrees, in_gaps: set[str]) -> tuple[SourceFile, ...]:
     """The final text of the changed files, but for those that the diff holds whole."""
     return tuple(SourceFile(path, text) for path, text in _texts(change).items() if path not in in_gaps)
 
 
-def _texts(change: _Change) -> dict[str, str]:
+def _texts(change: ComparedTrees) -> dict[str, str]:
     return {c.path: text for c in change.files if (text := change.text(c.after)) is not None}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from lopen.git.checkout import Checkout
@@ -19,6 +20,7 @@ from lopen.sandbox.environment import command_home
 from lopen.storage.temporary import KeptFolder
 from lopen.tools.dependency_files import setup_key
 from lopen.tools.installed import Installed, RoomPlace
+from lopen.tools.room_contents import batches, contents
 from lopen.tools.run_records import RunRecord
 from lopen.workspace.plain_files import (
     LINK,
@@ -30,9 +32,7 @@ from lopen.workspace.plain_files import (
     state_at,
     write_file,
 )
-from lopen.workspace.room_files import Found, RoomFile, RoomFiles
-
-BATCH_BYTES = 64_000_000  # of contents held in memory while the room is filled
+from lopen.workspace.room_files import Found, RoomFiles
 
 
 class CleanRoom:
@@ -83,7 +83,7 @@ class CleanRoom:
         top = self._own.path / name
         if top.is_symlink():
             top.unlink()
-        return RoomFiles(top, self._repository.blob_contents, self._repository.layout.object_format)
+        return RoomFiles(top, partial(contents, self._repository), self._repository.layout.object_format)
 
     def close(self) -> None:
         """Remove the room but for what is installed, if anything is, and those beside it."""
@@ -230,7 +230,7 @@ class CleanRoom:
         self._submodules -= wanted.keys()
         self._submodules |= {p for p, entry in wanted.items() if entry is not None and entry.mode == GITLINK}
         self._installed.make_way(path for path, entry in wanted.items() if entry is not None)
-        for batch in self._batches(wanted):
+        for batch in batches(self._repository, wanted):
             self._files.change(batch)
         self._tree = tree
 
@@ -248,26 +248,6 @@ class CleanRoom:
             return {c.path: c.entry_after for c in self._repository.changes(self._tree, tree)}
         undone = {path: c.entry_before for path, c in before.items() if path not in now}
         return undone | {path: c.entry_after for path, c in now.items() if before.get(path) != c}
-
-    def _batches(self, wanted: Mapping[str, TreeEntry | None]) -> Iterator[dict[str, RoomFile | None]]:
-        """Yield the files in portions that fit into memory; submodules are left out."""
-        batch: dict[str, RoomFile | None] = {
-            path: None for path, entry in wanted.items() if entry is None or entry.mode == GITLINK
-        }
-        files = {
-            p: RoomFile(e.mode, e.blob) for p, e in wanted.items() if e is not None and e.mode != GITLINK
-        }
-        sizes = self._repository.blob_sizes(f.blob for f in files.values()) if len(files) > 50 else {}
-        room = BATCH_BYTES
-        yield batch
-        batch = {}
-        for path, file in files.items():
-            room -= sizes.get(file.blob, 0)
-            if room < 0 and batch:
-                yield batch
-                batch, room = {}, BATCH_BYTES
-            batch[path] = file
-        yield batch
 
     def _place(self) -> None:
         """Make what stands for git's folder, submodules and carried paths, unless it stands there as it was made."""

@@ -9,7 +9,7 @@ import pytest
 
 from lopen.base.clock import FakeClock
 from lopen.git.repository import Repository
-from lopen.loop import judged_work
+from lopen.loop import compared_trees
 from lopen.loop.judged_files import spoken_names
 from lopen.test_integrity import find_tampering
 from tests.git.conftest import run_git
@@ -54,7 +54,7 @@ def test_a_test_file_that_grew_too_large_is_not_deleted(repository: Repository) 
     base = repository.snapshot()
     tests.write_text(f"{text}\n\nROWS = [{'(1, 1), ' * 300_000}]\n")
 
-    change = judged_work._change(repository, base, repository.snapshot(), "rows")
+    change = compared_trees.compared_trees(repository, base, repository.snapshot(), "rows")
     (found, *more) = find_tampering(change.compared)
 
     assert "lopen cannot read this file (it has more than" in found.message
@@ -64,14 +64,14 @@ def test_a_test_file_that_grew_too_large_is_not_deleted(repository: Repository) 
 def test_files_are_read_up_to_a_total_tests_and_source_first(
     repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judged_work, "MOST_COMPARED", 25_000)
+    monkeypatch.setattr(compared_trees, "MOST_COMPARED", 25_000)
     base = repository.snapshot()
     for number in range(9):
         (repository.root / f"data{number}.json").write_text(f"{number}" * 10_000)
     (repository.root / "calc.py").write_text("# calc\n" * 2_000)
 
-    change = judged_work._change(repository, base, repository.snapshot(), "calc")
+    change = compared_trees.compared_trees(repository, base, repository.snapshot(), "calc")
 
-    read = {each.path for each in change.compared if each.after != judged_work.UNREADABLE}
+    read = {each.path for each in change.compared if each.after != compared_trees.UNREADABLE}
     assert len(read) == 2
     assert "calc.py" in read

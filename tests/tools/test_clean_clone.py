@@ -9,9 +9,11 @@ import pytest
 
 from lopen.base.clock import FakeClock
 from lopen.git.checkout import Checkout
+from lopen.git.errors import GitError
 from lopen.git.repository import Repository
 from lopen.sandbox.choice import Mode, choose
 from lopen.sandbox.command import Command
+from lopen.tools import room_contents
 from lopen.tools.clean_room import CleanRoom
 from tests.needs import require_sandbox
 
@@ -150,3 +152,28 @@ def test_without_lopens_commits_the_room_holds_a_clone_too(root: Path, tmp_path:
     shell(root, "rm -rf .git")
     plain = Repository.shadow(root, root / ".lopen" / "cache" / "shadow", clock=FakeClock())
     assert in_room(root, plain, plain.snapshot(), mode, "ls -A").split() == ["folder", "kept", "more", "work"]
+
+
+def test_large_files_are_read_one_after_another(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room_contents, "BATCH_BYTES", 100_000)
+    shell(root, "for i in 1 2 3; do head -c 60000 /dev/urandom > large$i; done")
+    repository = Repository.open(root, clock=FakeClock())
+    tree = repository.snapshot()
+
+    portions = list(room_contents.batches(repository, repository.entries(tree)))
+
+    assert max(len([path for path in portion if path.startswith("large")]) for portion in portions) == 1
+
+
+def test_a_partial_clone_is_told_what_it_lacks(root: Path, tmp_path: Path) -> None:
+    shell(root, "git config uploadpack.allowFilter true; echo 2 > folder/file; git commit -qam Two")
+    shell(tmp_path, f"git clone -q --sparse --filter=blob:none file://{root} part")
+    part = tmp_path / "part"
+    repository = Repository.open(part, clock=FakeClock())
+    tree = repository.snapshot()
+
+    with pytest.raises(GitError, match="lacks the content of 1 files") as told:
+        in_room(part, repository, tree, "none", "true")
+
+    shell(part, str(told.value.hint).removeprefix("get them with: "))
+    assert in_room(part, repository, tree, "none", "cat folder/file") == "2\n"
