@@ -11,7 +11,8 @@ from lopen.test_integrity.bindings import bound_name, is_filtered
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
 from lopen.test_integrity.flow import Flow, Helpers
 from lopen.test_integrity.javascript.blocks import Block, content, given, is_empty, marks, row_count, title
-from lopen.test_integrity.javascript.checks import EXPECTING, JavaScriptBody, JavaScriptNames
+from lopen.test_integrity.javascript.checks import EXPECTING, JavaScriptBody
+from lopen.test_integrity.javascript.reading import JavaScriptNames
 from lopen.test_integrity.javascript.words import RENAMED, SETUP, Word, Words, at_top
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import (

@@ -5,20 +5,14 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.bindings import is_constant
-from lopen.test_integrity.conditions import always_equal, always_true, truth
+from lopen.test_integrity.conditions import truth
 from lopen.test_integrity.flow import Flow, Helpers
-from lopen.test_integrity.javascript.ranks import (
-    asserted_rank,
-    cypress_checks,
-    expected_rank,
-    is_vacuous,
-    response_rank,
-    whole_rank,
-)
+from lopen.test_integrity.javascript.ranks import cypress_checks
+from lopen.test_integrity.javascript.reading import JavaScriptNames, Reader
 from lopen.test_integrity.javascript.waiting import (
     is_async,
     is_awaited,
@@ -27,7 +21,7 @@ from lopen.test_integrity.javascript.waiting import (
     outermost_call,
 )
 from lopen.test_integrity.place import Place
-from lopen.test_integrity.suite import EXACT, NO_ERROR, PARTIAL, PRESENT, Check, words
+from lopen.test_integrity.suite import EXACT, NO_ERROR, Check, words
 from lopen.test_integrity.syntax import FUNCTIONS, LOOPS, Link, ParsedFile, ancestors
 
 if TYPE_CHECKING:
@@ -35,12 +29,6 @@ if TYPE_CHECKING:
 
 EXPECTING = re.compile(rb"expect|[aA]ssert|should|[cC]heck|[vV]erify|ensure|\bthrow\b|\bt\.")
 _HELPER = re.compile(r"^(?:assert|expect|check|verify|ensure)[A-Z_]\w*$")
-_T_METHODS = words(
-    "ok notOk equal notEqual deepEqual deepStrictEqual same strictSame is not true false truthy falsy throws "
-    "doesNotThrow rejects match like regex pass fail is_deeply notStrictEqual strictEqual propEqual"
-)
-_BOOLEAN = frozenset({"ok", "true", "isTrue", "isOk", "truthy", "assert"})
-_SETTINGS = frozenset({"assertions", "hasAssertions", "extend", "addSnapshotSerializer", "any", "anything"})
 _THROWING = frozenset({"toThrow", "toThrowError", "throw", "throws", "rejects"})
 _SKIPPERS = frozenset({"this", "t", "ctx", "context", "test", "it", "testInfo"})
 _TIMERS = frozenset(
@@ -52,17 +40,7 @@ _NO_ERROR = re.compile(
     r"expect\((?:err|error|e)\)\.(?:toBe(?:Null|Undefined|Falsy)\(|not\.|to\.(?:not\.|be\.(?:null|undefined)|equal\(null))"
     r"|(?:assert|t|should)\.(?:ifError|error|notOk|falsy|isNull|isUndefined|not\.exist)\((?:err|error|e)[,)]"
 )
-_CALLED = re.compile(r"(?:await )?([\w$.]+)\(")
 _DRIVEN = re.compile(rb"[tT]imers?\b|\btick\b|\bclock\b|\bawait\b|fakeAsync")
-
-
-@dataclass(frozen=True, slots=True)
-class JavaScriptNames:
-    """What a file's names stand for: literal tables, functions of an assertion library, renamed imports."""
-
-    tables: Mapping[str, Node]
-    asserting: frozenset[str]
-    renamed: Mapping[str, str]
 
 
 class JavaScriptBody(Flow):
@@ -73,7 +51,7 @@ class JavaScriptBody(Flow):
         self.names = names
         given = root.child_by_field_name("parameters") or root.child_by_field_name("parameter")
         self.parameters = frozenset(re.findall(r"[\w$]+", source.of(given)))
-        self.bound: dict[str, Node] = {}
+        self.reader = Reader(source, names, self.parameters)
         self.finished = False
         self.straight = False  # a check stands in no loop and no callback
         self.settles = bool(self.parameters & {"done", "cb", "callback", "end", "next"})
@@ -89,11 +67,11 @@ class JavaScriptBody(Flow):
     def other(self, node: Node, place: Place) -> bool:
         """A property that asserts: `expect(x).to.be.true`. What is bound to a name is remembered."""
         if node.type == "variable_declarator" and (value := node.child_by_field_name("value")) is not None:
-            self.bound[self.source.of(node.child_by_field_name("name"))] = value
+            self.reader.bound[self.source.of(node.child_by_field_name("name"))] = value
         if node.type != "member_expression":
             return False
         links = self.source.chain(node)
-        found = self._read(node, links)
+        found = self.reader.read(node, links)
         if found is None or links[-1].arguments is not None:
             return False
         self.check(found, place)
@@ -126,7 +104,7 @@ class JavaScriptBody(Flow):
                 self.check(each, place)
             self.arguments(links, place)
             return True
-        found = self._read(node, links)
+        found = self.reader.read(node, links)
         if found is not None:
             if _NO_ERROR.match(found.text):
                 found = replace(found, subject=NO_ERROR)
@@ -191,81 +169,6 @@ class JavaScriptBody(Flow):
             condition = self.source.of(given[0])
             place = place.under(condition, truth(condition))
         self.skip(name, node, place)
-
-    def _read(self, node: Node, links: Sequence[Link]) -> Check | None:
-        """The check that a call is."""
-        root = self.names.renamed.get(links[0].name, links[0].name)
-        if root == "expect" and not (
-            len(links) > 1 and links[1].name in _SETTINGS and not links[0].arguments
-        ):
-            return self._expected(node, links)
-        if (asserted := self._assertion(root, links)) is not None:
-            return self._asserted(node, *asserted)
-        text, line = self.source.of(node), self.source.line(node)
-        if any(link.name == "expect" and link.arguments for link in links[1:]):
-            return Check(text, "the response", response_rank(links), line)
-        if any(link.name == "should" for link in links[1:]) and links[-1].name != "should":
-            return Check(text, "", PARTIAL, line)
-        return None
-
-    def _assertion(self, root: str, links: Sequence[Link]) -> tuple[str, tuple[Node, ...]] | None:
-        """The name and arguments of an assertion that is a plain call."""
-        last = links[-1]
-        if last.arguments is None or any(link.arguments is not None for link in links[:-1]):
-            return None
-        names = [link.name for link in links[1:] if link.name != "strict"]
-        if root in {"chai", "sinon"} and names[:1] == ["assert"]:
-            root, names = "assert", names[1:]
-        if names[:1] == ["assert"] and (root == "t" or root in self.parameters):
-            root, names = "assert", names[1:]
-        if root == "assert":
-            return (names[-1] if names else "ok"), last.arguments
-        if len(links) == 1 and links[0].name in self.names.asserting and root not in {"expect", "should"}:
-            return root, last.arguments
-        if len(names) == 1 and names[0] in _T_METHODS and (root == "t" or root in self.parameters):
-            return names[0], last.arguments
-        return None
-
-    def _expected(self, node: Node, links: Sequence[Link]) -> Check:
-        start = next((i for i, link in enumerate(links) if link.arguments is not None), len(links) - 1)
-        given = links[start].arguments or ()
-        subject = self.source.of(given[0]) if given else ""
-        text, line = self.source.of(node), self.source.line(node)
-        chain = [link for link in links[start + 1 :] if link.name not in {"then", "catch", "finally"}]
-        if not chain or (chain[-1].arguments is None and re.match(r"to[A-Z]", chain[-1].name)):
-            return Check(text, subject, 0, line, "vacuous")  # expect(x) alone asserts nothing
-        names = [link.name for link in chain]
-        matcher = names[-1]
-        arguments = [self.source.of(argument) for argument in chain[-1].arguments or ()]
-        if is_vacuous(subject, matcher, arguments, negated="not" in names):
-            return Check(text, subject, 0, line, "vacuous")
-        rank = expected_rank(subject, matcher, arguments, negated="not" in names)
-        rank = whole_rank(rank, self.source.of(self.bound[subject]) if subject in self.bound else subject)
-        return Check(text, subject, self._own_rank(rank, [subject, *arguments]), line)
-
-    def _own_rank(self, rank: int, compared: Sequence[str]) -> int:
-        """The rank, less where the code under test says itself what is expected of it."""
-        if rank < EXACT or len(compared) < 2:
-            return rank
-        subject, expected = (
-            self.source.of(self.bound[each]) if each in self.bound else each for each in compared[:2]
-        )
-        called, again = _CALLED.match(subject), _CALLED.match(expected)
-        if called is None or again is None or called[1] != again[1]:
-            return rank
-        return PRESENT if subject == expected else PARTIAL
-
-    def _asserted(self, node: Node, name: str, given: Sequence[Node]) -> Check:
-        arguments = [self.source.of(argument) for argument in given]
-        text, line = self.source.of(node), self.source.line(node)
-        subject = arguments[0] if arguments else ""
-        boolean = name in _BOOLEAN
-        same = len(arguments) > 1 and always_equal(arguments[0], arguments[1]) and "not" not in name.lower()
-        if name == "pass" or (boolean and always_true(subject)) or (not boolean and same):
-            return Check(text, subject, 0, line, "vacuous")
-        if boolean and re.search(r"[^=!]==", subject) and "||" not in subject:
-            return Check(text, subject.split("==")[0].strip(), EXACT, line)
-        return Check(text, subject, self._own_rank(asserted_rank(name, arguments), arguments), line)
 
     def _is_awaited(self, node: Node) -> bool:
         return self.settles or is_awaited(self.source, node)
