@@ -114,11 +114,6 @@ class CleanRoom:
             self._others.append(other)
         return self._others[:count]
 
-    def count_files(self, tree: str) -> int:
-        """Return the number of files of `tree`."""
-        self._bring_to(tree)
-        return len(self._files.files)
-
     def edit(self, path: str, edited: Callable[[bytes], bytes]) -> None:
         """Change a file for the command that runs next; `leave` undoes it."""
         place, file = str(self._files.top / path), self._files.files[path]

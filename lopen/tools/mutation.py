@@ -29,6 +29,7 @@ TOTAL_S = 60.0  # of one check
 LONGEST_TESTS_S = 10.0  # a slower test run is not repeated
 MOST_ROOMS = 8
 MOST_FILES = 40_000  # of all rooms together
+MOST_BYTES = 2_000_000_000
 UNREADABLE = b"lopen: this file cannot be read (\n"
 UNSTABLE = "the tests do not pass a second time on the same files, so a failure tells nothing"
 SLOW = f"the tests took {{:.0f}} s; mutants are tried where they take less than {LONGEST_TESTS_S:.0f} s"
@@ -123,7 +124,12 @@ class MutationRunner(Rerunner):
 
     def _room_count(self, tree: str, chosen: int) -> int:
         usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return max(1, min(usable, MOST_ROOMS, chosen + 1, MOST_FILES // max(1, self.room.count_files(tree))))
+        repository = self.commands.repository
+        blobs = [entry.blob for entry in repository.entries(tree).values() if not entry.is_submodule]
+        sizes = repository.blob_sizes(set(blobs))
+        size = sum(sizes.get(blob, 0) for blob in blobs)
+        fitting = min(MOST_FILES // (len(blobs) or 1), MOST_BYTES // (size or 1))
+        return max(1, min(usable, MOST_ROOMS, chosen + 1, fitting))
 
 
 def _unreadable(_: bytes) -> bytes:
