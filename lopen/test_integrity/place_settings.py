@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from lopen.oracle.verdict import Severity
 
 PLACES = re.compile(
-    r"^(?:(?:jest|vitest|vite|playwright|cypress|ava)\.config|\.mocharc|vitest\.workspace|jasmine)\.\w+$"
+    r"^(?:(?:jest|vitest|vite|playwright|cypress|ava)\.config|\.mocharc|vitest\.workspace|jasmine|pnpm-workspace)\.\w+$"
     r"|^(?:package\.json|Cargo\.toml|pom\.xml|build\.gradle(?:\.kts)?|settings\.gradle(?:\.kts)?|go\.work|config\.toml"
     r"|junit-platform\.properties|gradle\.properties|phpunit(?:\.dist)?\.xml(?:\.dist)?|\.rspec|(?:spec|rails)_helper\.rb"
     r"|Rakefile|CMakeLists\.txt|\w+\.csproj|[\w.]+\.csproj|Directory\.Build\.(?:props|targets)|[\w.-]+\.runsettings"
@@ -180,6 +180,8 @@ _TESTNG = re.compile(r"testng[\w-]*\.xml$")
 _CARGO = re.compile(r"Cargo\.toml$")
 SETTINGS = (
     Setting(_JS, "the runner looks for tests only in", _keys("testMatch|include|spec|roots|spec_files|specPattern"), new=True),
+    Setting(re.compile(r"package\.json$"), "the workspace no longer has", _keys("workspaces")),
+    Setting(re.compile(r"pnpm-workspace\.ya?ml$"), "the workspace no longer has", _lists("packages", ":")),
     Setting(_PROJECTS, "the tests no longer run for", _project_names, counted=True),
     Setting(re.compile(r"vitest\.workspace"), "the workspace no longer has", STRING.findall),
     Setting(re.compile(r"\.mocharc\.ya?ml$"), "mocha looks for tests only in", _lists("spec", ":"), new=True),

@@ -11,7 +11,7 @@ from lopen.test_integrity.suite import words
 
 RUNNER = re.compile(
     r"\b(?:pytest|unittest|nose2|tox|nox|jest|vitest|mocha|ava|tap|jasmine|karma|playwright|cypress|ctest|rspec|phpunit|pest|paratest|nextest|gotestsum|ginkgo)\b"
-    r"|\bnode\s+--test|\b(?:manage\.py|django-admin)\s+test\b|\b(?:npm|pnpm|yarn|bun|go|cargo|deno|dotnet|gradle|gradlew|mvn|mvnw)\b.{0,100}\b(?:test|verify|check)\b"
+    r"|\bnode\s+--test|\b(?:manage\.py|django-admin)\s+test\b|\b(?:npm|pnpm|yarn|bun|go|cargo|deno|dotnet|gradle|gradlew|mvn|mvnw|turbo|nx|lerna|rush|moon|wireit)\b.{0,100}\b(?:test|verify|check)\b"
 )
 _TOLERANT = re.compile(
     r"\|\|\s*(?:true\b|:|exit\s+0|echo\b|printf\b|/bin/true)|;\s*(?:true|:|exit\s+0|echo\b.*)\s*;?[\"']?$|^\s*@?-|=\s*-\s+\w"

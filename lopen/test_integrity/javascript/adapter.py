@@ -95,7 +95,8 @@ def _names(source: ParsedFile) -> JavaScriptNames:
         if re.search(r"assert|chai", source.name(found["module"]))
     }
     renamed = {source.name(f["name"]): source.name(f["value"]) for f in source.matches(RENAMED)}
-    return JavaScriptNames(tables, frozenset(asserting), renamed)
+    playwright = b"@playwright/test" in source.text
+    return JavaScriptNames(tables, frozenset(asserting), renamed, playwright)
 
 
 def _helper_checks(
@@ -252,9 +253,9 @@ class _File(Flow):
     def _ends(self, links: Sequence[Link], node: Node, place: Place) -> bool:
         """An exit with success at the top of the file ends the whole run."""
         exits = JavaScriptBody(self.source, self.root, {}, self.names).exit_name(links)
-        if exits and not self.groups and not place.condition and at_top(node):
-            text = f"`{exits}` at the top of the file"
-            self.narrowing.append(Skip(text, self.source.line(node)))
+        if exits and not self.groups and at_top(node) and place.truth not in {NEVER, ELSEWHERE}:
+            text = f"`{exits}` at the top of the file" + (f" if {place.condition}" if place.condition else "")
+            self.narrowing.append(Skip(text, self.source.line(node), not place.condition))
         return bool(exits)
 
     def other(self, node: Node, place: Place) -> bool:

@@ -60,6 +60,8 @@ def marks(source: ParsedFile, block: Block) -> list[Skip]:
         holds = truth(value)
         if key == "only":
             only |= holds == ALWAYS
+        elif key == "browser":
+            block.skips.append(Skip(f"{block.written} with {{ {key} }}: {value}", line, certain=False))
         elif key in {"skip", "todo", "fails", "ignore"} and holds != NEVER:
             reason = "" if value[:1] in "\"'`" or holds == ALWAYS else f" if {value}"
             block.skips.append(Skip(f"{block.written} with {{ {key} }}{reason}", line, holds != ELSEWHERE))

@@ -21,8 +21,8 @@ from lopen.test_integrity.javascript.waiting import (
     outermost_call,
 )
 from lopen.test_integrity.place import Place
-from lopen.test_integrity.suite import EXACT, NO_ERROR, Check, words
-from lopen.test_integrity.syntax import FUNCTIONS, LOOPS, Link, ParsedFile, ancestors
+from lopen.test_integrity.suite import EXACT, NO_ERROR, PRESENT, Check, guard, words
+from lopen.test_integrity.syntax import FUNCTIONS, LOOPS, Link, ParsedFile, ancestors, may_fail
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -39,6 +39,9 @@ _PROMISING = words("then catch finally waitFor waitForElementToBeRemoved waitUnt
 _NO_ERROR = re.compile(
     r"expect\((?:err|error|e)\)\.(?:toBe(?:Null|Undefined|Falsy)\(|not\.|to\.(?:not\.|be\.(?:null|undefined)|equal\(null))"
     r"|(?:assert|t|should)\.(?:ifError|error|notOk|falsy|isNull|isUndefined|not\.exist)\((?:err|error|e)[,)]"
+)
+_LISTED = re.compile(
+    r"(?:Object|Array)\.\w+\(|[\w$]+\.(?:entries|keys|values)\(\)$|\[|(?:fs\.)?read\w*\(|JSON\.parse\(|require\("
 )
 _DRIVEN = re.compile(rb"[tT]imers?\b|\btick\b|\bclock\b|\bawait\b|fakeAsync")
 
@@ -68,6 +71,9 @@ class JavaScriptBody(Flow):
         """A property that asserts: `expect(x).to.be.true`. What is bound to a name is remembered."""
         if node.type == "variable_declarator" and (value := node.child_by_field_name("value")) is not None:
             self.reader.bound[self.source.of(node.child_by_field_name("name"))] = value
+        if node.type == "switch_statement":
+            self._switch(node, place)
+            return True
         if node.type != "member_expression":
             return False
         links = self.source.chain(node)
@@ -76,6 +82,42 @@ class JavaScriptBody(Flow):
             return False
         self.check(found, place)
         return True
+
+    def _switch(self, node: Node, place: Place) -> None:
+        """A `switch` whose cases check something, and which checks nothing where none of them applies."""
+        before, value = len(self.checks), self.source.of(node.child_by_field_name("value"))
+        self.block(node, place)
+        body = node.child_by_field_name("body")
+        last = body.named_children[-1] if body is not None and body.named_child_count else None
+        if last is None or last.type != "switch_default" or not may_fail(self.source, last):
+            guard(self.checks, before, value)
+
+    def _loop(self, node: Node, place: Place) -> None:
+        before = len(self.checks)
+        super()._loop(node, place)
+        self._over(node.child_by_field_name("right"), before)
+
+    def arguments(self, links: Sequence[Link], place: Place) -> None:
+        before = len(self.checks)
+        super().arguments(links, place)
+        if links[-1].name == "forEach" and links[-1].arguments:
+            member = next(ancestors(links[-1].node))
+            self._over(member.child_by_field_name("object"), before)
+
+    def _over(self, table: Node | None, before: int) -> None:
+        """Make what is checked for each part of something that the code made less, unless that was checked before."""
+        if table is None or len(self.checks) == before:
+            return
+        made = self.reader.bound.get(self.source.of(table), table)
+        text = self.source.of(made)
+        if made.type in {"call_expression", "await_expression"} and not _LISTED.match(text):
+            known = {self.source.of(table), text}
+            if any(name in check.text for check in self.checks[:before] for name in known):
+                return
+            for at, check in enumerate(self.checks[before:], before):
+                if check.kind == "real":
+                    said = f"{check.text} for each of {self.source.of(table)}"
+                    self.checks[at] = replace(check, text=said, rank=max(check.rank - 1, PRESENT))
 
     def condition(self, branch: Node) -> str:
         """A branch's condition; a constant of the file in it stands for its value."""
@@ -110,7 +152,9 @@ class JavaScriptBody(Flow):
                 found = replace(found, subject=NO_ERROR)
             self.straight |= self._is_straight(node)
             place = place.worse("swallowed" if is_caught(self.source, links) else "real")
-            waits = must_be_awaited(links, self.parameters) and not self._is_awaited(node)
+            waits = must_be_awaited(
+                links, playwright=self.names.playwright or "page" in self.parameters
+            ) and not self._is_awaited(node)
             self.asserted(found, links, place.worse("unawaited") if waits else place)
             return True
         name = self._called_helper(links)

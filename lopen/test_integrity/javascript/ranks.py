@@ -19,7 +19,7 @@ _RANKS = ranks(
     "strictEqual deepStrictEqual same strictSame is members calledWith calledOnceWith calledWithExactly calledOnceWithExactly "
     "toHaveBeenCalledExactlyOnceWith toHaveReturnedWith toHaveResolvedWith toHaveLastReturnedWith toBeNull toBeUndefined toBeNaN toHaveDisplayValue toHaveFormValues",
     close="toMatchInlineSnapshot toHaveText toHaveValue toBeCloseTo closeTo toMatchObject "
-    "toHaveLength toHaveCount lengthOf toHaveBeenCalledTimes toMatchSnapshot throws rejects toThrow "
+    "toHaveLength toHaveCount lengthOf toHaveBeenCalledTimes throws rejects toThrow "
     "toHaveTextContent toHaveAccessibleName throw toThrowError toHaveBeenCalledOnce calledOnce calledTwice calledThrice callCount",
     loose="toBeVisible toBeHidden toBeDisabled toBeEnabled toBeChecked toBeTruthy toBeFalsy ok notOk true false truthy falsy exist isTrue isFalse "
     "toBeInstanceOf toHaveProperty toHaveAttribute toHaveBeenCalled called notEqual isOk a an",

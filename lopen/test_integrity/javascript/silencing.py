@@ -33,6 +33,12 @@ _PASS = re.compile(r"\bpass: ?([^,}]{1,80})")
 _NEVER_RUN = re.compile(r"\.(?:skip|todo)$|^x(?:it|describe)$")
 _MANY = re.compile(r"(?![0-2]$)")  # twice is usual for what is slow or remote
 _METHOD = re.compile(r"(?P<of>[A-Za-z_$][\w$]*)(?:\.prototype)?\.(?P<name>[\w$]+)$")
+_SPY = re.compile(
+    r"\b(?:spyOn|stub|method)\((?P<of>[A-Za-z_$][\w$]*)(?:\.prototype)?, ?[\"'`](?P<name>[\w$]+)[\"'`]\)"
+)
+_ANSWERING = words(
+    "mockReturnValue mockReturnValueOnce mockImplementation mockResolvedValue mockResolvedValueOnce returns resolves callsFake"
+)
 _STAND_IN = re.compile(r"(?:jest|vi|sinon|mock)\.(?:fn|stub|fake)\(")
 _ASSERTED = r"\b(?:expect|assert[\w.]*)\((?:await )?[\w$.]*\.{}\("
 _RETRIES = frozenset({"retry", "retries"})
@@ -82,6 +88,11 @@ def _called(source: ParsedFile, call: Node) -> Iterator[_Told]:
         around = (each for each in ancestors(call) if each.type == "call_expression")
         if (outer := next(around, None)) is not None and source.chain(outer)[-1].name in _LAST:
             yield "warning", f"`{text}` ends the run with success, whatever its tests found", line
+    elif links[-1].name in _ANSWERING and (stub := _SPY.search(source.of(call))) is not None:
+        asserted = re.search(_ASSERTED.format(re.escape(stub["name"])), source.of(source.root))
+        if asserted and _imports(source, stub["of"]):
+            told = f"{stub['of']}.{stub['name']} is replaced in the tests that say what it does"
+            yield "warning", told, line
     elif name == "expect.extend":
         for key, body in _members(source, given):
             if is_matcher(key):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.suite import words
@@ -19,12 +19,12 @@ _WEB_FIRST = words(
 _IDLE = re.compile(r"(?:console\.\w+|(?:\w+\.)?noop|ignore\w*|Boolean)$")
 
 
-def must_be_awaited(links: Sequence[Link], parameters: Collection[str]) -> bool:
+def must_be_awaited(links: Sequence[Link], *, playwright: bool) -> bool:
     """Return True if an assertion is a promise: that of a promise, and what Playwright and supertest ask for."""
     names = {link.name for link in links}
     if links[0].name != "expect" and "expect" in names and "end" not in names and len(links) > 2:
         return links[-1].name == "expect"  # supertest sends nothing before
-    if links[-1].name in _WEB_FIRST and "page" in parameters:  # Playwright
+    if links[-1].name in _WEB_FIRST and playwright:
         return True
     return bool(names & _WAITING and "expect" in names) or (
         links[0].name == "assert" and links[-1].name in {"rejects", "doesNotReject"}
