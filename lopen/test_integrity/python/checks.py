@@ -117,7 +117,7 @@ class _Walk:
         match test:
             case ast.Call(func=ast.Name(id="all"), args=[ast.GeneratorExp() | ast.ListComp() as each]):
                 self.loops.append((before, len(self.checks), each.generators[0].iter))
-        for call in _calls(test):
+        for call in _calls(test) if self.helpers else ():
             known = self._helper(call)
             behind = self._helper_checks(known) if known is not None else []
             if any(check.kind == "real" for check in behind):

@@ -49,7 +49,8 @@ def _hollow(tree: ast.Module, used: set[str]) -> Iterator[Hollow]:
     for function in nodes(tree):
         if isinstance(function, Function) and function.name.startswith("test"):
             yield from _decorated(function)
-    for function in tree.body:
+    generators = any(isinstance(node, ast.Yield | ast.YieldFrom) for node in nodes(tree))
+    for function in tree.body if generators else ():
         if (
             isinstance(function, Function)
             and function.name.startswith("test")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 
@@ -105,29 +105,40 @@ class Helpers(dict[str, Function]):
     """
 
     def __init__(self, trees: Sequence[ast.Module]) -> None:
-        inner = {id(n) for tree in trees for f in nodes(tree) if isinstance(f, Function) for n in _nested(f)}
-        functions = (n for tree in trees for n in nodes(tree) if isinstance(n, Function))
-        super().__init__((n.name, n) for n in functions if id(n) not in inner)
+        super().__init__((node.name, node) for tree in trees for node in _callable(tree.body))
         self.anything: dict[str, ast.expr] = {}
+        known = [(tree, [n for n in nodes(tree) if type(n) in _DEFINING]) for tree in trees]
+        if not any(_may_be_open(node) for _, defining in known for node in defining):
+            return
         for _ in range(2):  # what is made of what is made of it
-            for tree in trees:
-                self.anything.update(_open_names(tree, self))
+            for tree, defining in known:
+                self.anything.update(_open_names(tree, defining, self))
 
 
-def _nested(function: Function) -> Iterator[Function]:
-    """The functions that stand in a function: those outside cannot call them."""
-    waiting = list(ast.iter_child_nodes(function)) if function.body else []
-    while waiting:
-        node = waiting.pop()
+def _callable(body: Iterable[ast.AST]) -> Iterator[Function]:
+    """The functions of a file and its classes, without those that stand in functions: others cannot call them."""
+    for node in body:
         if isinstance(node, Function):
             yield node
-        elif isinstance(node, ast.stmt | ast.excepthandler):
-            waiting += ast.iter_child_nodes(node)
+        elif isinstance(node, ast.ClassDef | ast.If | ast.Try | ast.With | ast.ExceptHandler):
+            yield from _callable(ast.iter_child_nodes(node))
 
 
-def _open_names(tree: ast.Module, helpers: Helpers) -> Iterator[tuple[str, ast.expr]]:
+_DEFINING = (ast.ClassDef, ast.FunctionDef, ast.ImportFrom, ast.Import)
+
+
+def _may_be_open(node: ast.AST) -> bool:
+    """Return True for what a file needs to have an object that is equal to everything: `ANY`, or an `__eq__`."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return any(alias.name in {"ANY", "mock", "unittest.mock", "unittest"} for alias in node.names)
+    return isinstance(node, ast.ClassDef) and any(map(_always_equal, node.body))
+
+
+def _open_names(
+    tree: ast.Module, defining: Sequence[ast.AST], helpers: Helpers
+) -> Iterator[tuple[str, ast.expr]]:
     anything = ast.Name("ANY", ast.Load())
-    for node in nodes(tree):
+    for node in defining:
         match node:
             case ast.ClassDef() if any(map(_always_equal, node.body)):
                 yield node.name, anything

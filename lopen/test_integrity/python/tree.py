@@ -117,12 +117,14 @@ def _edits(source: ParsedFile, kind: str, node: Node) -> list[tuple[int, int, by
 
 
 def _blocks(body: Sequence[ast.stmt]) -> Iterator[Sequence[ast.stmt]]:
-    """The bodies of the functions of a module or class."""
-    for node in body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+    """The bodies of the functions and classes in a body, however deep."""
+    waiting: list[ast.stmt | ast.ExceptHandler] = list(body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.body
-        elif isinstance(node, ast.ClassDef):
-            yield from _blocks(node.body)
+        for part in ("body", "orelse", "finalbody", "handlers"):
+            waiting += getattr(node, part, None) or []
 
 
 class _Resolved(ast.NodeTransformer):
@@ -133,12 +135,8 @@ class _Resolved(ast.NodeTransformer):
         self._tables = [_literals(tree.body)]
         self._class = ""
         self._of_class: Mapping[str, ast.expr] = {}
-        blocks = (
-            node.body
-            for node in ast.walk(tree)
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-        )
-        self.needed = bool(self._names or self._tables[0]) or any(map(_literals, blocks))
+        inner = any(map(_literals, _blocks(tree.body)))
+        self.needed = bool(self._names or self._tables[0]) or inner
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         meaning = self._names.get(node.id) if isinstance(node.ctx, ast.Load) else None
