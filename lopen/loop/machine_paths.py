@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from lopen.git.checkout import Checkout
-from lopen.git.trees import TreeChange
+from lopen.git.trees import GITLINK, TreeChange
 from lopen.loop.judged_change import LARGEST_COMPARED
 from lopen.loop.judged_files import NAMES_OF_PROGRAMS, SOURCE_SUFFIXES
 from lopen.oracle.verdict import Finding, Severity
@@ -22,6 +22,10 @@ from lopen.workspace.plain_files import LINK
 LEADS_OUT = (
     "this symbolic link leads to {target}, which is no part of the commit: a clone does not have it. "
     "Let it lead to a file of the project, by a relative path"
+)
+POINTS = (
+    "this submodule now points to the commit {commit} of another repository: a clone has it only if that repository "
+    "has it too. Verify commands see an empty folder here"
 )
 NAMES_PLACE = (
     "this line names a place that only this machine has: `{line}`. A clone elsewhere does not have it: use a path "
@@ -37,9 +41,14 @@ _LONGEST = 20_000
 
 
 def leading_out(files: Sequence[TreeChange], contents: Mapping[str, bytes]) -> Iterator[Finding]:
-    """Yield an error for each new link to an absolute path or to one outside the project. `contents`: by blob id."""
+    """Yield an error for each new link to an absolute path or to one outside the project, a warning for a submodule.
+
+    `contents`: by blob id.
+    """
     earlier = {c.before for c in files if c.mode_before == LINK}
     for c in files:
+        if c.mode_after == GITLINK:
+            yield Finding("warning", POINTS.format(commit=(c.after or "")[:12]), c.path)
         target = contents.get(c.after or "") if c.mode_after == LINK and c.after not in earlier else None
         if target is None or target in _EVERYWHERE:
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -55,6 +56,7 @@ def noted(note: str) -> dict[str, str]:
 def write_file(bench: Workbench, wanted: calls.WriteFile) -> ToolResult:
     """Write a whole file."""
     _refuse_carried(bench, wanted.path)
+    _refuse_submodule(bench, wanted.path)
     written = bench.project.workspace.write(wanted.path, wanted.content)
     note = _work(bench, written.path)
     return done(content_hash=content_hash(wanted.content), bytes=written.bytes, **note)
@@ -63,6 +65,7 @@ def write_file(bench: Workbench, wanted: calls.WriteFile) -> ToolResult:
 def edit_file(bench: Workbench, wanted: calls.EditFile) -> ToolResult:
     """Replace a passage of a file."""
     _refuse_carried(bench, wanted.path)
+    _refuse_submodule(bench, wanted.path)
     edited = bench.project.workspace.edit(
         wanted.path, wanted.old_text, wanted.new_text, replace_all=bool(wanted.replace_all)
     )
@@ -84,10 +87,29 @@ def _refuse_carried(bench: Workbench, path: str) -> None:
         raise ToolRefused(f"{path} is the person's: verify commands are shown it", "write another file")
 
 
+def _refuse_submodule(bench: Workbench, path: str) -> None:
+    """Refuse to write into a submodule: no commit of the project would contain it."""
+    if (bench.project.root / ".gitmodules").is_file():
+        with suppress(OSError, RuntimeError, ValueError):  # as above
+            real = (bench.project.root / path).resolve().relative_to(bench.project.root.resolve())
+            _ignored(bench, str(real))
+
+
+def _ignored(bench: Workbench, path: str) -> bool:
+    """Return True if git ignores the file; raise `ToolRefused` if it lies in a submodule."""
+    try:
+        return bool(bench.project.commands.repository.ignored([path]))
+    except GitError as error:
+        if "is in submodule" not in str(error):
+            raise
+        reason = f"{path} is in a submodule: submodules are not part of the work, and no commit of it holds their files"
+        raise ToolRefused(reason, "write a file of the project itself") from error
+
+
 def _work(bench: Workbench, path: str) -> dict[str, str]:
     """Record the file as the model's work; return a note if git ignores it, so that no commit would contain it."""
     bench.project.verifier.touch()
-    if not bench.project.commands.repository.ignored([path]):
+    if not _ignored(bench, path):
         bench.evidence.ignored.discard(path)
         return {}
     bench.evidence.ignored.add(path)

@@ -1,0 +1,41 @@
+"""Submodules are not part of the work: writing there is refused, and the run goes on."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import tool_results, tools
+from tests.project import TIMEOUT_S, code, plan, verified
+
+OTHER = "git init -q; echo 'def f(): return 1' > impl.py; git add -A; git commit -qm One"
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_writing_into_a_submodule_is_refused(make_project: MakeProject, named: bool) -> None:
+    calls = [
+        ("write_file", {"path": "sub/impl.py", "content": "X = 2\n"}),
+        ("edit_file", {"path": "./sub/../sub/impl.py", "old_text": "1", "new_text": "2"}),
+        ("write_file", {"path": "sub/new/deep.py", "content": "X = 2\n"}),
+        ("run_command", {"command": "echo 'X = 3' >> sub/impl.py; touch sub/more; git -C sub status -s"}),
+    ]
+    project = make_project([plan(), tools(*calls, *code(), *verified("calc-t1"))])
+    sub = project.root / "sub"
+    sub.mkdir()
+    subprocess.run(["/bin/sh", "-ec", OTHER], cwd=sub, check=True, timeout=TIMEOUT_S)
+    if named:
+        project.write(".gitmodules", '[submodule "sub"]\n\tpath = sub\n\turl = ./sub\n')
+    project.git("add", "-A")
+    project.git("commit", "-qm", "Add a submodule")
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.out + ran.err
+    results = tool_results(project.requests[-1])
+    refused = [r.text + str(r.data) for r in results if r.tool in ("write_file", "edit_file")][:3]
+    assert all("submodules are not part of the work" in text for text in refused), refused
+    assert not named or project.read("sub/impl.py") == "def f(): return 1\nX = 3\n"
+    assert "feat(calc): complete Write it in core" in project.subjects("lopen/calc")
