@@ -18,7 +18,7 @@ from pathlib import Path
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError
 from lopen.git.git_files import read_or_empty
-from lopen.git.loose_objects import loose_object
+from lopen.git.loose_objects import copy_loose_object
 from lopen.git.refs import HEADS, Head, References
 from lopen.git.trees import GITLINK, TreeChange
 
@@ -180,8 +180,8 @@ class BranchClone:
         self._packed = ()
         elsewhere = []
         for name in sorted(wanted - self._loose):
-            if known := loose_object(self._layout, name):
-                self._write(*known)
+            if copy_loose_object(self._layout, name, self._place(name)):
+                self._loose.add(name)
             else:
                 elsewhere.append(name)
         if elsewhere:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -49,6 +50,8 @@ def _unpacked(path: Path) -> Iterator[bytes]:
             if left < 0 or size > LARGEST:
                 raise ValueError("the object is larger than it says or than lopen reads")
             yield piece
+        if unpacker.unused_data or file.read(1):
+            raise ValueError("git takes an object before other bytes for damaged")
 
 
 def _size(head: bytes) -> int:
@@ -56,6 +59,19 @@ def _size(head: bytes) -> int:
     if not said.isdigit() or len(said) > len(str(LARGEST)):
         raise ValueError("the header says no size")
     return int(said)
+
+
+def copy_loose_object(layout: Layout, name: str, target: Path) -> bool:
+    """Copy an object that has a file of its own; return False, and leave none, unless it has the hash `name`."""
+    source = layout.objects / name[:2] / name[2:]
+    if not source.is_file():
+        return False
+    target.parent.mkdir(exist_ok=True)
+    shutil.copyfile(source, target)
+    if holds(target, name, layout.object_format):
+        return True
+    target.unlink()
+    return False
 
 
 def loose_object(layout: Layout, name: str) -> tuple[str, bytes] | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -121,3 +123,18 @@ def test_other_kinds_of_repositories_have_one_too(tmp_path: Path, root: Path, cl
         assert clone is not None
         clone.bring_to(repository.snapshot(), exposed=False)
         assert run_git(folder, f"--git-dir={clone.folder}", "show", "HEAD:file") == "1", name
+
+
+def test_a_large_file_is_copied_in_pieces(root: Path, repository: Repository, tmp_path: Path) -> None:
+    (root / "large.bin").write_bytes(os.urandom(12 << 20))
+    tree = repository.snapshot()
+    clone = repository.clone(tmp_path / "clone")
+    assert clone is not None
+    tracemalloc.start()
+    clone.bring_to(tree, exposed=False)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 6 << 20
+    assert run_git(clone.folder, f"--git-dir={clone.folder}", "cat-file", "-s", "HEAD:large.bin") == str(
+        12 << 20
+    )
