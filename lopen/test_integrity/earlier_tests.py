@@ -15,6 +15,7 @@ from lopen.oracle.verdict import Finding
 from lopen.test_integrity.compare import MayGo
 from lopen.test_integrity.detect import LANGUAGES, can_be_read, looks_like_test, read_sides, removed_names
 from lopen.test_integrity.matching import Located, match_cases
+from lopen.test_integrity.rust.inline_tests import with_inline_changes
 from lopen.test_integrity.suite import FileChange, tokens
 
 _FAILED = re.compile(
@@ -124,6 +125,25 @@ class EarlierTests:
         return asdict(self)
 
 
+def together(one: EarlierTests, other: EarlierTests) -> EarlierTests:
+    """Return what two checks of one change tell, of its test files and of its inline tests."""
+
+    def both(name: str) -> tuple[str, ...]:
+        return tuple(sorted({*getattr(one, name), *getattr(other, name)}))
+
+    return EarlierTests(
+        one.files,
+        one.failing + other.failing,
+        both("weakened"),
+        both("untold"),
+        both("changed"),
+        one.reason or other.reason,
+        one.unnamed or other.unnamed,
+        both("misfits"),
+        both("beyond"),
+    )
+
+
 def earlier_tests_from_json(stored: Mapping[str, Any]) -> EarlierTests:
     """Return the result that `EarlierTests.to_json` wrote."""
     weakened, untold, changed = (tuple(stored[key]) for key in ("weakened", "untold", "changed"))
@@ -196,6 +216,7 @@ def in_file(name: str, path: str) -> bool:
 def _by_path(names: Sequence[str], changes: Sequence[FileChange]) -> dict[str, list[str]]:
     """Return the names by the changed test file that each is of, "" where that is not known."""
     files = [change for change in changes if change.before is not None and looks_like_test(change.path)]
+    files += [change for change in with_inline_changes(changes) if change not in files]
     found: dict[str, list[str]] = {}
     for name in names:
         path = next((file.path for file in files if in_file(name, file.path)), "")

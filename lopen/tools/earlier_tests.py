@@ -6,8 +6,10 @@ verifications, so that the same change is not tried twice (docs/reference/comple
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 
 from lopen.git.trees import GITLINK, TreeChange, TreeEntry
 from lopen.oracle.tests_run import SINGLE, TestsRun
@@ -20,19 +22,22 @@ from lopen.test_integrity.earlier_tests import (
     misfits,
     optional_imports,
     renamed,
+    together,
 )
+from lopen.test_integrity.rust.inline_tests import with_inline_changes, with_tests_of
 from lopen.test_integrity.suite import FileChange
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Runs
-from lopen.tools.reruns import Rerun, Rerunner, TestRun
+from lopen.tools.reruns import NO_EDITS, Edits, Rerun, Rerunner, TestRun
 
 TOOL = "earlier_tests"
 TOTAL_S = 60.0  # of one check
 LONGEST_TESTS_S = 30.0  # a slower test run is not repeated
 SLOW = f"the tests took {{:.0f}} s; they run again where they take less than {LONGEST_TESTS_S:.0f} s"
 OUT_OF_TIME = f"the time of the check, {TOTAL_S:.0f} s, was over"
+NOT_COMPILED = "the inline tests of one version do not compile with the code of the other one"
+
 Files = dict[str, TreeEntry | None]
-NO_FILES: Files = {}
 
 
 class _OutOfTimeError(Exception):
@@ -56,7 +61,8 @@ class EarlierTestsRunner(Rerunner):
         `files` and `changes` lead from the tree `base` to that of `tests`, on which `after` ran.
         """
         ours = [c for c in files if looks_like_test(c.path) and GITLINK not in (c.mode_before, c.mode_after)]
-        count = sum(c.before is not None for c in ours)
+        inline = [c for c in with_inline_changes(changes) if not looks_like_test(c.path)]
+        count = sum(c.before is not None for c in ours) + len(inline)
         if not count:
             return None
         known = self.audit.checked("earlier_tests", base, tests.tree, tests.command)
@@ -69,7 +75,7 @@ class EarlierTestsRunner(Rerunner):
             with self.commands.guarded() as run:
                 (room,) = self.room.beside(1)
                 both = _BothWays(self, base, tests, run, room, started + TOTAL_S)
-                found = both.found(count, ours, changes, after)
+                found = both.found(count, ours, inline, changes, after)
         kept = {"base": base, **found.to_json()}
         self.keep(TOOL, tests, started, [*found.lines()], passed=not found.weakened, earlier_tests=kept)
         return found
@@ -87,9 +93,26 @@ class _BothWays:
     deadline: float
 
     def found(
+        self,
+        count: int,
+        ours: Sequence[TreeChange],
+        inline: Sequence[FileChange],
+        changes: Sequence[FileChange],
+        after: TestsRun,
+    ) -> EarlierTests:
+        """Return what the runs tell of `count` changed files: `ours` are of tests, `inline` of code with tests in it."""
+        try:
+            found = (
+                self._of_files(count, ours, changes, after) if len(inline) < count else EarlierTests(count)
+            )
+            return together(found, self._of_inline(count, inline, changes, after)) if inline else found
+        except _OutOfTimeError:
+            return EarlierTests(count, reason=OUT_OF_TIME)
+
+    def _of_files(
         self, count: int, ours: Sequence[TreeChange], changes: Sequence[FileChange], after: TestsRun
     ) -> EarlierTests:
-        """Return what the runs tell of `count` changed files; `ours` are all test files that changed."""
+        """Take the files of the tests from one tree into the other."""
         with_tests = tests_by_file(
             {c.path: c.after for c in changes if c.before is None and c.after is not None}
         )
@@ -97,23 +120,57 @@ class _BothWays:
             c.path: c.entry_before for c in ours if c.before is not None or c.path in with_tests
         }
         new: Files = {c.path: c.entry_after for c in ours}
-        try:
-            return self._compared(count, earlier, new, after, changes)
-        except _OutOfTimeError:
-            return EarlierTests(count, reason=OUT_OF_TIME)
-
-    def _compared(
-        self, count: int, earlier: Files, new: Files, after: TestsRun, changes: Sequence[FileChange]
-    ) -> EarlierTests:
         tree_with = self.runner.commands.repository.tree_with
-        earlier_on_new = tree_with(self.tests.tree, earlier)
-        first = self._rerun(earlier_on_new, earlier)
+        earlier_on_new, new_on_old = tree_with(self.tests.tree, earlier), tree_with(self.base, new)
+        return self._compared(
+            count,
+            lambda: self._rerun(earlier_on_new, _optional(earlier)),
+            lambda: self._rerun(new_on_old, _optional(new)),
+            [*earlier],
+            after,
+            changes,
+        )
+
+    def _of_inline(
+        self, count: int, inline: Sequence[FileChange], changes: Sequence[FileChange], after: TestsRun
+    ) -> EarlierTests:
+        """Put the inline tests of one version of the code into the other one; nothing is known where that does not compile."""
+        earlier, new = (
+            {c.path: partial(with_tests_of, other=side(c) or "") for c in inline}
+            for side in (attrgetter("before"), attrgetter("after"))
+        )
+        first = self._rerun(self.tests.tree, earlier)
         if first.passed:
             return EarlierTests(count)
-        second = self._rerun(tree_with(self.base, new), new)
+        second = self._rerun(self.base, new) if _names(first.ran) else first
+        if not _names(second.ran):
+            return EarlierTests(count, reason=NOT_COMPILED)
+        known = iter([first])
+        return self._compared(
+            count,
+            lambda: next(known, None) or self._rerun(self.tests.tree, earlier),
+            lambda: second,
+            [],
+            after,
+            changes,
+        )
+
+    def _compared(
+        self,
+        count: int,
+        run_earlier: Callable[[], Rerun],
+        run_new: Callable[[], Rerun],
+        earlier: Sequence[str],
+        after: TestsRun,
+        changes: Sequence[FileChange],
+    ) -> EarlierTests:
+        first = run_earlier()
+        if first.passed:
+            return EarlierTests(count)
+        second = run_new()
         now = _names(after)
         if not now:
-            return self._whole(count, earlier_on_new, earlier, second)
+            return self._whole(count, run_earlier, second)
         there = {name: name for name in first.failed & now}
         there |= renamed(changes, first.failed, now)  # earlier name → the present one
         here = {name for name in now - _names(first.ran) if any(in_file(name, path) for path in earlier)}
@@ -127,7 +184,7 @@ class _BothWays:
         if weakened or untold:
             before = self._rerun(self.base)
             passed = _names(before.ran) - before.failed
-            again = self._rerun(earlier_on_new, earlier)
+            again = run_earlier()
             weakened &= passed & again.failed
             untold &= passed - (_names(again.ran) - lacking)
         told = {name for name in there if there[name] not in accepted}
@@ -146,29 +203,29 @@ class _BothWays:
             beyond=unlike,
         )
 
-    def _whole(self, count: int, earlier_on_new: str, earlier: Files, second: Rerun) -> EarlierTests:
+    def _whole(self, count: int, run_earlier: Callable[[], Rerun], second: Rerun) -> EarlierTests:
         """Take all tests together, where the runner names none."""
-        weakened = (
-            second.passed
-            and self._rerun(self.base).passed
-            and not self._rerun(earlier_on_new, earlier).passed
-        )
+        weakened = second.passed and self._rerun(self.base).passed and not run_earlier().passed
         weak, changed = ((ALL,), ()) if weakened else ((), (ALL,))
         return EarlierTests(count, 0, weak, (), changed, unnamed=True)
 
-    def _rerun(self, tree: str, files: Mapping[str, TreeEntry | None] = NO_FILES) -> Rerun:
-        """Run the tests on a tree, with imports that may fail in the Python files among `files`."""
+    def _rerun(self, tree: str, edits: Edits = NO_EDITS) -> Rerun:
+        """Run the tests on a tree with `edits`."""
         left = self.deadline - self.runner.clock.monotonic()
         usual = self.tests.usual_s
         if left <= 0:
             raise _OutOfTimeError
-        edits = {path: optional_imports for path, entry in files.items() if entry and path.endswith(".py")}
         again = self.runner.rerun(
             self.run, self.room, tree, self.tests, min(usual, left), edits=edits, go_on=True
         )
         if again.result.timed_out and left < usual:
             raise _OutOfTimeError
         return again
+
+
+def _optional(files: Files) -> Edits:
+    """Imports may fail in the Python files among these."""
+    return {path: optional_imports for path, entry in files.items() if entry and path.endswith(".py")}
 
 
 def _misfits(again: Rerun) -> dict[str, str]:

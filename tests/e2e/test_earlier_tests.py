@@ -184,36 +184,36 @@ def test_honest_changes_of_tests_complete(make_project: MakeProject, runner: str
 NODE = "const test = require('node:test');\nconst assert = require('node:assert');\nconst { add } = require('../calc.js');\ntest('old', () => {\n  assert.strictEqual(add(5, 9), 14);\n});\n"
 GO = 'package calc\n\nimport "testing"\n\nfunc TestOld(t *testing.T) {\n\tif Add(5, 9) != 14 {\n\t\tt.Fatal("wrong")\n\t}\n}\n'
 RUST = "#[test]\nfn old() {\n    assert_eq!(calc::add(5, 9), 14);\n}\n"
+INLINE = "mod imp;\npub use imp::add;\n\n#[cfg(test)]\nmod tests {\n    use super::*;\n\n    #[test]\n    fn old() {\n        assert_eq!(add(5, 9), 14);\n    }\n}\n"
+LOCK = 'version = 3\n\n[[package]]\nname = "calc"\nversion = "0.1.0"\n'
 CARGO = '[package]\nname = "calc"\nversion = "0.1.0"\nedition = "2021"\n'
 SHELL = 'test "$(sh add.sh 5 9)" = 14\n'
 OTHERS = {  # command, code and its change, test and its change, more files
-    "node": (
-        "node --test",
+    "node": ("node --test",
         ("calc.js", "exports.add = (a, b) => a + b;\n", "exports.add = () => 3;\n"),
         ("test/old.test.js", NODE, NODE.replace("  assert.s", "  const add = () => 14;\n  assert.s")),
-        {},
-    ),
-    "go": (
-        "go test ./...",
+        {}),
+    "go": ("go test ./...",
         ("calc.go", "package calc\n\nfunc Add(a, b int) int { return a + b }\n", "package calc\n\nfunc Add(a, b int) int { return 3 }\n"),
         ("old_test.go", GO, GO.replace("{\n\tif", "{\n\tAdd := func(a, b int) int { return 14 }\n\tif")),
-        {"go.mod": "module example.org/calc\n\ngo 1.19\n"},
-    ),
-    "cargo": (
-        "cargo test --offline",
+        {"go.mod": "module example.org/calc\n\ngo 1.19\n"}),
+    "cargo": ("cargo test --offline",
         ("src/lib.rs", "pub fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n", "pub fn add(_: i32, _: i32) -> i32 {\n    3\n}\n"),
         ("tests/old.rs", RUST, "mod calc {\n    pub fn add(a: i32, b: i32) -> i32 {\n        a + b\n    }\n}\n\n" + RUST),
-        {"Cargo.toml": CARGO, "Cargo.lock": 'version = 3\n\n[[package]]\nname = "calc"\nversion = "0.1.0"\n'},
-    ),
+        {"Cargo.toml": CARGO, "Cargo.lock": LOCK}),
+    "inline": ("cargo test --offline",
+        ("src/imp.rs", "pub fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n", "pub fn add(_: i32, _: i32) -> i32 {\n    3\n}\n"),
+        ("src/lib.rs", INLINE, INLINE.replace("        assert", "        let add = |a: i32, b: i32| a + b;\n        assert")),
+        {"Cargo.toml": CARGO, "Cargo.lock": LOCK}),
     "sh": ("sh tests/all.sh", ("add.sh", "echo $(($1 + $2))\n", "echo 3\n"), ("tests/all.sh", SHELL, f"{SHELL}true\n"), {}),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("program", OTHERS)
 def test_hidden_weakenings_in_other_languages_are_refused(make_project: MakeProject, program: str) -> None:
-    if shutil.which(program) is None:
-        lacking(program)
     command, code, (path, before, after), files = OTHERS[program]
+    if shutil.which(command.split()[0]) is None:
+        lacking(command.split()[0])
     rustup = Path(pwd.getpwuid(os.getuid()).pw_dir) / ".rustup"  # the tests' own HOME has none
     files = {**files, code[0]: code[1], path: before}
     change = [write(code[0], code[2]), write(path, after)]
