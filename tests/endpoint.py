@@ -38,6 +38,7 @@ __all__ = [
     "invalid_sse",
     "last_result",
     "message",
+    "miscounted",
     "opening",
     "reset",
     "silence",
@@ -230,6 +231,17 @@ def silence(answer: Message | None = None, *, events: int = 3) -> Raw:
     """A message that falls silent after `events` events, until the endpoint closes."""
     begun = [responses.encode(event) for event in message_events(answer or text("never finished"))]
     return Raw(begun[:events], then="silence")
+
+
+def miscounted(answer: Message, usage: object) -> Raw:
+    """A whole message whose `usage` is not what the API reports; None: without any."""
+    events = []
+    for event in message_events(answer):
+        holder = event.get("message", event)
+        if "usage" in holder:
+            holder["usage"] = usage
+        events.append(responses.encode(event))
+    return Raw(events)
 
 
 def message_events(answer: Message) -> Iterable[Json]:

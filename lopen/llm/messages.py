@@ -28,12 +28,13 @@ StopReason = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one request as the endpoint reports them, not weighted."""
+    """Tokens of one request as the endpoint reports them, not weighted. `estimated`: it does not report them all."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_write_tokens: int = 0
     cache_read_tokens: int = 0
+    estimated: bool = field(default=False, kw_only=True)
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -41,7 +42,13 @@ class Usage:
             self.output_tokens + other.output_tokens,
             self.cache_write_tokens + other.cache_write_tokens,
             self.cache_read_tokens + other.cache_read_tokens,
+            estimated=self.estimated or other.estimated,
         )
+
+    @property
+    def whole_input(self) -> int:
+        """The tokens of the request, cached ones included."""
+        return self.input_tokens + self.cache_write_tokens + self.cache_read_tokens
 
     def billed(self, cache_read_weight: float = 0.1) -> int:
         """Return the tokens as budgets count them: cache reads at their weight, all others fully."""
@@ -51,6 +58,15 @@ class Usage:
             + self.cache_write_tokens
             + round(self.cache_read_tokens * cache_read_weight)
         )
+
+
+ESTIMATED_USAGE = "the endpoint does not report what requests use: lopen counts estimates, shown with ≤"
+ZERO_USAGE = "the endpoint reports 0 tokens for a request: limits on tokens and cost do not hold for what it does not count"
+
+
+def usage_doubt(usage: Usage) -> str:
+    """Return what to warn of where an endpoint does not count, "" where it does."""
+    return ESTIMATED_USAGE if usage.estimated else "" if usage.whole_input else ZERO_USAGE
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ def _streamable(block: Json) -> Json:
 def _counted(usage: Any) -> Any:
     """Return usage that counts every kind of token."""
     if isinstance(usage, dict):
-        for name in Usage.__slots__:
+        for name in (name for name in Usage.__slots__ if name != "estimated"):
             if not isinstance(count := usage.get(name), int) or count < 0:
                 raise ValueError(f"{name} is missing or negative")
     return usage

@@ -34,12 +34,8 @@ BYTES_PER_TOKEN: Final = (
 )
 REPLACED: Final = frozenset({"signature"})  # arrives once and complete; other texts are appended
 UNCOUNTED: Final = REPLACED | {"type"}  # of a delta: no output of the model
-USAGE_FIELDS: Final = {
-    "input_tokens": "input_tokens",
-    "output_tokens": "output_tokens",
-    "cache_write_tokens": "cache_creation_input_tokens",
-    "cache_read_tokens": "cache_read_input_tokens",
-}
+INPUT_FIELDS: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+OUTPUT_FIELD: Final = "output_tokens"
 
 
 class StreamParser:
@@ -84,8 +80,15 @@ class StreamParser:
         streamed = -(-self._streamed_bytes // BYTES_PER_TOKEN)
         return replace(usage, output_tokens=max(usage.output_tokens, streamed))
 
+    def _whole_usage(self) -> Usage:
+        """Return the reported usage; what streamed in where no output is reported."""
+        known = self._announced() if OUTPUT_FIELD in self._usage else self._usage_so_far()
+        whole = OUTPUT_FIELD in self._usage and any(key in self._usage for key in INPUT_FIELDS)
+        return replace(known, estimated=not whole)
+
     def _announced(self) -> Usage:
-        return Usage(**{name: self._usage.get(key, 0) for name, key in USAGE_FIELDS.items()})
+        read, written, cached = (self._usage.get(key, 0) for key in INPUT_FIELDS)
+        return Usage(read, self._usage.get(OUTPUT_FIELD, 0), written, cached)
 
     def response(self, request_id: str = "") -> Response:
         """Return the complete response; raises `TransientFailure` if the stream was incomplete or inconsistent."""
@@ -102,7 +105,7 @@ class StreamParser:
             content=content,
             tool_uses=tool_uses,
             stop_reason=_stop_reason(self._stop_reason, tool_uses),
-            usage=self._announced(),
+            usage=self._whole_usage(),
             request_id=request_id,
         )
 
@@ -156,7 +159,7 @@ class StreamParser:
         """Update the usage. Counts are cumulative, so the largest is right; invalid ones are ignored."""
         if not isinstance(usage, Mapping):
             return
-        for key in USAGE_FIELDS.values():
+        for key in (*INPUT_FIELDS, OUTPUT_FIELD):
             count = usage.get(key)
             if isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MAX_TOKENS:
                 self._usage[key] = max(count, self._usage.get(key, 0))

@@ -8,7 +8,7 @@ as it came, and the next attempt is reserved anew.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -31,6 +31,7 @@ from lopen.llm.messages import (
     Unavailable,
     Usage,
     unheard,
+    usage_doubt,
 )
 from lopen.llm.prices import cost_usd
 from lopen.llm.retry import RetryPolicy, Substitutes, TrackedModel, ask
@@ -38,8 +39,6 @@ from lopen.prompts.sizes import RequestSizes
 from lopen.storage.journal import Journal, pause_requested
 from lopen.workflow.pauses import circuit_pause, endpoint_pause, person_pause
 from lopen.workflow.session import Pause
-
-LOCKED_WAITS_S = (0.25, 0.5, 1.0, 2.0, 4.0)  # beside the database's own patience, each time
 
 
 class CallPaused(Exception):
@@ -100,7 +99,7 @@ class ModelCalls:
     rng: random.Random
     cache_read_weight: float
     _sizes: RequestSizes = field(default_factory=RequestSizes)
-    _told: set[str] = field(default_factory=set)  # fallbacks that are not used
+    _told: set[str] = field(default_factory=set)  # warnings
     _substitutes: Substitutes = field(default_factory=Substitutes)
 
     def connect(self) -> None:
@@ -182,10 +181,9 @@ class ModelCalls:
     def _fallbacks(self) -> list[str]:
         """Return the fallbacks; with a limit on cost those with a known price, without which it would not hold."""
         unpriced = {n for n in self.fallbacks if self.meter.max_cost > 0 and cost_usd(n, Usage()) is None}
-        if unpriced - self._told:
+        if unpriced:
             said = f"not used as fallbacks, since their price is not known: {', '.join(sorted(unpriced))}"
-            self.journal.tell(Notice("warning", said))
-        self._told |= unpriced
+            self.journal.tell(*self._first_time(said))
         return [name for name in self.fallbacks if name not in unpriced]
 
     def _reserved(self, call: ModelCall) -> Grant:
@@ -220,8 +218,7 @@ class ModelCalls:
                 return CallPaused(endpoint_pause(self.journal.session, error.message, None))
 
     def _settle(self, grant: Grant, call: ModelCall, response: Response, seconds: float) -> None:
-        usage = response.usage
-        self._sizes.learn(call.request, usage, self.clock.monotonic())
+        usage = self._sizes.settled(call.request, response.usage, self.clock.monotonic())
         cost = cost_usd(response.model, usage)
 
         def record() -> None:
@@ -242,27 +239,20 @@ class ModelCalls:
                     call.request.purpose,
                 ),
                 *told,
+                *self._first_time(usage_doubt(usage)),
             )
 
         try:
-            self._durably(record)
+            self.journal.patiently(record)
         except StorageError:
             self.meter.owe(grant, usage, cost, response.model)
             raise
 
-    def _durably(self, record: Callable[[], None]) -> None:
-        """Record what is paid for; wait for a database that another process holds, rather than lose an answer."""
-        for wait_s in (*LOCKED_WAITS_S, None):
-            begun = False
-            try:
-                with self.journal.transaction():
-                    begun = True
-                    return record()
-            except StorageError:
-                if begun or wait_s is None:
-                    raise
-                self.clock.sleep(wait_s)
-        return None
+    def _first_time(self, warning: str) -> Iterator[Notice]:
+        """Yield a warning that this process has not given yet."""
+        if warning and warning not in self._told:
+            self._told.add(warning)
+            yield Notice("warning", warning)
 
     def _leave_for_external(self, turn: int) -> ToolPass:
         """lopen's own calls wait for their turn in the window of external calls."""

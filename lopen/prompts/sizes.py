@@ -7,7 +7,7 @@ token had in this session so far. Pure where it decides; a message is measured o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lopen.llm.messages import Json, Request, Usage
 from lopen.prompts.parts import CHARS_PER_TOKEN
@@ -116,6 +116,15 @@ class RequestSizes:
         whole = talk.measure(request.messages)
         known = talk.known[-1] if talk.known else None
         return estimated(known, whole, self._ratio, warm=now - talk.asked_at < CACHED_S)
+
+    def settled(self, request: Request, reported: Usage, now: float) -> Usage:
+        """Return what a request used: as reported, from which later estimates learn, else as estimated."""
+        if reported.estimated and not reported.whole_input:
+            known = self.estimate(request, now)
+            return replace(known, output_tokens=reported.output_tokens, estimated=True)
+        if reported.whole_input:
+            self.learn(request, reported, now)
+        return reported
 
     def learn(self, request: Request, usage: Usage, now: float) -> None:
         """Record what the endpoint counted for `request`."""

@@ -21,10 +21,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from lopen.base.clock import Clock
+from lopen.base.errors import StorageError
 from lopen.base.events import Event, Recorded, Subscriber
 from lopen.storage.database import Database
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
+
+LOCKED_WAITS_S = (0.25, 0.5, 1.0, 2.0, 4.0)  # beside the database's own patience, each time
 
 
 class Journal:
@@ -59,6 +62,20 @@ class Journal:
     def transaction(self) -> AbstractContextManager[object]:
         """Write everything inside the context at once or not at all; publish its events afterwards."""
         return self._database.transaction()
+
+    def patiently(self, record: Callable[[], None]) -> None:
+        """Record what is paid for; wait for a database that another process holds, rather than lose an answer."""
+        for wait_s in (*LOCKED_WAITS_S, None):
+            begun = False
+            try:
+                with self.transaction():
+                    begun = True
+                    return record()
+            except StorageError:
+                if begun or wait_s is None:
+                    raise
+                self._clock.sleep(wait_s)
+        return None
 
     def change(self, *events: Event, **fields: Any) -> Session:
         """Replace fields of the session and store `events`, durably."""

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from lopen.llm.messages import Usage
+from lopen.llm.messages import ESTIMATED_USAGE, Usage
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import silence, status, text, tools
+from tests.endpoint import miscounted, silence, status, text, tools
 from tests.project import TIMEOUT_S, Project, billed, build, code, plan, task
 from tests.ran import Ran
 
@@ -150,3 +150,23 @@ def test_an_interruption_between_two_tries_costs_nothing(make_project: MakeProje
     for kind in ("module", "session"):
         found = budget(project, kind)
         assert (found["tokens_used"], found["reserved"]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [None, {}, {"input_tokens": None, "output_tokens": "20000"}, {"input_tokens": -9, "output_tokens": 2.5}],
+)
+def test_an_endpoint_that_does_not_count_is_limited_by_estimates(
+    make_project: MakeProject, usage: Any
+) -> None:
+    long = miscounted(text("word " * 20_000), usage)  # about 25,000 tokens
+    variables = {"LOPEN_BUDGET__SESSION_TOKENS": "100000", "LOPEN_WORKFLOW__FAILURE_THRESHOLD": "100"}
+    project = specified(make_project(lambda _: long, **variables))
+
+    ran = project.lopen("run", "calc", "--json")
+
+    assert ran.code == 3, ran.out[-2000:] + ran.err
+    assert len(project.requests) <= 5
+    assert budget(project, "session")["status"] in {"paused", "exhausted"}
+    assert [n["message"] for n in ran.named("notice")].count(ESTIMATED_USAGE) == 1
+    assert "≤ " in project.lopen("budget", "show").out

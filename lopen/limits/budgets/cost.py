@@ -25,7 +25,7 @@ def charge_of(
     counts = BudgetUsage(
         usage.input_tokens, usage.output_tokens, usage.cache_write_tokens, usage.cache_read_tokens
     )
-    return Charge(counts.billed(cache_read_weight), counts, 1, cost_usd, agent, model)
+    return Charge(counts.billed(cache_read_weight), counts, 1, cost_usd, agent, model, usage.estimated)
 
 
 def unpriced(answer_tokens: int) -> float | None:
