@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from lopen.application.command_context import CommandContext
@@ -13,6 +14,7 @@ from lopen.base.files import plain_name
 from lopen.base.hashing import content_hash
 from lopen.base.person import cache_folder, required
 from lopen.git.checkout import Checkout
+from lopen.git.commits import completion_message
 from lopen.sandbox.ancestry import end_orphans
 from lopen.sandbox.choice import choose
 from lopen.sandbox.command import Command, Sandbox
@@ -90,7 +92,9 @@ def remove_installed(root: Path) -> int:
     return remove_unused(all_rooms(), project=root)
 
 
-def clean_room_of(stack: ExitStack, settings: Settings, sandbox: Sandbox, place: WorkTree) -> CleanRoom:
+def clean_room_of(
+    stack: ExitStack, settings: Settings, sandbox: Sandbox, place: WorkTree, journal: Journal
+) -> CleanRoom:
     """Return the session's clean room; `stack` removes it."""
     room = CleanRoom(
         rooms_folder(place.root),
@@ -102,7 +106,24 @@ def clean_room_of(stack: ExitStack, settings: Settings, sandbox: Sandbox, place:
     )
     stack.callback(remove_unused, all_rooms())
     stack.callback(room.close)
+    room.message = partial(_message, journal, settings)
     return room
+
+
+def _message(journal: Journal, settings: Settings) -> str:
+    """Return the message of the commit that completes the task at hand."""
+    session = journal.session
+    task = session.task
+    owner = session.tree.owner(task.id) if task else None
+    return completion_message(
+        module=session.module,
+        task=task.name if task else session.module,
+        component=owner.name if owner else session.module,
+        session=session.id,
+        task_id=task.id if task else session.module,
+        verdict="passed (high)",
+        convention=settings.git.convention,
+    )
 
 
 def commands_of(

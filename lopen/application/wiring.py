@@ -114,7 +114,7 @@ def wired(
         commands = commands_of(stack, context, sandbox, repository, journal, settings)
         _keep_apart(secrets, store, commands)
         audit = AuditTrail(store.database, session.id, secrets.redact)
-        room = clean_room_of(stack, settings, sandbox, place)
+        room = clean_room_of(stack, settings, sandbox, place, journal)
         verifier = _verifier(settings, commands, audit, store, clock, room)
         calls = _model_calls(settings, options, model, meter, journal, clock)
         files = Workspace(root, repository.files, secrets.watch_file, repository.configured_paths)

@@ -54,6 +54,7 @@ class CleanRoom:
         exposed: bool = False,
     ) -> None:
         self.where = where
+        self.message: Callable[[], str] = lambda: "Work\n"  # of the commit that would be made
         self._others: list[CleanRoom] = []
         self._installed_in = self  # the room whose installed dependencies are shown
         self._repository = repository
@@ -183,7 +184,7 @@ class CleanRoom:
             self._user.tidy()
         self._bring_to(tree)
         if self._clone is not None and self._installed_in is self:
-            self._clone.bring_to(tree, exposed=not self._mounted)
+            self._clone.bring_to(tree, self.message(), exposed=not self._mounted)
         self._place()
         self._files.seal()
         fixed = tuple(self._fixed()) if self._mounted else ()

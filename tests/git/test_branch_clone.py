@@ -42,7 +42,7 @@ def objects(folder: Path, *which: str) -> set[str]:
 def checked(clone: BranchClone, repository: Repository, *, exposed: bool) -> str:
     """Bring the clone to the work tree; check what it holds against git's own view, and return its folder."""
     tree = repository.snapshot()
-    clone.bring_to(tree, exposed=exposed)
+    clone.bring_to(tree, "Work\n", exposed=exposed)
     git = f"--git-dir={clone.folder}"
     run_git(clone.folder, git, "fsck", "--strict", "--no-dangling")
     assert run_git(clone.folder, git, "rev-parse", "HEAD^{tree}") == tree
@@ -88,11 +88,11 @@ def test_what_a_command_changes_in_it_is_gone(root: Path, repository: Repository
     assert clone is not None
     checked(clone, repository, exposed=True)
     head = clone.folder / "HEAD"
-    for spoil in (lambda: head.write_text("0" * 40 + "\n"), lambda: (clone.folder / "hooks").mkdir()):
+    for spoil in (lambda: head.write_text("0" * 40 + "\n"), lambda: (clone.folder / "hooks" / "x").mkdir()):
         spoil()
         checked(clone, repository, exposed=True)
         assert head.read_text() == "ref: refs/heads/main\n"
-        assert not (clone.folder / "hooks").exists()
+        assert not (clone.folder / "hooks" / "x").exists()
 
 
 def test_other_kinds_of_repositories_have_one_too(tmp_path: Path, root: Path, clock: FakeClock) -> None:
@@ -121,7 +121,7 @@ def test_other_kinds_of_repositories_have_one_too(tmp_path: Path, root: Path, cl
         repository = Repository.open(folder, clock=clock)
         clone = repository.clone(tmp_path / f"{name}.clone")
         assert clone is not None
-        clone.bring_to(repository.snapshot(), exposed=False)
+        clone.bring_to(repository.snapshot(), "Work\n", exposed=False)
         assert run_git(folder, f"--git-dir={clone.folder}", "show", "HEAD:file") == "1", name
 
 
@@ -131,7 +131,7 @@ def test_a_large_file_is_copied_in_pieces(root: Path, repository: Repository, tm
     clone = repository.clone(tmp_path / "clone")
     assert clone is not None
     tracemalloc.start()
-    clone.bring_to(tree, exposed=False)
+    clone.bring_to(tree, "Work\n", exposed=False)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 6 << 20

@@ -57,6 +57,13 @@ git log --format=%s HEAD~1; git branch --show-current; git fsck && echo whole; g
 git tag; git config --get-regexp 'filter|hooks|attributes|excludes'; ls .git/hooks/post-checkout; true
 """
 
+# What tells a fresh clone of the branch, beyond that
+SIGNS = r"""git log --format='%an <%ae> %cn %B'; git remote -v; git config --local --list; git reflog --format=%gs; git status -sb
+git for-each-ref --format='%(refname) %(symref)'; git reflog origin/HEAD --format=%gs; git describe --all
+git rev-parse HEAD@{upstream} | grep -c $(git rev-parse HEAD); cd $(git rev-parse --git-dir)
+cat description; find . -maxdepth 2 -type d -not -path '*objects/*' | LC_ALL=C sort
+"""
+
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -105,12 +112,14 @@ def test_the_room_and_a_clone_hold_the_same(root: Path, tmp_path: Path, mode: Mo
         shell(place, f"{line}; echo work > work")
         repository = Repository.open(place, clock=FakeClock())
         tree = repository.snapshot()
-        seen = in_room(place, repository, tree, mode, f"BLOB={blob}; {CENSUS}")
+        seen = in_room(place, repository, tree, mode, f"BLOB={blob}; {CENSUS}{SIGNS}")
         head = repository.head()
         repository.commit(tree, head.commit, "Work\n", "lopen/calc")
         shell(tmp_path, f"git clone -q -b lopen/calc file://{place} clone{number}")
 
-        cloned = shell(tmp_path / f"clone{number}", f"set +e; rm -rf .git/hooks; BLOB={blob}; {CENSUS}")
+        cloned = shell(
+            tmp_path / f"clone{number}", f"set +e; rm -f .git/hooks/*; BLOB={blob}; {CENSUS}{SIGNS}"
+        )
 
         assert seen.splitlines() == cloned.splitlines(), what
 
