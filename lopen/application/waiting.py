@@ -11,7 +11,7 @@ from typing import Any
 
 from lopen.application.session_report import removed_work, reverts
 from lopen.base.errors import LopenError
-from lopen.base.events import SessionFailed, from_fields
+from lopen.base.events import SessionFailed, TurnEnded, from_fields
 from lopen.example import APPROVAL_NOTE
 from lopen.storage.audit import last_failure
 from lopen.storage.folder import is_worked_on
@@ -53,15 +53,31 @@ def standstill(root: Path, store: SessionStore, session: Session) -> Standstill 
 def demo_command(root: Path, store: SessionStore, session: Session) -> str:
     """Return the command that goes on with the session of a demo and its recorded answers; "" for any other session.
 
-    The answers fit only the work they were recorded with: after a revert its undo, and after both a new demo.
+    The answers fit only the work they were recorded with: after a revert its undo, and after both a new demo. Once
+    another model has answered, the session is one like any other.
     """
     given = store.approval(session.module)
-    if not given or given.note != APPROVAL_NOTE:
+    if not given or given.note != APPROVAL_NOTE or _another_answered(root, store, session):
         return ""
     before = reverts(store, session)
     if before and not before[-1][1].undo:
         return UNDO
     return NEW_DEMO if removed_work(store, session).at else f"lopen demo {shlex.quote(str(root))}"
+
+
+def _another_answered(root: Path, store: SessionStore, session: Session) -> bool:
+    """Return True if a model answered in a demo: its answers are recorded anew, and after a revert there are no others."""
+    from lopen.application.confinement import recording_path
+
+    if recording_path(root, session.id).exists():
+        return True
+    times = [at for at, event in reverts(store, session)[-1:] if not event.undo]
+    times += removed_work(store, session).at.values()
+    if not times:
+        return False
+    query = "SELECT 1 FROM events WHERE session=? AND name=? AND ts>? LIMIT 1"
+    values = (session.id, TurnEnded.name, min(times))
+    return store.database.connection.execute(query, values).fetchone() is not None
 
 
 def lost_demo(command: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -18,6 +19,7 @@ from lopen.llm.recording import load
 from lopen.sandbox import choice
 from lopen.sandbox.choice import ProbeResult
 from scripts.record_example import record, without_counts
+from tests.endpoint import ScriptedEndpoint, text
 from tests.preloaded.shared import run_lopen
 from tests.project import TIMEOUT_S
 from tests.ran import HERE
@@ -126,6 +128,18 @@ def _go_back_and_forth(folder: Path, home: str) -> None:
         twice = run_lopen(folder, environment, command)
     assert twice.out.splitlines()[-1] == "next: lopen demo"  # what the first revert removed cannot come back
     assert "new folder" in run_lopen(folder, environment, ["demo", str(folder)]).err
+    session = json.loads(run_lopen(folder, environment, ["status", "--json"]).out.splitlines()[0])["session"]
+    with ScriptedEndpoint(text("I am thinking.")) as endpoint:
+        paid = (
+            environment
+            | endpoint.environment
+            | {"LOPEN_RECORDING__ENABLED": "false", "LOPEN_BUDGET__ENABLED": "false"}
+        )
+        again = ["resume", session, "--model", "sonnet", "--max-iterations", "1"]
+        assert run_lopen(folder, paid, again).code in (2, 3)
+        for command in (["status"], ["revert"]):
+            assert run_lopen(folder, paid, command).out.splitlines()[-1] == f"next: lopen resume {session}"
+        assert "demo" not in run_lopen(folder, paid, ["resume", session, "--max-iterations", "1"]).err
 
 
 @pytest.mark.parametrize("taken", ["a file", "a folder with something in it"])
