@@ -7,6 +7,9 @@ from collections.abc import Sequence
 
 from lopen.test_integrity.suite import CLOSE, COMMON, EXACT, LITERAL, LOOSE, NO_ERROR, Case, Check, tokens
 
+_MOCK_CHECK = re.compile(r"\.assert_(?:not_|any_|has_)?(?:call|await)\w*\(")
+_CALL_LIST = re.compile(r"\.(?:call_args_list|mock_calls|method_calls|await_args_list)\b")
+
 
 def paired(lost: Sequence[Check], gained: Sequence[Check]) -> tuple[list[tuple[Check, Check]], list[Check]]:
     """Assertions about the same subject belong together; of the rest, the strictest are paired first."""
@@ -51,6 +54,8 @@ def said_elsewhere(check: Check, gained: Sequence[Check], old: Case, new: Case) 
         ignored = (len(re.findall(r"\b_ :?= |, _ :?= ", case.body)) for case in (old, new))
         if next(ignored) >= next(ignored):
             return True  # what returned the error is not called any more
+    if _MOCK_CHECK.search(check.text) and any(_CALL_LIST.search(o.text) and o.rank == EXACT for o in gained):
+        return True  # all calls are compared at once
     if any(_expects_more(other, check) for other in gained):
         return True
     if _of_local(check, old, new, said) or _inlined(check, old, new):
@@ -109,9 +114,11 @@ def _plain(text: str) -> str:
 
 def _takes_in(whole: Check, part: Check) -> bool:
     """Return True if an assertion pins down a value of which another one checked a part: `user` and `user.name`."""
-    member = part.subject.startswith((f"{whole.subject}.", f"{whole.subject}["))
-    wanted = part.literals - tokens(part.subject)
-    told = part.rank <= LOOSE or (bool(wanted) and wanted <= whole.literals)
+    inside = (f"{whole.subject}.", f"{whole.subject}[")
+    places = re.findall(r"[A-Za-z_][\w.]*\[?", part.subject)
+    member = part.subject.startswith(inside) or (bool(places) and all(p.startswith(inside) for p in places))
+    wanted = {word for text in part.literals - tokens(part.subject) for word in re.findall(r"\w+", text)}
+    told = part.rank <= LOOSE or (bool(wanted) and wanted <= set(re.findall(r"\w+", whole.text)))
     return whole.rank == EXACT and bool(whole.subject) and member and told
 
 

@@ -11,6 +11,7 @@ from lopen.oracle.verdict import Finding
 from lopen.test_integrity.javascript import adapter as javascript
 from lopen.test_integrity.python import adapter as python
 from lopen.test_integrity.python.names import module_name
+from lopen.test_integrity.python.stand_ins import is_code
 from lopen.test_integrity.python.tree import nodes, parsed
 from lopen.test_integrity.suite import FileChange, words
 
@@ -30,6 +31,7 @@ _SUFFIXES = (
     "",
     *(f"{end}.{kind}" for end in ("", "/index") for kind in ("ts", "tsx", "js", "jsx", "mjs", "cjs", "mts")),
 )
+_FAKE = re.compile(r"(?:^|[._])(?:mock|fake|stub|dumm(?:y|ie)|double)s?(?:[._]|$)")
 _WORDS = words("as default type")
 
 
@@ -52,6 +54,10 @@ def _python(change: FileChange, new: set[str]) -> Iterator[Finding]:
         return
     old, now = _imported(before), _imported(after)
     for name, (module, line) in now.items():
+        fake = name in old and bool(_FAKE.search(module)) and not _FAKE.search(old[name][0])
+        if fake and is_code(old[name][0]) and module.lstrip(".") not in new:
+            message = f"{name}, which these tests import, now comes from {module} instead of {old[name][0]}"
+            yield Finding("warning", message, change.path, line)
         if name in old and old[name][0] != module and module.lstrip(".") in new:
             message = (
                 f"{name}, which these tests import, now comes from the new {module} instead of {old[name][0]}"

@@ -80,10 +80,18 @@ def _in_part(old: Case, new: Case, path: str) -> Finding | None:
     for check in without(old.real, new.real):
         parts = [each for each in gained if each.subject.startswith(f"{check.subject}.")]
         said = frozenset().union(*(each.literals for each in gained))
-        if check.rank == EXACT and check.subject and parts and (rest := check.literals - said):
+        if check.rank == EXACT and check.subject and parts and (rest := _unsaid(check.literals, said)):
             message = f"test {new.name} compares parts of {check.subject} alone: nothing says {', '.join(sorted(rest))}"
             return Finding("warning", message[:300], path, parts[0].line)
     return None
+
+
+def _unsaid(literals: frozenset[str], said: frozenset[str]) -> set[str]:
+    """Literals that are not said, be it without the end of the line."""
+    known = {text.strip("\"'") for text in said}
+    return {
+        text for text in literals if text.strip("\"'").replace("\\n", "") not in known and text not in said
+    }
 
 
 def _without_rows(old: Case, new: Case, path: str) -> Finding | None:

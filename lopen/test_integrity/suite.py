@@ -250,7 +250,7 @@ def tokens(text: str) -> frozenset[str]:
 
 COMMON = tokens(
     "assert assertEqual expect toBe toEqual self t Errorf Fatalf assert_eq assertEquals if got want "
-    "assert_called_with assert_called_once_with assert_any_call assert_has_calls call_count"
+    "assert_called_with assert_called_once_with assert_any_call assert_has_calls call_count not in is and or"
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -54,8 +55,21 @@ _EQUALS = re.compile(r"^assert\w*Equals?$|^assert_(?:array_|frame_|series_)?equa
 _CHECKING = re.compile(r"^_?assert|^fail$")
 _PERHAPS_CHECKING = re.compile(r"^_?(?:check|verify|expect|ensure)(?:_|[A-Z]|$)")
 _RAISING = frozenset(
-    {"raises", "warns", "deprecated_call", "assertRaises", "assertRaisesRegex", "assertWarns", "assertLogs"}
+    [
+        "raises",
+        "warns",
+        "deprecated_call",
+        "assertRaises",
+        "assertRaisesRegex",
+        "assertRaisesRegexp",
+        "assertRaisesMessage",
+        "assertWarns",
+        "assertWarnsRegex",
+        "assertWarnsMessage",
+        "assertLogs",
+    ]
 )
+_LONGEST_PATTERN = 500
 _ANYTHING = frozenset({"Exception", "BaseException"})
 _EMPTY = frozenset({"[]", "{}", "()", "''", "set()"})
 _UNORDERED = words("set frozenset sorted Counter collections.Counter")
@@ -175,10 +189,14 @@ def call_check(call: ast.Call, *, alone: bool = False) -> list[Check]:
         return _boolean(arguments[0], call.lineno, wanted=name != "assertFalse")
     if _EQUALS.match(name) and "Not" not in name and len(arguments) >= 2:
         return _equal(arguments[0], arguments[1], call)
+    if name in {"assertIn", "assertNotIn"} and len(arguments) >= 2:
+        sign = ast.In() if name == "assertIn" else ast.NotIn()
+        contained = ast.copy_location(ast.Compare(arguments[0], [sign], [arguments[1]]), call)
+        return expression_checks(contained, line=call.lineno)
     if name in _RAISING and arguments:
         if (
             alone
-            and len(arguments) == 1 + name.endswith("Regex")
+            and len(arguments) == 1 + name.endswith(_WITH_PATTERN)
             and ast.unparse(call.func).rpartition(".")[0] in {"self", "pytest"}
         ):
             return [Check(ast.unparse(call), "", 0, call.lineno, "vacuous")]  # a context that nothing enters
@@ -186,7 +204,7 @@ def call_check(call: ast.Call, *, alone: bool = False) -> list[Check]:
     if name in {"assertIsNotNone", "assertIsNone"} and arguments and isinstance(arguments[0], ast.Constant):
         return [Check(ast.unparse(call), "", 0, call.lineno, "vacuous")]
     if name in _UNITTEST or _CHECKING.match(name) or (alone and _PERHAPS_CHECKING.match(name)):
-        subject = ast.unparse(arguments[0]) if arguments else ast.unparse(call.func)
+        subject = ast.unparse(arguments[0]) if arguments and "ueries" not in name else ast.unparse(call.func)
         given = [*arguments, *(keyword.value for keyword in call.keywords)]
         anything = [value for value in given if is_anything(value)]
         rank = _pinned(call, _rank(name)) if not anything else LOOSE if anything == given else PARTIAL
@@ -244,13 +262,27 @@ def _equal(left: ast.expr, right: ast.expr, call: ast.Call) -> list[Check]:
     return [replace(found[0], text=f"{found[0].text} ({open_by})", rank=rank)]
 
 
+_WITH_PATTERN = ("Regex", "Regexp", "Message")
+
+
+def _matches_all(pattern: ast.expr) -> bool:
+    """Return True for a pattern that the empty text matches, and so any, or any text but that."""
+    if not isinstance(pattern, ast.Constant) or not isinstance(pattern.value, str):
+        return False
+    if pattern.value.strip("^$") in {".", ".+"}:
+        return True
+    with contextlib.suppress(re.error, RecursionError, OverflowError):
+        return len(pattern.value) <= _LONGEST_PATTERN and re.search(pattern.value, "") is not None
+    return False
+
+
 def _raising(call: ast.Call, name: str) -> Check:
     expected = ast.unparse(call.args[0]) if call.args else ""
     patterns = [k.value for k in call.keywords if k.arg == "match"]
-    patterns += call.args[1:2] if name.endswith("Regex") else []
-    matched = any(ast.unparse(p).strip("r'\"^$") not in {"", ".*", ".+", "."} for p in patterns)
+    patterns += call.args[1:2] if name.endswith(_WITH_PATTERN) else []
+    matched = any(not _matches_all(pattern) for pattern in patterns)
     anything = bool(set(re.findall(r"\w+", expected)) & _ANYTHING)
     rank = EXACT if matched else CLOSE
-    context = ast.Call(call.func, call.args[: 1 + name.endswith("Regex")], call.keywords)
+    context = ast.Call(call.func, call.args[: 1 + name.endswith(_WITH_PATTERN)], call.keywords)
     text = ast.unparse(context)  # without what is called and its arguments, where both stand behind
     return Check(text, "an exception", PRESENT if anything and not matched else rank, call.lineno)

@@ -29,6 +29,7 @@ class _Definition:
     line: int
     callable: bool
     tokens: frozenset[str]
+    root: str = ""  # the first name of what it is
 
 
 def stub_findings(
@@ -48,6 +49,8 @@ def stub_findings(
         definition = defined.get(name)
         if definition is None or name in known or not is_code(module):
             continue
+        if now.get(definition.root, "").partition(".")[0] in sys.stdlib_module_names - {"unittest", ""}:
+            continue  # of the standard library now
         if definition.tokens & {bound for bound, source in now.items() if _same(source, module)} - {name}:
             continue  # a wrapper around the code itself
         if not any(name in case.tokens for case in (*before, *after)):
@@ -91,7 +94,8 @@ def _definitions(tree: ast.Module, wanted: Collection[str]) -> dict[str, _Defini
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in wanted:
                 said = tokens(ast.unparse(value))
                 if name not in said:
-                    found[name] = _Definition(node.lineno, _is_double(value), said)
+                    root = ast.unparse(value).partition("(")[0].partition(".")[0]
+                    found[name] = _Definition(node.lineno, _is_double(value), said, root)
     return found
 
 
