@@ -190,7 +190,7 @@ def _never_failing(gained: Sequence[Located]) -> Iterator[Finding]:
 
 
 _ASKING = re.compile(
-    r" if |importorskip|^@(?:En|Dis)abled(?:On|If|For)|^@requires|Requires[A-Z]|^the build constraint (?!.*\b(?:ignore|never|none|disabled)\b)|^#\[cfg\(feature|^#\[ignore = |^```"
+    r" if |^its condition|importorskip|^@(?:En|Dis)abled(?:On|If|For)|^@requires|Requires[A-Z]|^the build constraint (?!.*\b(?:ignore|never|none|disabled)\b)|^#\[cfg\(feature|^#\[ignore = |^```"
 )
 
 

@@ -64,7 +64,9 @@ def package_findings(change: FileChange) -> Iterator[Finding]:
     old, new = _scripts(before), _scripts(after)
     for name, was in old.items():
         if re.match(r"test|verify|check|ci", name) and isinstance(was, str):
-            yield from _script(change.path, f"the script {name}", was, str(new.get(name, "")))
+            others = any(RUNNER.search(str(new.get(each, ""))) for each in ("test", "verify", "check"))
+            if name in new or name in {"test", "verify", "check"} or not others:
+                yield from _script(change.path, f"the script {name}", was, str(new.get(name, "")))
         lost = set(_called_scripts(was)) - set(_called_scripts(new.get(name)))
         unused = [each for each in lost if each not in _called_scripts(" ".join(map(str, new.values())))]
         gone = sorted(each for each in unused if RUNNER.search(str(new.get(each, ""))))

@@ -98,6 +98,8 @@ def _javascript(change: FileChange, written: Mapping[str, str]) -> Iterator[Find
     old, now = _bound(change.before or ""), _bound(change.after or "")
     for name, (module, line) in now.items():
         before = old.get(name, ("", 0))[0]
+        if before.startswith(".") and posixpath.normpath(before) == posixpath.normpath(module):
+            continue
         if before in ("", module) or not module.startswith((".", "/", "#", "~")):
             continue
         if _hands_on(written, posixpath.join(posixpath.dirname(change.path), module), before, name):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lopen.test_integrity.bindings import is_constant
 from lopen.test_integrity.conditions import truth
 from lopen.test_integrity.flow import Flow, Helpers
-from lopen.test_integrity.javascript.ranks import cypress_checks
+from lopen.test_integrity.javascript.ranks import cypress_checks, is_core_matcher
 from lopen.test_integrity.javascript.reading import JavaScriptNames, Reader
 from lopen.test_integrity.javascript.waiting import (
     is_async,
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
 
 EXPECTING = re.compile(rb"expect|[aA]ssert|should|[cC]heck|[vV]erify|ensure|\bthrow\b|\bt\.")
-_HELPER = re.compile(r"^(?:assert|expect|check|verify|ensure)[A-Z_]\w*$")
+_HELPER = re.compile(r"^(?:assert|expect|check|verify|ensure|should)[A-Z_]\w*$")
+_ASSERTING = re.compile(r"^(?:assert|expect|should)[A-Z_]")
 _THROWING = frozenset({"toThrow", "toThrowError", "throw", "throws", "rejects"})
 _SKIPPERS = frozenset({"this", "t", "ctx", "context", "test", "it", "testInfo"})
 _TIMERS = frozenset(
@@ -43,6 +44,8 @@ _NO_ERROR = re.compile(
 _LISTED = re.compile(
     r"(?:Object|Array)\.\w+\(|[\w$]+\.(?:entries|keys|values)\(\)$|\[|(?:fs\.)?read\w*\(|JSON\.parse\(|require\("
 )
+_DELAYS = frozenset({"delay", "sleep", "wait", "timeout", "setTimeout"})
+_MATCHER = re.compile(r"\)\.(?:not\.)?(to[A-Z]\w+)\(")
 _DRIVEN = re.compile(rb"[tT]imers?\b|\btick\b|\bclock\b|\bawait\b|fakeAsync")
 
 
@@ -82,6 +85,12 @@ class JavaScriptBody(Flow):
             return False
         self.check(found, place)
         return True
+
+    def _thrown(self, node: Node, place: Place) -> None:
+        """A function that must not be called throws: that is an assertion too."""
+        super()._thrown(node, place)
+        if not place.condition and not self.ends_test(node):
+            self.check(Check(self.source.of(node), "a call", PRESENT, self.source.line(node)), place)
 
     def _switch(self, node: Node, place: Place) -> None:
         """A `switch` whose cases check something, and which checks nothing where none of them applies."""
@@ -179,7 +188,8 @@ class JavaScriptBody(Flow):
         if links[-1].arguments is None:
             return ""
         named = bool(_HELPER.match(name))
-        return name if (name in self.helpers and (plain or named)) or (named and len(links) == 1) else ""
+        own = len(links) == 1 or (plain and _ASSERTING.match(name))
+        return name if (name in self.helpers and (plain or named)) or (named and own) else ""
 
     def exit_name(self, links: Sequence[Link]) -> str:
         """A call that ends the process with success, as text; "" for any other."""
@@ -232,11 +242,19 @@ class JavaScriptBody(Flow):
         )
         if name in {"then", "finally"} and is_caught(self.source, links[index + 1 :]):
             return place.worse("swallowed")
-        if throwing and (name == "expect" or last is links[index]) and "doesNotThrow" not in names:
+        inner = self.source.of(node)
+        tried = _MATCHER.findall(inner)  # a matcher of the project's own is what the test is about
+        own = bool(tried) and not any(map(is_core_matcher, tried))
+        if (
+            throwing
+            and (name == "expect" or last is links[index])
+            and "doesNotThrow" not in names
+            and not own
+        ):
             return place.worse("swallowed")
-        if name in _PROMISING or (index == 0 and not name):
+        if (name in _PROMISING and links[0].name not in _DELAYS) or (index == 0 and not name):
             late = (name != "" or is_async(node)) and not self._is_awaited(outermost_call(node))
-        elif name in _TIMERS:
+        elif name in _TIMERS or links[0].name in _DELAYS:
             late = not _DRIVEN.search(self.source.code, self.root.start_byte, self.root.end_byte)
         else:
             late = name == "forEach" and is_async(node)

@@ -49,6 +49,11 @@ _SEEN = words("toBeInTheDocument toBeVisible toBeDefined toBeTruthy toBeAttached
 _SOUGHT = re.compile(
     r"\b(?:get|find)(?:All)?By(?:(?:Text|LabelText|AltText|Title|DisplayValue|PlaceholderText|Label)\(|Role\([^,]*, \{)"
 )
+_CORE = words(
+    "toBe toEqual toStrictEqual toBeTruthy toBeFalsy toBeNull toBeUndefined toBeDefined toBeNaN toContain toContainEqual toHaveLength "
+    "toMatch toMatchObject toThrow toThrowError toBeGreaterThan toBeLessThan toBeCloseTo toBeInstanceOf toHaveProperty "
+    "toHaveBeenCalled toHaveBeenCalledWith toHaveBeenCalledTimes toMatchSnapshot toMatchInlineSnapshot"
+)
 _OF_TEXT = words("toHaveText toHaveTextContent toHaveValue toHaveTitle toHaveURL toHaveAccessibleName")
 _TEXT = re.compile(r"^[\"'`]")
 
@@ -95,6 +100,11 @@ def _condition_rank(subject: str) -> int:
 def whole_rank(rank: int, subject: str) -> int:
     """Return the rank, less where only a part of a value is compared, or the value without its order or case."""
     return min(rank, CLOSE) if _PART.search(subject) else rank
+
+
+def is_core_matcher(name: str) -> bool:
+    """Return True if a matcher is one of jest's own, and not of its extension for the DOM."""
+    return name in _CORE
 
 
 def is_matcher(name: str) -> bool:

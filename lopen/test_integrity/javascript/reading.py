@@ -25,6 +25,7 @@ _T_METHODS = words(
     "ok notOk equal notEqual deepEqual deepStrictEqual same strictSame is not true false truthy falsy throws "
     "doesNotThrow rejects match like regex pass fail is_deeply notStrictEqual strictEqual propEqual"
 )
+_CLOSE_TO = frozenset({"closeTo", "approximately", "inDelta"})
 _BOOLEAN = frozenset({"ok", "true", "isTrue", "isOk", "truthy", "assert"})
 _SETTINGS = frozenset({"assertions", "hasAssertions", "extend", "addSnapshotSerializer", "any", "anything"})
 _CALLED = re.compile(r"(?:await )?([\w$.]+)\(")
@@ -52,8 +53,10 @@ class Reader:
     def read(self, node: Node, links: Sequence[Link]) -> Check | None:
         """The check that a call is."""
         root = self.names.renamed.get(links[0].name, links[0].name)
-        if root == "expect" and not (
-            len(links) > 1 and links[1].name in _SETTINGS and not links[0].arguments
+        should = root == "should" and links[0].arguments is not None and len(links) > 1
+        if should or (
+            root == "expect"
+            and not (len(links) > 1 and links[1].name in _SETTINGS and not links[0].arguments)
         ):
             return self._expected(node, links)
         if (asserted := self._assertion(root, links)) is not None:
@@ -62,7 +65,9 @@ class Reader:
         if root != "assert" and any(link.name == "expect" and link.arguments for link in links[1:]):
             return Check(text, "the response", response_rank(links), line)
         if any(link.name == "should" for link in links[1:]) and links[-1].name != "should":
-            return Check(text, "", PARTIAL, line)
+            given = [self.source.of(argument) for argument in links[-1].arguments or ()]
+            subject, negated = text.partition(".should")[0], any(link.name == "not" for link in links)
+            return Check(text, subject, expected_rank(subject, links[-1].name, given, negated=negated), line)
         return None
 
     def _assertion(self, root: str, links: Sequence[Link]) -> tuple[str, tuple[Node, ...]] | None:
@@ -125,6 +130,9 @@ class Reader:
         text, line = self.source.of(node), self.source.line(node)
         subject = arguments[0] if arguments else ""
         boolean = name in _BOOLEAN
+        told = 1 if boolean else 3 if name in _CLOSE_TO else 2
+        if arguments[told:] and arguments[told][:1] in "\"'`":  # what it says where it fails
+            text = f"{text.partition('(')[0]}({', '.join(arguments[:told])})"
         same = len(arguments) > 1 and always_equal(arguments[0], arguments[1]) and "not" not in name.lower()
         if name == "pass" or (boolean and always_true(subject)) or (not boolean and same):
             return Check(text, subject, 0, line, "vacuous")
