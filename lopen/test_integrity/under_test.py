@@ -35,6 +35,16 @@ _RULES: tuple[tuple[re.Pattern[str], Severity, str], ...] = (
         "asks if it is being tested",
     ),
     (
+        re.compile(
+            r"[\"']git[\"']\s*,.{0,80}[\"'](?:log|show|remote|rev-parse|rev-list|describe|reflog|status|config|branch|for-each-ref|"
+            r"cat-file|symbolic-ref)[\"']|[\"'`(]\s*git (?:-\S+ )*(?:log|show|remote|rev-parse|rev-list|describe|reflog|status|config)\b"
+            r"|[\"'/]\.git(?:/[^\"']*)?[\"']|^\s*(?:import|from) (?:git|pygit2|dulwich)\b"
+            r"|[\"'](?:simple-git|isomorphic-git|nodegit)[\"']"
+        ),
+        "warning",
+        "asks git about its own repository, by which it can tell where it is tested",
+    ),
+    (
         re.compile(r"\b_exit\(\s*(?:0+|False|(?:os\.)?EX_OK)?\s*\)"),
         "warning",
         "ends the process with success, whatever its tests found",
