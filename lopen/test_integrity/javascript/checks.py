@@ -90,7 +90,7 @@ class JavaScriptBody(Flow):
         """A function that must not be called throws: that is an assertion too."""
         super()._thrown(node, place)
         if not place.condition and not self.ends_test(node):
-            self.check(Check(self.source.of(node), "a call", PRESENT, self.source.line(node)), place)
+            self.check(Check(self.source.of(node), "a call", EXACT, self.source.line(node)), place)
 
     def _switch(self, node: Node, place: Place) -> None:
         """A `switch` whose cases check something, and which checks nothing where none of them applies."""
