@@ -20,7 +20,7 @@ from lopen.application.command_context import CommandContext
 from lopen.application.confinement import recording_path
 from lopen.application.run_options import ResumeOptions
 from lopen.base.clock import Clock, SystemClock
-from lopen.base.errors import PersonNeeded, did_you_mean
+from lopen.base.errors import LopenError, PersonNeeded, did_you_mean
 from lopen.base.events import AlertRaised, Event, TurnEnded
 from lopen.llm.anthropic_model import AnthropicModel
 from lopen.llm.messages import Model, OnText, OnUsage, Request, Response, ignore_usage
@@ -76,6 +76,31 @@ def warn_of_unknown_models(context: CommandContext, settings: Settings, override
         if not model.startswith(REPLAY) and cost_usd(model, Usage()) is None:
             near = did_you_mean(model, known_models(), "its cost is not counted")
             context.warn(f"no model named {name} is in the price table; {near}")
+
+
+def require_prices(settings: Settings, override: str) -> None:
+    """Raise `LopenError` for a model without a known price, if a limit on cost is to hold for every model that may be asked.
+
+    Fallbacks are left out: those without a price are skipped.
+    """
+    if settings.budget.max_cost_usd <= 0 or override.startswith(REPLAY):
+        return
+    from lopen.llm.messages import Usage
+    from lopen.llm.prices import cost_usd
+
+    models, oracle = settings.models, settings.oracle
+    phases = ("requirement_gathering", "planning", "building", "research")
+    named = {f"models.{name}": getattr(models, name) for name in phases}
+    asked = {"--model": full_name(override)} if override else named
+    asked |= {"oracle.model": oracle.model, "oracle.second_model": oracle.second_model}
+    for key, model in asked.items():
+        if model and cost_usd(model, Usage()) is None:
+            with_price = "--model sonnet" if key == "--model" else f"lopen config set --user {key} sonnet"
+            raise LopenError(
+                f"no price is known for {model} ({key}), so a limit on cost would not hold for it",
+                hint=f"name a model with a known price: {with_price}; or limit tokens instead: "
+                "lopen config set budget.session_tokens N, with --max-cost 0",
+            )
 
 
 def confirm_models(context: CommandContext, loaded: Loaded) -> None:

@@ -150,7 +150,11 @@ def test_with_a_limit_on_cost_no_model_without_a_price_is_asked(make_project: Ma
     assert "not used as fallbacks, since their price is not known: their-own" in away.out
     assert refused.code == 1
     assert "no price is known for their-own" in refused.out
-    assert "their-own" not in [body["model"] for body in project.requests]
+    judged = project.lopen("resume", "--max-cost", "1", LOPEN_ORACLE__MODEL="their-judge")
+    assert judged.code == 1
+    assert "no price is known for their-judge (oracle.model)" in judged.err
+    assert "lopen config set --user oracle.model sonnet; or limit tokens instead: " in judged.err
+    assert len(project.requests) == 1  # of the first run
 
 
 def test_a_task_budget_shortens_the_answer_and_then_pauses(make_project: MakeProject) -> None:
