@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lopen.base.untrusted_tables import read_json_table, read_toml_table
+from lopen.base.untrusted_tables import read_json_table
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity.narrowed_places import (
     is_division,
@@ -16,9 +16,10 @@ from lopen.test_integrity.narrowed_places import (
     runs_tests,
 )
 from lopen.test_integrity.place_settings import HARMLESS, PLACES, in_other_table
+from lopen.test_integrity.project_tasks import nox_findings, task_findings, tool_command_findings
 from lopen.test_integrity.python import pytest_settings
 from lopen.test_integrity.python.pytest_settings import conftest_findings
-from lopen.test_integrity.runner_commands import RUNNER, command_findings, no_longer_runs
+from lopen.test_integrity.runner_commands import RUNNER, command_findings
 from lopen.test_integrity.runner_scripts import script_findings
 from lopen.test_integrity.rust.manifests import (
     alias_findings,
@@ -66,7 +67,9 @@ def package_findings(change: FileChange) -> Iterator[Finding]:
         if re.match(r"test|verify|check|ci", name) and isinstance(was, str):
             others = any(RUNNER.search(str(new.get(each, ""))) for each in ("test", "verify", "check"))
             if name in new or name in {"test", "verify", "check"} or not others:
-                yield from _script(change.path, f"the script {name}", was, str(new.get(name, "")))
+                yield from tool_command_findings(
+                    change.path, f"the script {name}", was, str(new.get(name, ""))
+                )
         lost = set(_called_scripts(was)) - set(_called_scripts(new.get(name)))
         unused = [each for each in lost if each not in _called_scripts(" ".join(map(str, new.values())))]
         gone = sorted(each for each in unused if RUNNER.search(str(new.get(each, ""))))
@@ -98,21 +101,6 @@ def _scripts(document: Mapping[str, Any]) -> dict[str, Any]:
 def _called_scripts(command: object) -> list[str]:
     """The other scripts that a script calls."""
     return re.findall(r"\b(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?([\w:-]+)", str(command or ""))
-
-
-def _script(path: str, what: str, was: str, now: str) -> Iterator[Finding]:
-    if no_longer_runs(was, now):
-        yield Finding("error", f"{what} no longer runs the tests", path)
-        return
-    if _goes_on(now) and not _goes_on(was):
-        yield Finding("error", f"{what} passes even if tests fail: another command's result counts", path)
-    yield from command_findings(path, what, was, now)
-
-
-def _goes_on(command: str) -> bool:
-    """Return True if a script runs another command behind the tests, whatever they found."""
-    runner = RUNNER.search(command)
-    return runner is not None and bool(re.search(r"(?<!\\);\s*(?!\s*exit\b)[\w.]", command[runner.end() :]))
 
 
 def javascript_findings(change: FileChange) -> Iterator[Finding]:
@@ -227,35 +215,6 @@ MAX_CHARS = 120_000  # both sides; nobody writes more configuration than that
 
 Reader = Callable[[FileChange], Iterator[Finding]]
 
-
-def task_findings(change: FileChange) -> Iterator[Finding]:
-    """`pyproject.toml`: the commands that hatch, poe, pdm, tox and their kin run."""
-    was, now = (
-        dict(_tasks(read_toml_table(change.before or "") or {}, "")),
-        dict(_tasks(read_toml_table(change.after or "") or {}, "")),
-    )
-    for name, command in was.items():
-        if name in now and now[name] != command:
-            yield from _script(change.path, name, command, now[name])
-
-
-def _tasks(table: Mapping[str, Any], place: str) -> Iterator[tuple[str, str]]:
-    for key, value in table.items():
-        path = f"{place}.{key}" if place else key
-        if isinstance(value, dict):
-            yield from _tasks(value, path)
-        elif re.search(r"(?:scripts|tasks|commands|legacy_tox_ini)\b", path) and path.startswith("tool."):
-            listed = value if isinstance(value, list) else [value]
-            yield path, "\n".join(" ".join(map(str, v)) if isinstance(v, list) else str(v) for v in listed)
-
-
-def nox_findings(change: FileChange) -> Iterator[Finding]:
-    """`noxfile.py`: its calls of `session.run` read as the commands that they are."""
-    before, after = (text and _BETWEEN.sub(" ", text) for text in (change.before, change.after))
-    yield from script_findings(FileChange(change.path, before, after))
-
-
-_BETWEEN = re.compile(r"[\"'],[ \t]*[\"']")  # two arguments
 
 READERS: tuple[tuple[re.Pattern[str], Reader], ...] = (
     (
