@@ -33,7 +33,7 @@ def written(command: ResolvedCommand, cwd: str, root: str) -> str:
     head = command.name
     if head in READERS or reads_git(command.words) or head in ("cd", "pushd", "lopen"):
         return ""
-    words = command.words[:500]
+    words = command.words
     if head in _SWEEPING:
         from lopen.claude_hooks import bulk_commands  # only for a command that may be one of these
 
@@ -51,11 +51,11 @@ def written(command: ResolvedCommand, cwd: str, root: str) -> str:
     if head in _COPYING and (hit := _landing(words, cwd, root)):
         return hit
     gone = words[1:] if head in ("rm", "rmdir") else words[1:-1] if head == "mv" else ()
-    if hit := next((w for w in gone if holds(w, cwd, root)), ""):
+    if hit := next((w for w in dict.fromkeys(gone) if holds(w, cwd, root)), ""):
         return hit
     if head in ("cp", "rsync", "scp") and "--remove-source-files" not in words:
         words = words[-1:]  # the others are only read
-    return next((hit for word in words if (hit := mentions(word, cwd))), "")
+    return next((hit for word in dict.fromkeys(words) if (hit := mentions(word, cwd))), "")
 
 
 def _looked_through(source: ResolvedCommand, cwd: str) -> str:

@@ -36,6 +36,7 @@ LATER = (
     "lopen.limits.stores.sqlite_store",
     "lopen.limits.budgets.charging",
     "lopen.claude_hooks.protect",
+    "lopen.claude_hooks.persons_commands",
     "lopen.claude_hooks.command_writes",
     "lopen.claude_hooks.protected_places",
     "lopen.limits.stores.redis_client",

@@ -1,12 +1,12 @@
 """`lopen hook EVENT`: an event's JSON on standard input, the answer as JSON on standard output.
 
-Whatever fails in the guard itself allows the call, is logged and is said to the person. An event that lopen does not
-know is allowed. Loaded before anything heavy: only the standard library, and no more of it than is used.
+Whatever fails in the guard itself allows the call, is logged and is said to the person; but a call that lopen cannot
+read in time is refused, for the model chose it. An event that lopen does not know is allowed. Loaded before anything
+heavy: only the standard library, and no more of it than is used.
 """
 
 from __future__ import annotations
 
-import _signal as signal  # type: ignore[import-not-found] # `signal` itself loads enumerations, which takes longer
 import os
 import sys
 
@@ -19,12 +19,12 @@ from lopen.claude_hooks.event import LARGEST, MARK, READ_TOOLS, HookEvent, Malfo
 from lopen.claude_hooks.guard import SessionGuard
 from lopen.claude_hooks.hook_output import ALLOWED, EVENTS, Answer, written
 from lopen.claude_hooks.session import HookSession
+from lopen.claude_hooks.time_limit import HookTimedOut, allow, arm, nothing
 from lopen.claude_hooks.verify_commands import verify_commands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import FrameType
     from typing import Any, BinaryIO, NoReturn, TextIO
 
     from lopen.limits.stores.redis_store import RedisStore
@@ -32,10 +32,11 @@ if TYPE_CHECKING:
 
 
 MOST_SAID = 500  # lines that are remembered as said
-
-
-class HookTimedOut(BaseException):
-    """The hook took too long. No `except Exception` in between may swallow it."""
+READ_WITHIN_S = 2.0  # a call; the store's time begins after it, so that no call uses it up
+UNREAD_CALL = (
+    "lopen cannot tell in time what this call does, and so not whether it changes a protected place.\n"
+    "Give it in shorter parts, or ask the person to give it."
+)
 
 
 def main(
@@ -56,12 +57,12 @@ def main(
         )
         return ALLOWED
     root = ""
-    disarm = _nothing
+    disarm = nothing
     attempt = _Attempt()
     try:
         root = project_root(os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd())
         settings, attempt.faults = config.load(root, os.environ)
-        disarm = _arm(settings["hooks.timeout_s"])
+        disarm = arm(settings["hooks.timeout_s"])
         answer, plain = answered(argv[0], stdin, root, settings, attempt, leaving)
     except HookTimedOut:
         answer, plain = Answer(log=("the hook took too long; nothing is held back",)), False
@@ -120,16 +121,26 @@ def answered(
     event = parse(raw.encode() if isinstance(raw, str) else raw, name)
     attempt.session = event.session
     if name == "pre-tool-use" and event.tool not in READ_TOOLS:
-        from lopen.claude_hooks import protect
-
-        reason = protect.forbidden(event.tool, event.arguments, event.cwd or root, root)
+        reason = _forbidden(event, root)
         if reason:
             return Answer(reason), event.plain
+        allow(settings["hooks.timeout_s"])
     attempt.event = event
     try:
         return _guarded(name, event, settings, attempt, root, leaving), event.plain
     except LopenError as error:
         return Answer(log=(f"{error.message}; nothing is held back",)), event.plain
+
+
+def _forbidden(event: HookEvent, root: str) -> str:
+    """Why the call may not be made; empty where it may."""
+    from lopen.claude_hooks import protect
+
+    allow(READ_WITHIN_S)
+    try:
+        return protect.forbidden(event.tool, event.arguments, event.cwd or root, root)
+    except (HookTimedOut, RecursionError, MemoryError):
+        return UNREAD_CALL
 
 
 def _guarded(
@@ -256,29 +267,6 @@ def _log(lines: Sequence[str], root: str, stderr: TextIO) -> None:
         from lopen.claude_hooks.upkeep import logged  # slow to load, and seldom wanted
 
         logged(lines, root)
-
-
-def _nothing() -> None:
-    """There is nothing to take back."""
-
-
-def _arm(seconds: float) -> Any:
-    """Raise `TimedOut` after so long; gives what takes that back. Only a main thread can be interrupted."""
-
-    def late(number: int, frame: FrameType | None) -> None:
-        raise HookTimedOut
-
-    try:
-        before = signal.signal(signal.SIGALRM, late)
-    except ValueError:
-        return _nothing
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-
-    def disarm() -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-    return disarm
 
 
 def run(arguments: Sequence[str]) -> NoReturn:

@@ -17,6 +17,8 @@ _PRINTING = frozenset({"echo", "printf", "cat", "tee"})
 _GIT_ALIAS = r"(?s)(?:alias\.[\w-]+=)?!(.*)"  # `!` before a git alias: a shell runs the rest
 # Files that a shell may be given to run: those without an ending, scripts, and what a shell reads at its start
 _SCRIPT = r"(?i)^(?!/dev/).*?((^|/)[^/.]+|\.(sh|bash|zsh|ksh|fish|command|mk)|rc|profile)$"
+# A program that other text goes before: `exec=lopen …`, `!lopen …`, `|/usr/bin/lopen …`
+_FROM_LOPEN = r"(?s)[=!|:]((?:[\w./~-]*/)?lopen\s.*)"
 UNREAD = "$()"
 _XARGS_VALUED = frozenset({"-n", "-I", "-P", "-L", "-d", "-s", "-a", "-E"})
 MOST_SOURCES = 100
@@ -82,14 +84,21 @@ def possible_texts(way: ResolvedCommand) -> Iterator[str]:
         return
     if way.name not in READERS and not reads_git(way.words):
         for word in way.words:
-            if "lopen" in word and any(c.isspace() for c in word.strip()):
-                yield word.removeprefix("--split-string=").removeprefix("-S")
+            yield from texts_with_lopen(word.removeprefix("--split-string=").removeprefix("-S"))
     into = [word for word in way.words[1:] if not word.startswith("-")] if way.name == "tee" else []
     if any(re.match(_SCRIPT, target) for target in (*way.writes, *into)):
         if way.name in ("echo", "printf"):
             yield _said(way)
         elif way.name in ("cat", "tee"):
             yield way.fed or "\n".join(_said(s) for s in way.sources if s.name in ("echo", "printf"))
+
+
+def texts_with_lopen(word: str) -> Iterator[str]:
+    """Return a word that may be a shell text about lopen, as it is and from lopen's name on."""
+    if "lopen" in word and any(c.isspace() for c in word.strip()):
+        yield word
+        if found := re.search(_FROM_LOPEN, word):
+            yield found[1]
 
 
 def given_by_xargs(way: ResolvedCommand) -> ResolvedCommand:

@@ -9,15 +9,13 @@ from __future__ import annotations
 import os
 
 from lopen.claude_hooks.command_writes import written
-from lopen.claude_hooks.config import HOOK_FILE
+from lopen.claude_hooks.persons_commands import names_verb, persons_command, untold_program
 from lopen.claude_hooks.protected_places import (
     LONGEST,
-    READERS,
     SHELLS,
     ResolvedCommand,
     is_claude,
     protected,
-    reads_git,
 )
 
 TYPE_CHECKING = False
@@ -26,24 +24,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-# The person's commands (docs/reference/workflow.md): verb → its subcommands that count; empty: all of it.
-PERSONS: dict[str, frozenset[str]] = {
-    **dict.fromkeys(("approve", "confirm", "answer", "skip", "revert", "merge", "hooks"), frozenset()),
-    "budget": frozenset({"extend", "reset"}),
-    "circuit": frozenset({"ack", "reset"}),
-    "config": frozenset({"set", "unset"}),
-    "alerts": frozenset({"ack"}),
-    "hook": frozenset(  # what a session is told of by Claude Code alone
-        {"user-prompt-submit", "session-start", "session-end", "stop", "subagent-start", "subagent-stop"}
-    ),
-}
-_UNINSTALLS = frozenset({"uninstall", "remove"})
-# Few calls need the patterns, and `re`: they are loaded at their first use, for a hook has little time to start
-_VERBS = (
-    r"\b("
-    + "|".join(rf"{verb}\W+({'|'.join(sorted(then))})" if then else verb for verb, then in PERSONS.items())
-    + r")\b"
-)
 # The program or a protected place, but not a folder or a package that has lopen in its name
 _MENTION = (
     r"\blopen\b(?![/-])|\.lopen\b|\.claude/settings|\.claude\b(?!/)"
@@ -52,11 +32,6 @@ _MENTION = (
 _PLAIN_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _./-:,@+%")
 _RESERVED_WORDS = "if then elif else fi for while until do done case esac select function in time coproc"
 _RESERVED = frozenset(_RESERVED_WORDS.split())
-_EXPANSION = r"\$(\{[^}]*\}|\(\)|\w+|[@*#?!-])"
-INTERPRETERS = ("python", "node", "perl", "ruby", "php", "deno", "bun")
-_RUNS_INPUT = frozenset(
-    {"make", "at", "batch", "ssh", "crontab", "expect", "docker", "nsenter", "chroot", "awk"}
-)
 # Tools whose strings are text, but for those named as paths
 _TEXT_TOOLS = frozenset(
     {"Write", "Edit", "MultiEdit", "NotebookEdit", "Task", "Agent", "Skill", "SlashCommand", "ExitPlanMode"}
@@ -72,8 +47,7 @@ _READING_TOOL = (
 )
 _WRITING = r"(?i)replace|write|edit|update|set|delete|remove|move"
 _REMOVING_TOOL = r"(?i)delete|remove|move|rename|rmdir|unlink"
-DEEPEST_ARGUMENT, LONGEST_NAME = 50, 4_096
-_VALUED = frozenset({"-C", "--project"})
+DEEPEST_ARGUMENT = 50
 
 
 def forbidden(tool: str, arguments: Any, cwd: str, root: str) -> str:
@@ -94,7 +68,7 @@ def forbidden(tool: str, arguments: Any, cwd: str, root: str) -> str:
     for name, value in _strings(arguments, "", 0):
         if "path" not in name.lower() and (tool in _TEXT_TOOLS or name.lower() in _TEXTS):
             continue
-        if name.lower() == "code" and _names_verb(value):
+        if name.lower() == "code" and names_verb(value):
             return _no_person("lopen through an interpreter")
         if name.lower() in ("command", "cmd", "script"):
             if reason := in_shell(value, cwd, root):
@@ -134,12 +108,12 @@ def _quoted(words: Any) -> str:
 def in_shell(text: str, cwd: str, root: str) -> str:
     """Why this shell text is not allowed; empty where it is."""
     if len(text) > LONGEST:
-        return _no_person("a command that long") if _names_verb(text) else ""
+        return _no_person("a command that long") if names_verb(text) else ""
     commands, uncertain, cut = _read(text)
     named = ("lopen" in text or ".claude" in text) and _mentions_lopen(text)
     folders: dict[tuple[int, ...], str] = {(): cwd}
     for command in commands:
-        verb = persons_command(command, named=named)
+        verb = persons_command(command, named=named) or untold_program(command.words, text)
         if verb.startswith("hook "):
             return f"lopen {verb} is for Claude Code itself.\nNo command tells lopen what happens in the session."
         if verb:
@@ -190,96 +164,11 @@ def simple_commands(text: str) -> list[ResolvedCommand]:
     return _read(text)[0] if len(text) <= LONGEST else []
 
 
-def persons_command(command: ResolvedCommand, *, named: bool) -> str:
-    """The person's command of lopen that a command gives; empty if it gives none.
-
-    `named`: the text around it names lopen, so a program that cannot be told may be lopen.
-    """
-    words = command.words
-    if not words or command.name in READERS or reads_git(words):
-        return ""
-    if command.name.startswith(INTERPRETERS) and any(map(_names_verb, (*words, command.fed))):
-        return "through an interpreter"
-    if command.name in _RUNS_INPUT and any(map(_names_verb, (command.fed, *command.piped()))):
-        return f"through {command.name}"
-    if (
-        command.name.startswith(INTERPRETERS)
-        and set(words[1:]) <= {"-"}
-        and any(map(_names_verb, command.piped()))
-    ):
-        return "through an interpreter"
-    rest = _after_lopen(words)
-    if rest is not None and not _UNINSTALLS.isdisjoint(words[1:5]):
-        return "through a package manager"
-    if named and not _name_pattern(words[0]).strip("*?") and (verb := _persons_verb(words[1:] or ("$@",))):
-        return verb
-    return _persons_verb(rest) if rest is not None else ""
-
-
-def _names_verb(text: str) -> bool:
-    """The text names lopen, and a person's command behind it."""
-    if "lopen" not in text:
-        return False
-    import re
-
-    found = re.search(r"lopen\b", text)
-    return found is not None and re.search(_VERBS, text[found.end() :]) is not None
-
-
-def _name_pattern(word: str) -> str:
-    """The name of a program as a pattern, expansions that are not resolved being `*`."""
-    if "$" in word and len(word) < LONGEST_NAME:
-        import re
-
-        word = re.sub(_EXPANSION, "*", word)
-    return os.path.basename(word)
-
-
-def _persons_verb(rest: Sequence[str]) -> str:
-    operands, skip = [], False
-    for word in rest:
-        if not skip and not word.startswith("-"):
-            operands.append(word)
-        skip = word in _VALUED
-    verb = operands[0] if operands else ""
-    following = operands[1] if len(operands) > 1 else ""
-    if verb.startswith("$") or any(c in verb for c in "*?["):
-        return "with a command that cannot be read"
-    if verb not in PERSONS:
-        return ""
-    if not PERSONS[verb]:
-        return verb
-    return f"{verb} {following}" if following in PERSONS[verb] or following.startswith("$") else ""
-
-
 def _moved(words: Sequence[str], cwd: str) -> str:
     operands = [w for w in words[1:] if not w.startswith("-")]
     if words[:1] in (("cd",), ("pushd",)) and operands:
         return os.path.normpath(os.path.join(cwd, os.path.expanduser(operands[0])))
     return cwd
-
-
-def _after_lopen(words: Sequence[str]) -> Sequence[str] | None:
-    for i, word in enumerate(words):
-        option = words[i - 1] if i else ""
-        module = word in ("lopen", "lopen.__main__") and option.startswith("-") and option.endswith("m")
-        if module or word in ("-mlopen", "-Imlopen") or _is_lopen(word):
-            return words[i + 1 :]
-        if word.endswith(HOOK_FILE):
-            return ("hook", *words[i + 1 :])
-    return None
-
-
-def _is_lopen(word: str) -> bool:
-    """The word names the program lopen, or a pattern that is meant to become it."""
-    name = _name_pattern(word)
-    if name in ("lopen", "lopen.exe"):
-        return True
-    if not any(c in name for c in "*?[") or sum(c.isalpha() for c in name) < 3:
-        return False
-    from fnmatch import fnmatchcase  # read only for the rare pattern
-
-    return fnmatchcase("lopen", name)
 
 
 def _no_person(what: str) -> str:

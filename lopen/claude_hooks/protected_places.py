@@ -114,7 +114,7 @@ def is_claude(path: str) -> bool:
 
 def mentions(word: str, cwd: str) -> str:
     """The protected place that a word names, alone or as a part of it (`of=.lopen/state.db`)."""
-    for part in word.translate(_APART).split() if len(word) < LONGEST else ():
+    for part in dict.fromkeys(word.translate(_APART).split()) if len(word) < LONGEST else ():
         if part and not part.startswith("-") and (hit := protected(part, cwd)):
             return hit
     return ""

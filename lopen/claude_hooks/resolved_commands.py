@@ -16,6 +16,7 @@ from lopen.claude_hooks.nested_shells import (
     given_by_xargs,
     possible_texts,
     shell_texts,
+    texts_with_lopen,
 )
 from lopen.claude_hooks.protected_places import ResolvedCommand
 
@@ -59,6 +60,8 @@ class Resolution:
         self.uncertain = self.uncertain or (is_shell and bool(script.uncertain))
         for command in script.commands:
             self._note_values(command)
+        for command in script.commands:
+            self._read_environment(command, subshell, depth)
         resolved: list[list[ResolvedCommand]] = []
         sources: dict[tuple[int, int], list[ResolvedCommand]] = {(0, 0): []}
         for command in script.commands:
@@ -77,6 +80,13 @@ class Resolution:
                 self._read_inner(way, depth)
             if ways and ways[0].fed and command.group:
                 self._feed(ways[0].fed, resolved[command.group.start : command.group.stop], depth)
+
+    def _read_environment(self, command: ShellCommand, subshell: tuple[int, ...], depth: int) -> None:
+        """Read what a program may take from its environment to run it (`GIT_EDITOR='lopen …' git commit`)."""
+        for _, value in command.assignments if command.words else ():
+            for text in self._texts_of(value) if value.expands or "lopen" in value.text else ():
+                for inner in texts_with_lopen(text.lstrip("|! ")):
+                    self._read(inner, (*subshell, -self._texts), depth + 1, is_shell=False)
 
     def _feed(self, text: str, group: list[list[ResolvedCommand]], depth: int) -> None:
         """Give the commands of a group the input that the group is given."""
@@ -99,6 +109,9 @@ class Resolution:
                 name, sign, start = text.partition("=")
                 if sign:
                     noted.setdefault(name, []).append(ShellWord([(kind, start), *word.pieces[1:]]))
+        elif declaring == "hash" and [word.text for word in command.words[1:2]] == ["-p"]:
+            for word in command.words[3:]:  # `hash -p PROGRAM NAME…`
+                self._aliases.setdefault(word.text, []).append(command.words[2])
         self._known.clear()
 
     def _ways(self, command: ShellCommand, subshell: tuple[int, ...]) -> list[ResolvedCommand]:
@@ -107,6 +120,8 @@ class Resolution:
         if len(combined) > MOST_ALTERNATIVES or self._ways_left < 0:
             self.uncertain = True
             combined = combined[: MOST_ALTERNATIVES if self._ways_left >= 0 else 1]
+        if command.words and "{" in (program := command.words[0]).text and program.pattern:
+            self.cut = self.cut or not _expanded(program.text)  # the program itself cannot be told
         writes: list[str] = []
         fed: list[str] = []
         for redirection in command.redirections:
@@ -123,13 +138,19 @@ class Resolution:
             ways.append(way)
         return ways
 
+    def _listed(self, text: str) -> list[str]:
+        """Return the words that the lists in braces of a word stand for; with too many of them, the word as it is."""
+        words = _expanded(text)
+        self.uncertain = self.uncertain or not words
+        return words or [text]
+
     def _texts_of(self, word: ShellWord) -> list[str]:
         return [" ".join(part) for part in self._alternatives(word)]
 
     def _alternatives(self, word: ShellWord) -> list[tuple[str, ...]]:
         """Return what a word may become: alternatives of one word, of several, or of none."""
         if not word.expands:
-            return [tuple(_expanded(word.text) if word.pattern else [word.text])]
+            return [tuple(self._listed(word.text) if word.pattern else [word.text])]
         values = [
             [text] if kind in (PLAIN, QUOTED) else self._values_of(kind, text) for kind, text in word.pieces
         ]
@@ -140,7 +161,7 @@ class Resolution:
             if self._characters < 0:
                 self.uncertain = True
                 break
-            parts = _expanded(text) if word.pattern else [text]
+            parts = self._listed(text) if word.pattern else [text]
             found.append(tuple(parts if word.quoted else [p for part in parts for p in part.split()]))
         return found
 
@@ -195,16 +216,16 @@ def quoted(word: str) -> str:
 
 
 def _expanded(text: str) -> list[str]:
-    """The words that the lists in braces of a word stand for."""
+    """The words that the lists in braces of a word stand for; none where they are too many."""
     if "{" not in text:
         return [text]
     done: list[str] = []
     left = [text]
-    while left and len(done) + len(left) < MOST_ALTERNATIVES:
+    while left and len(done) + len(left) <= MOST_ALTERNATIVES:
         first = left.pop(0)
         found = re.search(_BRACES, first)
         if found is None:
             done.append(first)
         else:
             left[:0] = [first[: found.start()] + part + first[found.end() :] for part in found[1].split(",")]
-    return done + left
+    return [] if left else done

@@ -233,6 +233,9 @@ HOSTILE = [
     "x '" + "${" * 90_000 + "'",
     "echo " + "{a,b}" * 10_000,
     "echo {" + "," * 100_000,
+    "false && : " + "{a,b}" * 5_000 + ";",
+    ": " + "{a," * 5_000 + "b" + "}" * 5_000,
+    ": " + "{a,b}{a,b}{a,b}{a,b}{a,b} " * 5_000,
     "eval " * 5_000,
 ]
 
@@ -240,6 +243,18 @@ HOSTILE = [
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_hostile_text_hides_no_persons_command_behind_it(text: str) -> None:
     assert in_shell(f"{text}\nlopen approve auth", ROOT, ROOT)
+
+
+BEHIND_MUCH = [
+    "rm " + "a " * 600 + ".lopen",
+    "{a,b}{c,l}{o,d}{p,e}{e,f}{n,g} approve auth",
+    "{l" + ",l" * 40 + "}open approve auth",
+]
+
+
+@pytest.mark.parametrize("text", BEHIND_MUCH)
+def test_a_program_or_place_behind_much_is_found(text: str) -> None:
+    assert in_shell(text, ROOT, ROOT)
 
 
 def test_a_text_of_too_many_commands_is_refused() -> None:
