@@ -122,6 +122,8 @@ def refers(source: ParsedFile, root: Node, name: str, node: Node) -> bool:
     code = source.code
     before = len(pattern.findall(code, root.start_byte, node.start_byte))
     after = len(pattern.findall(code, node.end_byte, root.end_byte))
+    ignored = re.compile(rb"(?<![\w$])_\w* = " + re.escape(name.encode()) + rb"\s*[;\n}]")  # `_ = check`
+    after -= len(ignored.findall(code, node.end_byte, root.end_byte))
     declared = 0 if node.child_by_field_name("name") is not None else 1
     decorated = node.parent is not None and node.parent.type == "decorated_definition"
     return decorated or before + after > declared

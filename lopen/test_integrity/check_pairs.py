@@ -56,6 +56,8 @@ def said_elsewhere(check: Check, gained: Sequence[Check], old: Case, new: Case) 
             return True  # what returned the error is not called any more
     if _MOCK_CHECK.search(check.text) and any(_CALL_LIST.search(o.text) and o.rank == EXACT for o in gained):
         return True  # all calls are compared at once
+    if re.match(r"(?:panic|unreachable)!", check.text) and any(other.rank == EXACT for other in gained):
+        return True  # the other arm of a match that an equality stands for now
     if any(_expects_more(other, check) for other in gained):
         return True
     if _of_local(check, old, new, said) or _inlined(check, old, new):
@@ -118,7 +120,12 @@ def _takes_in(whole: Check, part: Check) -> bool:
     places = re.findall(r"[A-Za-z_][\w.]*\[?", part.subject)
     member = part.subject.startswith(inside) or (bool(places) and all(p.startswith(inside) for p in places))
     wanted = {word for text in part.literals - tokens(part.subject) for word in re.findall(r"\w+", text)}
-    told = part.rank <= LOOSE or (bool(wanted) and wanted <= set(re.findall(r"\w+", whole.text)))
+    rest = part.tokens - tokens(part.subject) - COMMON
+    told = (
+        part.rank <= LOOSE
+        or rest <= whole.tokens
+        or (bool(wanted) and wanted <= set(re.findall(r"\w+", whole.text)))
+    )
     return whole.rank == EXACT and bool(whole.subject) and member and told
 
 

@@ -65,7 +65,7 @@ def failing(text: str, condition: str, line: int) -> Check:
         return Check(condition, asked, 0, line, "vacuous")
     subject, rank = _subject_and_rank(asked)
     bounded = _split(asked)[1] in {"<", ">", "<=", ">="}
-    return Check(f"not ({condition})" if bounded else condition, subject, rank, line)
+    return Check(f"not ({condition})" if bounded else condition, _bare(subject), rank, line)
 
 
 def _subject_and_rank(condition: str) -> tuple[str, int]:
