@@ -62,10 +62,9 @@ def said_elsewhere(check: Check, gained: Sequence[Check], old: Case, new: Case) 
         return True
     if _of_local(check, old, new, said) or _inlined(check, old, new):
         return True
-    if check.subject != "an exception" and any(
-        o.subject == check.subject and o.rank == EXACT for o in gained
-    ):
-        return True  # it is exact now about the same
+    same = [o for o in gained if o.subject == check.subject and check.subject != "an exception"]
+    if any(o.rank == EXACT or (o.rank >= check.rank and check.literals <= o.literals) for o in same):
+        return True  # it is exact now about the same, or says as much in one
     return (new.rows or 0) > (old.rows or 0) and new.says(check.literals)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from lopen.oracle.verdict import Finding, Severity
-from lopen.test_integrity.matching import Located, match_cases
+from lopen.test_integrity.matching import Located, calls_same, match_cases, replaces
 from lopen.test_integrity.suite import EMPTY, HOOK, Case, Skip, Suite
 from lopen.test_integrity.weakening import weakening_findings
 
@@ -50,7 +50,10 @@ def compare(
     inner = {(old.path, old.case.name.rpartition("/")[0]) for old in before}
     lost = [old for old in matched.lost if old.case.checks or (old.path, old.case.name) not in inner]
     lost = [old for old in lost if not any(_is_ported(old.case, other) for other in others)]
+    instead = [old for old in lost if any(replaces(old, new) for new in matched.gained)]
+    lost = [old for old in lost if old not in instead]
     findings = [*_deleted(changes, (*hidden, *lost), removed, may_go)]
+    findings += _deleted(changes, instead, removed, lambda path: may_go(path) or _REPLACED)
     for old, new in matched.pairs:
         if old.collected and not new.collected:
             message = f"test {old.case.name} moved to {new.path}, where the test runner does not look"
@@ -62,6 +65,9 @@ def compare(
         findings += [*_narrowed(change), *_weaker_support(change)]
     findings += _hooks_gone(changes)
     return findings
+
+
+_REPLACED = "A new test of the file calls what it called; does it check as much?"
 
 
 def _is_ported(old: Case, other: Case) -> bool:
@@ -80,6 +86,8 @@ def _hidden(c: Change) -> list[Located]:
 
 def _with_moved(old: Located, new: Located, gained: Sequence[Located]) -> Case:
     """A test with what moved from it into new tests: all that its subtests check, and what others repeat."""
+    if new.case.plain and any(other.path == new.path and calls_same(new, other) for other in gained):
+        new = replace(new, case=replace(new.case, plain=False))  # rows written out as tests
     if len(new.case.real) >= len(old.case.real) or not gained:
         return new.case
     starts = tuple(new.case.name + mark for mark in ("/", " > "))

@@ -9,11 +9,10 @@ from typing import Any
 
 from lopen.base.untrusted_tables import read_json_table
 from lopen.oracle.verdict import Finding
+from lopen.test_integrity.java.builds import jvm_findings
 from lopen.test_integrity.narrowed_places import (
-    is_division,
     lowered_findings,
     narrowed_findings,
-    runs_tests,
 )
 from lopen.test_integrity.place_settings import HARMLESS, PLACES, in_other_table
 from lopen.test_integrity.project_tasks import nox_findings, task_findings, tool_command_findings
@@ -41,13 +40,6 @@ _FLAGS = re.compile(
 )
 _LEAVING_KEYS = words(
     "testPathIgnorePatterns modulePathIgnorePatterns testIgnore excludeSpecPattern grepInvert exclude ignore"
-)
-_JVM = re.compile(
-    r"<(?:skipTests|skip|maven\.test\.skip|testFailureIgnore|skipITs)>\s*true"
-    r"|\b(?:skipTests|maven\.test\.skip)\s*=\s*true|-DskipTests|-Dmaven\.test\.skip"
-    r"|\bignoreFailures\s*(?:=|\.set\()?\s*true|\bfailOnNoMatchingTests\s*=\s*false|\bisIgnoreFailures\s*=\s*true"
-    r"|\bexclude(?:TestsMatching)?\s*\(?\s*[\"'][^\"']*(?:Test|test)[^\"']*[\"'](?:\s*,\s*[\"'][^\"'\n]+[\"'])*|<exclude>[^<]*Test[^<]*</exclude>"
-    r"|\btest\s*(?:\.\s*)?\{[^}]{0,400}\benabled\s*=\s*false|\btest\.enabled\s*=\s*false|\bexcludeTags\b[^\n]*|<excludedGroups>[^<]*"
 )
 
 
@@ -170,36 +162,6 @@ def pnpm_findings(change: FileChange) -> Iterator[Finding]:
         yield Finding("error", "pnpm now changes the test runner that it installs", change.path)
     elif change.before is None:
         yield Finding("warning", "pnpm now runs this file when it installs packages", change.path)
-
-
-def jvm_findings(change: FileChange) -> Iterator[Finding]:
-    """Maven and Gradle: skipping, excluding, ignoring failures."""
-    known = [" ".join(found.split()) for found in _JVM.findall(_uncommented(change.before or ""))]
-    for found in _JVM.finditer(_uncommented(change.after or "")):
-        text = " ".join(found.group().split())
-        if text in known:
-            known.remove(text)
-        else:
-            line = (change.after or "").count("\n", 0, found.start()) + 1
-            if text.startswith("<skip>") and not runs_tests(change.after or "", found.start()):
-                continue
-            soft = re.match(r"<?exclude", text) and is_division(change, [text])
-            yield Finding(
-                "warning" if soft else "error",
-                f"`{text[:100]}` keeps tests from running or from failing the build",
-                change.path,
-                line,
-            )
-
-
-def _uncommented(text: str) -> str:
-    """Without comments, line numbers kept."""
-    return re.sub(
-        r"<!--.*?-->|/\*.*?\*/|(?<!:)//[^\n]*",
-        lambda m: re.sub(r"[^\n]", " ", m.group()),
-        text,
-        flags=re.DOTALL,
-    )
 
 
 def _json(text: str | None) -> Mapping[str, Any]:

@@ -154,6 +154,18 @@ def _related(one: Located, other: Located, removed: frozenset[str]) -> bool:
     ) > len(called)
 
 
+def calls_same(one: Located, other: Located) -> bool:
+    """Return True if two tests call the same function."""
+    return bool(_called(one) & _called(other))
+
+
+def replaces(old: Located, new: Located) -> bool:
+    """Return True if a new test of the same file calls all that a lost one called, and checks as often."""
+    called = _called(old)
+    enough = len(new.case.real) >= len(old.case.real) > 0 and len(new.case.body) >= len(old.case.body)
+    return bool(called) and old.path == new.path and enough and 2 * len(called & _called(new)) >= len(called)
+
+
 def _called(located: Located) -> set[str]:
     return set(_CALL.findall(located.case.body)) - COMMON
 

@@ -83,14 +83,6 @@ def _is_divided(folder: str, after: Sequence[str]) -> bool:
     return sum(each.startswith(f"{folder}/") for each in after) > 1
 
 
-def runs_tests(text: str, at: int) -> bool:
-    """Return True unless a place in a POM belongs to a plugin that does not run tests."""
-    start = text.rfind("<plugin>", 0, at)
-    plugin = text[start:at] if start >= 0 and "</plugin>" not in text[start:at] else ""
-    name = re.search(r"<artifactId>\s*([\w.-]+)", plugin + text[at : at + 500])
-    return not plugin or name is None or bool(re.search(r"surefire|failsafe|compiler|test", name[1]))
-
-
 def _last(path: str) -> str:
     return re.split(r"[/\\]", path)[-1]
 

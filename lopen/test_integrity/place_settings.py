@@ -209,6 +209,8 @@ SETTINGS = (
     Setting(_POM, "Maven runs again what failed:", _matches(r"<(?:rerunFailingTestsCount|skipAfterFailureCount)>\s*[1-9]\d*", _test_plugins), False),
     Setting(_POM, "Maven no longer runs the goal", _matches(r"<goal>\s*(verify|integration-test|test)\s*</goal>", _test_plugins)),
     Setting(_POM, "Maven does not compile the tests", _matches(r"<testExclude>\s*([^<]+?)\s*</testExclude>"), False, "error", divides=True),
+    Setting(_GRADLE, "Gradle's check no longer needs", _matches(r"\bdependsOn\b\s*\(?\s*[\"':]*(?:tasks\.)?(?:named\([\"'])?(\w*[tT]est\w*)")),
+    Setting(_PHPUNIT, "PHPUnit looks only for files named", _matches(r"<directory\b[^>]*\bsuffix=\"((?!Test\.php|\.php|Test\.phpt)[^\"]+)", _suites), False),
     Setting(_GRADLE, "Gradle runs again what failed:", _in_test_block(r"\b(?:maxRetries|maxFailures|failOnPassedAfterRetry)\b[^\n]*"), False),
     Setting(re.compile(r"gradle"), "Gradle leaves out tasks of tests:", _matches(r"\bexcludedTaskNames\b[^\n]*[tT]est[^\n]*"), False, "error"),
     Setting(_GRADLE, "Gradle no longer names", _platform),

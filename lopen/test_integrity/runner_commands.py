@@ -28,7 +28,7 @@ _LEAVING_OUT = re.compile(
     r"|related|filter|tag|tests|lib|bins|doc|noconftest|override-ini|test-(?:name|skip)-pattern|dry-run|listTests)\b"
     r"|(?<!-workspaces )(?<!-ws )(?<!-r )--if-present\b(?!.*\s(?:--workspaces|-ws|-r)\b)"  # npm may pass over members without tests
     r"|-k(?=[\s=\"'])|-m(?=\s+[\"']?(?:not|\w+[\"']?(?:\s+(?:and|or|not)\b|\s*$)))|-t(?=[\s=])|-g(?=[\s=])|-run[\s=]|-skip[\s=]|-short\b"
-    r"|-o(?=\s+(?:addopts|testpaths|python_)))|-DskipTests|-Dmaven\.test\.skip|-Dtest=|-DexcludedGroups=|-Dgroups=|--tag[ =]~|-x\s+test\b|\bPYTEST_ADDOPTS="
+    r"|-o(?=\s+(?:addopts|testpaths|python_)))|-DskipTests|-Dmaven\.test\.skip|-Dtest=|-DexcludedGroups=|-Dgroups=|--tag[ =]~|\bctest\b[^\n|;&]{0,200}\s-(?:LE|L|E|R|I)\s|-x\s+test\b|\bPYTEST_ADDOPTS="
 )
 _FAILING = re.compile(r"\bexit\b|\bfalse\b|\breturn\b|\bdie\b|=\s*\$+[{(]?\?|\bfail")
 _ASKED = re.compile(r"(?:^|[\s@;])(?:\[\[?|test)\s[^;|&]{0,300}(?:\|\||&&)[\w./ =-]{0,300}$")

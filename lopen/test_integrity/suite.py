@@ -74,6 +74,7 @@ class Case:
 
     `rows` counts the cases of a table or parametrisation (None: it has none). `empty`: it does nothing at all.
     `support`: no test but a function that tests call; it may go, but not go on being called and check nothing.
+    `plain`: it runs once, as no table, loop or parameter is seen.
     `given` is the text of the fixtures that it uses: what it says it may say there.
     `turned`: the mark by which the test passes only where something in it fails (`#[should_panic]`).
     """
@@ -88,6 +89,7 @@ class Case:
     support: bool = False
     turned: str = ""
     given: str = ""
+    plain: bool = False
 
     @property
     def short(self) -> str:

@@ -30,6 +30,7 @@ _REPLACED = re.compile(
 )
 _WILDCARD = re.compile(r"\bexpect\.(?:any|anything|\w+Containing|stringMatching)\(|\bmatch\.any\b")
 _WHOLE_ENUM = re.compile(r"@EnumSource\((?![^)]*\bnames\b)[^)]*\)")
+_PASSED_LINES = re.compile(r"\bnumLinesToSkip = (\d{1,6})")
 _PART_OF_ENUM = re.compile(r"@EnumSource\([^)]*\bnames\b[^)]*\)")
 _RETRIED = re.compile(
     r"@(?:[\w.]*\.)?(?:flaky|retry|rerun\w*|RetryingTest|RepeatedIfExceptionsTest)\b|\b(?:retries|retryTimes)\(\s*[1-9]"
@@ -83,13 +84,19 @@ def _fewer_rows(old: Case, new: Case, path: str) -> Finding | None:
     if (narrowed := _PART_OF_ENUM.search(new.body)) and _WHOLE_ENUM.search(old.body):
         message = f"test {new.name} runs for a part of the constants: {narrowed[0]}"
         return Finding("warning", message, path, new.line)
-    if old.rows is None or new.rows is None or new.rows >= old.rows:
+    before, after = (int((_PASSED_LINES.findall(case.body) or ["0"])[0]) for case in (old, new))
+    if after > before:
+        message = f"test {new.name} passes over {after} lines of its table where it passed over {before}"
+        return Finding("warning", message, path, new.line)
+    rows = 1 if new.plain and new.rows is None else new.rows
+    if old.rows is None or rows is None or rows >= old.rows:
         return None
-    if new.rows == 0:
+    if rows == 0:
         return Finding("error", f"test {new.name} has no rows left and runs for none", path, new.line)
-    if len(new.real) > len(old.real):
+    listed = {text for text in tokens(f"{old.body} {old.given}") if LITERAL.match(text)}
+    if len(new.real) > len(old.real) or (new.plain and new.says(listed)):
         return None  # rows written out as assertions
-    message = f"test {new.name} runs for {new.rows} rows where it ran for {old.rows}"
+    message = f"test {new.name} runs for {rows} rows where it ran for {old.rows}"
     return Finding("warning", message, path, new.line)
 
 

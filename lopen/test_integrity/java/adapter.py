@@ -42,9 +42,14 @@ _SETTING_UP = frozenset(
 _ELSEWHERE = re.compile(
     r"(?:^|/)src/(?!main/|\w*(?:[tT]est|[sS]pec|[iI]ntegration|[fF]unctional|e2e|IT)\w*/|it/)\w+/(?:java|kotlin)/"
 )
-_CONDITIONAL = re.compile(r"^(?:Disabled|Enabled)(?:On|If|For)\w*$")
+_CONDITIONAL = re.compile(
+    r"^(?:(?:Disabled|Enabled)(?:On|If|For)|IfProfileValue|DisableIf|DisabledUntil|RunIf|SkipIf)\w*$"
+)
 _TURNED = re.compile(
     r"\bexpected\s*=\s*(?:[\w.]+\.)?(?:AssertionError|ComparisonFailure|Throwable|Error)\.class"
+)
+_REPEATING = re.compile(
+    r"\b(?:for|while|forEach|stream|dataProvider|dataProviderClass|range|all\w*Match|allSatisfy|invocationCount)\b"
 )
 _FOREIGN = re.compile(r"\b(?:WINDOWS|MAC|AIX|SOLARIS)\b|[Ww]indows|mac os")
 _FIELDS = "(variable_declarator name: (identifier) @name value: (_) @value)"
@@ -253,7 +258,15 @@ class _File:
                 (f"@Test({a.arguments})" for a in run if a.name == "Test" and _TURNED.search(a.arguments)), ""
             ),
             given=" ".join(owner.given),
+            plain=rows is None and body.rows is None and _is_plain(run, source.of(inner)),
         )
+
+
+def _is_plain(run: Sequence[Annotation], body: str) -> bool:
+    """Return True if a test runs once, and repeats nothing."""
+    return [each.name for each in run if each.name in _TESTS] == ["Test"] and not _REPEATING.search(
+        f"{body} {' '.join(each.arguments for each in run)}"
+    )
 
 
 def _is_foreign(annotation: Annotation) -> bool:

@@ -239,6 +239,10 @@ class JavaBody(Flow):
             return Check(text, "an exception", PRESENT, line)
         if subject == "an exception" and name.startswith("assertThat"):
             rank = self._thrown_rank(link, rest)
+        if text.startswith("JSONAssert.") and re.search(
+            r"LENIENT|EXTENSIBLE|STRICT_ORDER|^false$", arguments[-1]
+        ):
+            rank = CLOSE
         if rank == EXACT and name in {"assertEquals", "assertSame"} and arguments[:1] == arguments[1:2]:
             rank = PRESENT
         elif name == "assertEquals" and arguments and arguments[0].startswith("Optional.of("):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.java.ranks import CHAINED, matched_rank
-from lopen.test_integrity.suite import EXACT, LOOSE, PARTIAL, PRESENT, Check, words
+from lopen.test_integrity.suite import EXACT, LOOSE, PARTIAL, PRESENT, Check, Kind, words
 from lopen.test_integrity.syntax import Link, ParsedFile
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ _EXPECT = re.compile(
     r"^(?:andExpect(?:All)?|expectNext\w*|expectError\w*|verifyError\w*|assertNext|expectRecordedMatches)$"
 )
 _RESTED = words("statusCode body header headers cookie contentType time statusLine")
+_AWAITING = words("await Awaitility waitAtMost with given")
 _LEADING = words(
     "expectStatus expectBody expectHeader expectBodyList expectCookie jsonPath xpath returnResult consumeWith value "
     "exchange getResponseBody getResponseHeaders getStatus expectAll"
@@ -35,6 +36,10 @@ def response_checks(source: ParsedFile, node: Node, links: Sequence[Link]) -> It
         yield from _exchanged(source, links[names.index("exchange") + 1 :])
     elif "then" in names[1:] and b"restassured" in source.text:
         yield from _rested(source, links[names.index("then", 1) + 1 :])
+    elif names[0] in _AWAITING and names[-1] == "until" and len(links[-1].arguments or ()) == 1:
+        text = source.of(links[-1].arguments[0]) if links[-1].arguments else ""
+        kind: Kind = "vacuous" if re.search(r"-> true$", text) else "real"
+        yield Check(f"until({text})", text, EXACT, source.line(node), kind)
     elif names[-1] == "check" and "should" in names and len(links[-1].arguments or ()) == 1:
         text = source.of(node)
         yield Check(text, text, EXACT, source.line(node))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lopen.test_integrity.named_tests.blocks import block_cases, focused_blocks
 from lopen.test_integrity.named_tests.macros import macro_cases, unread_result
-from lopen.test_integrity.named_tests.rows import given_rows, row_count
+from lopen.test_integrity.named_tests.rows import given_rows, row_count, runs_once
 from lopen.test_integrity.named_tests.skips import calls, left_early, left_out, marks, under_condition
 from lopen.test_integrity.named_tests.tables import TABLES, Table
 from lopen.test_integrity.suite import Case, Language, Skip, Suite, numbered
@@ -142,6 +142,7 @@ def _cases(
         row_count(source, head, node),
         _empty(source.of(body)) if body else False,
         given=f"{head} {given_rows(source, head)}",
+        plain=runs_once(source, head, node),
     )
 
 

@@ -19,6 +19,10 @@ _ELSEWHERE = re.compile(
 )
 _LISTED = re.compile(r"@(?:\w+\.)*(?:CsvSource|ValueSource)\s*\(|->\s*with\(\s*(?=\[)|\bwithData\(")
 _PROVIDER = re.compile(r"(?:DataProvider\(\s*[\"']|@dataProvider\s+|->\s*with\(\s*[\"'])([\w ]+)")
+_TABLE = re.compile(
+    r"\w*Theory|TestCase|Data\b|Source\b|Range\b|Values\b|Random\b|Repeat\b|Combinatorial|DataTestMethod"
+)
+_REPEATING = re.compile(r"\b(?:for|foreach|while|ForEach|Select|All|Assert\.Multiple)\b")
 _EACH = re.compile(r"\.(?:each|each_with_index|forEach)\b")
 _INSTANTIATED = re.compile(r"\bINSTANTIATE_TEST_(?:SUITE|CASE)_P\s*\(\s*\w+\s*,\s*(\w+)\s*,")
 _TYPED = re.compile(r"\bTYPED_TEST_(?:SUITE|CASE)\s*\(\s*(\w+)\s*,\s*([\w:]+)")
@@ -38,6 +42,11 @@ def row_count(source: ParsedFile, head: str, node: Node) -> int | None:
     if named := _PROVIDER.search(head):
         return len(split_arguments(_provider(source, named[1].strip()))) or None
     return _looped(source, node)
+
+
+def runs_once(source: ParsedFile, head: str, node: Node) -> bool:
+    """Return True if a C# test has neither a table nor a loop."""
+    return source.language == "csharp" and not _TABLE.search(head) and not _REPEATING.search(source.of(node))
 
 
 def _entries(text: str) -> int:
