@@ -145,13 +145,19 @@ def _of_tests(read: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
 
 def _needed(text: str) -> list[str]:
     """Return the tasks that Rake's usual tasks need."""
-    lines = re.findall(r"(?m)^\s*task[ (]+:?(?:default|ci|check|verify)\b\s*(?::|=>)(.*)$", text)
+    lines = re.findall(r"(?m)^[ \t]*task[ (]+:?(?:default|ci|check|verify)\b\s*(?::|=>)(.*)$", text)
     return [word for line in lines for word in re.findall(r"\w*(?:test|spec)\w*", line)]
+
+
+_TEST_SOURCE = re.compile(r"\.(?:c|cc|cpp|cxx)$")
 
 
 def _sources(text: str) -> list[str]:
     """Return CMake's sources of tests; a pattern takes the place of any number of them."""
-    named = re.findall(r"(?<![\w./*-])([\w./-]*[tT]ests?[\w./-]*\.(?:c|cc|cpp|cxx))\b", text)
+    words = re.findall(r"[\w./*-]+", text)
+    named = [
+        each for each in words if _TEST_SOURCE.search(each) and "test" in each.lower() and "*" not in each
+    ]
     return named + ["GLOB"] * 100 if re.search(r"\bGLOB(?:_RECURSE)?\b", text) else named
 
 
@@ -201,33 +207,33 @@ SETTINGS = (
         _in_test_block(r"\b(?:onlyIf|include(?:Tags|Engines|TestsMatching|Test)?)\b\s*[({]?[^\n]*"), False,
     ),
     Setting(re.compile(r"settings\.gradle"), "the build no longer has", _matches(r"(?<=[\s,(])[\"'](:?[\w:.-]+)[\"']")),
-    Setting(re.compile(r"go\.work$"), "the workspace no longer has", _matches(r"(?m)^\s*(?:use\s+)?(\.[\w./-]*)\s*$")),
+    Setting(re.compile(r"go\.work$"), "the workspace no longer has", _matches(r"(?m)^[ \t]*(?:use\s+)?(\.[\w./-]*)\s*$")),
     Setting(
         re.compile(r"junit-platform|gradle|pom\.xml$"), "JUnit now runs with",
-        _matches(r"\bjunit\.[\w.]*dry[rR]un[\w.]*[\"'\s]*[=,>]\s*[\"']?true"), False, "error",
+        _matches(r"\bjunit\.[\w.]{0,60}dry[rR]un[\w.]{0,30}[\"'\s]*[=,>]\s*[\"']?true"), False, "error",
     ),
     Setting(_POM, "Maven runs again what failed:", _matches(r"<(?:rerunFailingTestsCount|skipAfterFailureCount)>\s*[1-9]\d*", _test_plugins), False),
     Setting(_POM, "Maven no longer runs the goal", _matches(r"<goal>\s*(verify|integration-test|test)\s*</goal>", _test_plugins)),
     Setting(_POM, "Maven does not compile the tests", _matches(r"<testExclude>\s*([^<]+?)\s*</testExclude>"), False, "error", divides=True),
     Setting(_GRADLE, "Gradle's check no longer needs", _matches(r"\bdependsOn\b\s*\(?\s*[\"':]*(?:tasks\.)?(?:named\([\"'])?(\w*[tT]est\w*)")),
-    Setting(_PHPUNIT, "PHPUnit looks only for files named", _matches(r"<directory\b[^>]*\bsuffix=\"((?!Test\.php|\.php|Test\.phpt)[^\"]+)", _suites), False),
-    Setting(_GRADLE, "Gradle runs again what failed:", _in_test_block(r"\b(?:maxRetries|maxFailures|failOnPassedAfterRetry)\b[^\n]*"), False),
-    Setting(re.compile(r"gradle"), "Gradle leaves out tasks of tests:", _matches(r"\bexcludedTaskNames\b[^\n]*[tT]est[^\n]*"), False, "error"),
+    Setting(_PHPUNIT, "PHPUnit looks only for files named", _matches(r"<directory\b[^>]{0,200}\bsuffix=\"((?!Test\.php|\.php|Test\.phpt)[^\"]+)", _suites), False),
+    Setting(_GRADLE, "Gradle runs again what failed:", _in_test_block(r"\b(?:maxRetries|maxFailures|failOnPassedAfterRetry)\b[^\n]{0,200}"), False),
+    Setting(re.compile(r"gradle"), "Gradle leaves out tasks of tests:", _matches(r"\bexcludedTaskNames\b[^\n]{0,200}[tT]est[^\n]{0,99}"), False, "error"),
     Setting(_GRADLE, "Gradle no longer names", _platform),
-    Setting(_PHPUNIT, "PHPUnit no longer looks in", _matches(r"<(?:directory|file)\b[^>]*>\s*(?:\./)?([^<]+?)/?\s*</", _suites)),
+    Setting(_PHPUNIT, "PHPUnit no longer looks in", _matches(r"<(?:directory|file)\b[^>]{0,200}>\s*(?:\./)?([^<]+?)/?\s*</", _suites)),
     Setting(_PHPUNIT, "PHPUnit now leaves out", _matches(r"<(?:exclude|group)>\s*([^<\s][^<]*?)\s*</", lambda text: iter((*_suites(text), *re.findall(r"(?s)<groups>.*?</groups>", text)))), False, "error", divides=True),
     Setting(_PHPUNIT, "PHPUnit runs only", _matches(r"\bdefaultTestSuite=\"([^\"]*)"), False, "error", divides=True),
-    Setting(_RSPEC, "RSpec now runs with", _matches(r"(?m)^\s*(?:--(?:tag|pattern|exclude-pattern|example|only-failures|failure-exit-code|dry-run)|-[tPe])\b.*$"), False, "error", divides=True),
+    Setting(_RSPEC, "RSpec now runs with", _matches(r"(?m)^[ \t]*(?:--(?:tag|pattern|exclude-pattern|example|only-failures|failure-exit-code|dry-run)|-[tPe])\b.*$"), False, "error", divides=True),
     Setting(
         _SPEC_HELPER, "RSpec now runs with",
-        _matches(r"\.(?:filter_run_excluding|exclusion_filter|exclude_pattern)\b[^\n]*|\.(?:filter_run(?:_including)?|inclusion_filter)\b(?!_)(?![ =({:]*focus)[^\n]*|\.dry_run\s*=\s*true|\.failure_exit_code\s*=\s*0"),
+        _matches(r"\.(?:filter_run_excluding|exclusion_filter|exclude_pattern)\b[^\n]{0,200}|\.(?:filter_run(?:_including)?|inclusion_filter)\b(?!_)(?![ =({:]{0,9}focus)[^\n]{0,200}|\.dry_run\s*=\s*true|\.failure_exit_code\s*=\s*0"),
         False, "error", divides=True,
     ),
     Setting(_RAKE, "rake runs only", _matches(r"\.(?:pattern|test_files)\s*=\s*(?:Dir\.glob\(|Dir\[|(?:Rake::)?FileList\[)?\s*[\"']([^\"'\n]+)"), new=True),
     Setting(_RAKE, "rake no longer runs", _needed),
     Setting(
         _RAKE, "rake leaves out tests or their failures:",
-        _matches(r"\bfail_on_error\s*=\s*false|\bexclude_pattern\s*=[^\n]*|\b\w*(?:opts|options)\s*=[^\n]*(?:--tag|--exclude|--name|-n\s)[^\n]*|\bsh\b[^\n]*(?:\|\|\s*(?:true|:)|;\s*true|do\s*\|ok)[^\n]*"),
+        _matches(r"\bfail_on_error\s*=\s*false|\bexclude_pattern\s*=[^\n]{0,200}|(?:opts|options)[ \t]*=[^\n]{0,200}(?:--tag|--exclude|--name|-n\s)[^\n]*|\bsh\b[^\n]{0,200}(?:\|\|\s*(?:true|:)|;\s*true|do\s*\|ok)[^\n]{0,200}"),
         False, "error", divides=True,
     ),
     Setting(_CMAKE, "CTest turns round or leaves out:", _matches(r"\b(?:WILL_FAIL|DISABLED)\s+(?:TRUE|ON|YES|1)\b"), False, "error"),

@@ -22,6 +22,7 @@ from lopen.test_integrity import (
     runner_scripts,
     unread,
 )
+from lopen.test_integrity.java import builds
 from lopen.test_integrity.python import pytest_plugins
 
 LENGTH = 100_000
@@ -32,7 +33,7 @@ READINGS: list[tuple[Callable[[str], object], str]] = [
     (configuration._CONFIGURED.findall, "exclude \n"),
     (configuration._FLAGS.findall, "invert \n"),
     (configuration._FLAGS.findall, " \n"),
-    (configuration._JVM.findall, "test "),
+    (builds._JVM.findall, "test "),
     (pytest_plugins._LOADED.findall, "pytest_plugins "),
     (runner_commands._ASKED.search, "[ "),
     (runner_scripts._TARGET.match, " "),
