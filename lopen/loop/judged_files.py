@@ -35,6 +35,7 @@ WAS_THERE = (
     "new: it was there before, in this file or in one that the work changes or deletes"
 )
 UNNAMEABLE = "the judge cannot ask for this file, because its name is not UTF-8: rename it"
+LINKED_TESTS = "a link took the place of a folder that held {count} of the tests: put the tests themselves there, as files"
 REWRITTEN = (
     "`{command}` changed this file while it ran: {what} is another text than the one that is committed. "
     "Let nothing write to tracked files, or commit what it writes"
@@ -107,6 +108,15 @@ def unseen_files(
                 yield Finding("error", NOT_SHOWN, c.path)
         elif any(blob in sizes and blob not in known for blob in (c.before, c.after)):
             yield Finding("warning", UNCOMPARED, c.path)
+
+
+def linked_tests(files: Sequence[TreeChange]) -> Iterator[Finding]:
+    """Yield an error for each link that takes the place of a folder with tests."""
+    gone = [c.path for c in files if c.after is None and looks_like_test(c.path)]
+    for c in files:
+        replaced = [path for path in gone if path.startswith(f"{c.path}/")] if c.mode_after == LINK else []
+        if replaced:
+            yield Finding("error", LINKED_TESTS.format(count=len(replaced)), c.path)
 
 
 def rewritten_files(results: Sequence[Verified]) -> Iterator[Finding]:

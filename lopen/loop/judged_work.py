@@ -24,7 +24,14 @@ from lopen.loop.judged_change import (
     tests_left_out,
     untested_code,
 )
-from lopen.loop.judged_files import kind, rewritten_files, shared_names, spoken_names, unseen_files
+from lopen.loop.judged_files import (
+    kind,
+    linked_tests,
+    rewritten_files,
+    shared_names,
+    spoken_names,
+    unseen_files,
+)
 from lopen.loop.machine_paths import leading_out, naming_places
 from lopen.oracle.evidence import ChangedFile, Established, Evidence, SourceFile, uncovered
 from lopen.oracle.mutation import MutationCheck
@@ -150,6 +157,7 @@ def _own_findings(
             "links that lead out": lambda: leading_out(files, change.contents),
             "paths of this machine": lambda: naming_places(compared, _places(bench)),
             "converted files": lambda: converted_files(repository, base, tree, files),
+            "linked tests": lambda: linked_tests(files),
             "programs": lambda: committed_programs(repository, tree, files),
             "untested code": lambda: untested_code(bench, compared),
             "files that are left out": lambda: left_out(bench),

@@ -38,8 +38,8 @@ OTHERWISE = "It failed as a call does not fit, and used {names}, whose parameter
 CHANGED = "tests whose expectations changed (they fail on the old code, their earlier versions on the new code): {names}"
 
 BEYOND = (
-    "tests that fail in their earlier versions on the new code, and use what the old code lacks, so that no run tells if "
-    "they are weaker than before: {names}"
+    "tests that fail in their earlier versions on the new code, and use what the old code lacks or do not run on it, so "
+    "that no run tells if they are weaker than before: {names}"
 )
 
 
@@ -51,7 +51,7 @@ class EarlierTests:
     old code, `changed` fail there. `untold` pass there, and did not run in their earlier version. `unnamed`: the earlier
     versions fail, and the runner names no test. `reason`: why nothing, or not all, is known. Names are those of the runner.
     `misfits`: those of `weakened` whose earlier version failed by a name or a call that does not fit, not by an assertion.
-    `beyond`: tests that fail in both runs, and whose new version uses what the old code lacks.
+    `beyond`: tests that fail in both runs, and whose new version uses what the old code lacks, or does not run on it.
     """
 
     files: int
@@ -74,7 +74,7 @@ class EarlierTests:
         yield from (f"  passes on the old code too: {name}" for name in self.weakened)
         yield from (f"  passes on the old code, did not run in its earlier version: {n}" for n in self.untold)
         yield from (f"  fails on the old code: {name}" for name in self.changed)
-        yield from (f"  uses what the old code lacks: {name}" for name in self.beyond)
+        yield from (f"  uses what the old code lacks, or does not run on it: {name}" for name in self.beyond)
 
     def _how_they_went(self) -> str:
         if self.unnamed:

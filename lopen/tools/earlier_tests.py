@@ -188,7 +188,8 @@ class _BothWays:
             weakened &= passed & again.failed
             untold &= passed - (_names(again.ran) - lacking)
         told = {name for name in there if there[name] not in accepted}
-        beyond = {name for name in told if there[name] in unfit_before}
+        ran_before = _names(second.ran)
+        beyond = {name for name in told if there[name] in unfit_before or there[name] not in ran_before}
         weak, unheard, other, unlike, odd = (
             tuple(sorted(each)) for each in (weakened, untold, told - beyond, beyond, weakened & unfit.keys())
         )

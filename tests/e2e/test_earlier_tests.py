@@ -256,6 +256,20 @@ def test_weakening_before_the_code_changes_is_found_at_the_component(make_projec
     assert [check["passed"] for check in checks(ran)] == [True, False]
 
 
+def test_a_link_in_place_of_the_tests_is_refused(make_project: MakeProject) -> None:
+    """Behind the link the tests are weaker, and on the old code they are not there."""
+    moved = "mkdir t2; sed 's/, 14)/, add(5, 9))/' tests/test_old.py > t2/test_old.py; rm -r tests; ln -s t2 tests"
+    files = {"calc.py": CODE, "tests/test_old.py": HEAD + CHECK}
+    project = started(make_project, "pytest", files, BAD, ("run_command", {"command": moved}))
+
+    ran = project.drive()
+
+    assert ran.code != 0
+    told = [(f["severity"], f["path"]) for f in findings(project) if "a link took the place" in f["message"]]
+    assert told == [("error", "tests")]
+    assert not any("they fail on the old code" in f["message"] for f in findings(project))
+
+
 def test_a_person_lets_a_test_become_obsolete(make_project: MakeProject) -> None:
     project = started(make_project, "unittest", ONE, BAD, WEAK)
 

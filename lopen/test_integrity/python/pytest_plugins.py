@@ -17,6 +17,8 @@ _SETTINGS = re.compile(
     r"(?:^|/)(?:conftest\.py|\.?pytest\.(?:ini|toml)|pyproject\.toml|tox\.ini|setup\.cfg)$"
 )
 _OF_TESTS = re.compile(r"(?:^|/)tests?/|(?:^|[/_])(?:test|conftest)s?[_.]")
+_INSTALLED = re.compile(r"\.(?:dist|egg)-info/entry_points\.txt$")
+_ENTRY_POINT = re.compile(r"[ \t]*[\w.-]+[ \t]*=[ \t]*[\"']?(?P<module>[A-Za-z_][\w.]*)")
 _LOADED = re.compile(
     r"\bpytest_plugins\b[^=\n]{0,80}=\s*(?P<names>\[[^\]]*\]|\([^)]*\)|[^\n]+)|(?:^|[\s\"'])-p[ =]?(?P<name>[\w.]+)"
 )
@@ -37,6 +39,7 @@ def plugin_findings(changes: Sequence[FileChange]) -> Iterator[Finding]:
             for finding in hook_findings(change):
                 severe = named or _OF_TESTS.search(change.path)
                 yield finding if severe else replace(finding, severity="warning")
+    yield from _installed_plugins(changes)
     for change in changes:
         if change.after is not None and (change.path.endswith(".py") or _SETTINGS.search(change.path)):
             known = set(_loaded(change.before or ""))
@@ -49,12 +52,36 @@ def plugin_findings(changes: Sequence[FileChange]) -> Iterator[Finding]:
 
 
 def _loaded(text: str) -> list[str]:
-    """The modules that `pytest_plugins` or `-p` names."""
-    return [
+    """The modules that `pytest_plugins`, `-p` or an entry point of the group `pytest11` names."""
+    named = [
         name
         for found in _LOADED.finditer(text)
         for name in ([found["name"]] if found["name"] else re.findall(r"[\"']([\w.]+)[\"']", found["names"]))
     ]
+    return [*named, *_entry_points(text)]
+
+
+def _entry_points(text: str) -> Iterator[str]:
+    """Yield the modules that lines below `pytest11` name, as in `entry_points.txt`, `pyproject.toml` and `setup.cfg`."""
+    within = False
+    for line in text.splitlines():
+        if "pytest11" in line:
+            within = True
+        elif within and (found := _ENTRY_POINT.match(line)):
+            yield found["module"]
+        elif line.strip():
+            within = False
+
+
+def _installed_plugins(changes: Sequence[FileChange]) -> Iterator[Finding]:
+    """Yield an error for each folder in the tree that Python takes for an installed package with a plugin of pytest."""
+    for change in changes:
+        if _INSTALLED.search(change.path) and change.after is not None:
+            for name in sorted({*_entry_points(change.after)} - {*_entry_points(change.before or "")}):
+                message = (
+                    f"Python takes this folder for an installed package, and pytest loads its plugin {name}"
+                )
+                yield Finding("error", message, change.path)
 
 
 def _borrowed_findings(change: FileChange) -> Iterator[Finding]:
