@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from lopen.git import trees
 from lopen.git.errors import GitError
 from lopen.git.private import PrivateFolder
+from lopen.storage.temporary import TemporaryFolder
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
@@ -72,6 +73,28 @@ def _require_work_tree_path(path: str) -> str:
     if not trees.is_work_tree_path(path):
         raise GitError(f"{path!r} is not a path in the work tree")
     return path
+
+
+def checked_out(private: PrivateFolder, tree: str, paths: Iterable[str]) -> dict[str, bytes]:
+    """Return the bytes that a checkout of the tree gives these files where git has no settings but the tree's own.
+
+    Filters do not run.
+    """
+    wanted = list(paths)
+    if not wanted:
+        return {}
+    folder = TemporaryFolder()
+    try:
+        plain = {"core.autocrlf": "false", "core.eol": "lf", "core.attributesFile": os.devnull}
+        git = private.reader(private.indexes / "index.attributes")
+        git = git.with_options({"GIT_WORK_TREE": str(folder.path)}, config=plain)
+        git.run("read-tree", "--reset", tree)
+        listed = b"".join(os.fsencode(path) + b"\0" for path in wanted)
+        git.run("checkout-index", "-f", "-q", "-z", "--stdin", stdin=listed, accept=(0, 128))
+        places = {path: folder.path / path for path in wanted}
+        return {path: p.read_bytes() for path, p in places.items() if p.is_file() and not p.is_symlink()}
+    finally:
+        folder.remove()
 
 
 _ATTRIBUTES = ("working-tree-encoding", "ident", "filter", "eol", "text")

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from lopen.git import trees
 from lopen.git.branch_clone import BranchClone
-from lopen.git.checked_out import conversions, restore
+from lopen.git.checked_out import checked_out, conversions, restore
 from lopen.git.command import GitCommand
 from lopen.git.commit_hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.commits import CommitInfo
@@ -120,9 +120,8 @@ class Checkout(ABC):
 
     def changes(self, before: str, after: str) -> tuple[trees.TreeChange, ...]:
         """Return the changes from the tree (or commit) `before` to `after`, by path."""
-        return tuple(
-            c for c in self._all_changes(before, after) if trees.FOLDER not in (c.mode_before, c.mode_after)
-        )
+        found = self._all_changes(before, after)
+        return tuple(c for c in found if trees.FOLDER not in (c.mode_before, c.mode_after))
 
     def _all_changes(self, before: str, after: str) -> tuple[trees.TreeChange, ...]:
         """Return the changes of files and folders."""
@@ -145,10 +144,7 @@ class Checkout(ABC):
         max_chars: int | None = None,
         as_text: bool = False,
     ) -> str:
-        """Return the unified diff of two trees, limited to `paths` if given, and cut at `max_chars` with a note.
-
-        With `as_text` no file counts as binary.
-        """
+        """Return the unified diff of two trees, of `paths` if given, cut at `max_chars`; `as_text`: no file is binary."""
         if paths is not None and sum(map(len, paths)) > _MOST_NAMED:
             before, after = self._with_only(frozenset(paths), before, after)
             paths = None
@@ -207,6 +203,11 @@ class Checkout(ABC):
         """Return (path, attribute) → value where a checkout of the tree writes other bytes than the blob's."""
         self._private.prepare(self._base())
         return conversions(self._private, tree, paths)
+
+    def checked_out(self, tree: str, paths: Iterable[str]) -> dict[str, bytes]:
+        """Return the bytes that a checkout of the tree gives these files."""
+        self._private.prepare(self._base())
+        return checked_out(self._private, tree, paths)
 
     def _known(self, question: tuple[object, ...], ask: Callable[[], Answer]) -> Answer:
         """Return the answer to a question about objects, asking git only the first time."""

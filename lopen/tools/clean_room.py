@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 from lopen.git.checkout import Checkout
@@ -20,7 +19,7 @@ from lopen.sandbox.environment import command_home
 from lopen.storage.temporary import KeptFolder
 from lopen.tools.dependency_files import setup_key
 from lopen.tools.installed import Installed, RoomPlace
-from lopen.tools.room_contents import batches, contents
+from lopen.tools.room_contents import RoomContents, batches
 from lopen.tools.run_records import RunRecord
 from lopen.workspace.plain_files import (
     LINK,
@@ -64,6 +63,7 @@ class CleanRoom:
         self._exposed = exposed
         self._own = KeptFolder(where, "room")
         self._clone = repository.clone(self._own.path / "git")
+        self._contents = RoomContents(repository)
         self._files = self._room_files("files")
         self._user = self._room_files("home")
         self._tree: str | None = None
@@ -84,7 +84,7 @@ class CleanRoom:
         top = self._own.path / name
         if top.is_symlink():
             top.unlink()
-        return RoomFiles(top, partial(contents, self._repository), self._repository.layout.object_format)
+        return RoomFiles(top, self._contents.read, self._repository.layout.object_format)
 
     def close(self) -> None:
         """Remove the room but for what is installed, if anything is, and those beside it."""
@@ -141,7 +141,7 @@ class CleanRoom:
             files = {path: file.blob for path, file in self._files.files.items()}
 
             def read(paths: list[str]) -> dict[str, bytes]:
-                contents = self._repository.blob_contents(files[path] for path in paths)
+                contents = self._contents.read(files[path] for path in paths)
                 return {path: contents.get(files[path], b"") for path in paths}
 
             self._key = (tree, command, setup_key(files, command, read))
@@ -226,7 +226,7 @@ class CleanRoom:
         self._submodules -= wanted.keys()
         self._submodules |= {p for p, entry in wanted.items() if entry is not None and entry.mode == GITLINK}
         self._installed.make_way(path for path, entry in wanted.items() if entry is not None)
-        for batch in batches(self._repository, wanted):
+        for batch in batches(self._repository, self._contents.as_checked_out(tree, wanted)):
             self._files.change(batch)
         self._tree = tree
 

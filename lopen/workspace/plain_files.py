@@ -128,11 +128,14 @@ def content_at(place: str) -> bytes | None:
 def is_blob(place: str, blob: str, object_format: str) -> bool:
     """Return True if the content at `place` is git's `blob`."""
     content = content_at(place)
-    if content is None:
-        return False
+    return content is not None and blob_id(content, object_format) == blob
+
+
+def blob_id(content: bytes, object_format: str) -> str:
+    """Return the id of git's blob with this content."""
     digest = hashlib.new(object_format, b"blob %d\0" % len(content), usedforsecurity=False)
     digest.update(content)
-    return digest.hexdigest() == blob
+    return digest.hexdigest()
 
 
 Kind = Literal["folder", "file", "link"]

@@ -31,6 +31,9 @@ PLACED = {
     "mkdir tests; touch tests/file; echo '$Format:%H$' > v",
     "line ends": "echo '* text=auto' > .gitattributes; printf 'a\\r\\nb\\n' > mixed; printf 'a\\r\\n' > crlf; printf 'a\\r\\n\\0' > binary",
     "attributes of this checkout": "echo '*.t eol=crlf ident' > .git/info/attributes; echo '$Id$' > a.t",
+    "attributes that were there": "printf '%s\\n' 'k* ident' '*.bat eol=crlf' '*.u working-tree-encoding=UTF-16LE' 'x.sh text eol=crlf' "
+    "> .gitattributes; echo '$Id$' > kept; printf 'a\\nb\\r\\n' > a.bat; printf 'h\\0i\\0\\n\\0' > t.u; "
+    "printf '#!/bin/sh\\necho\\n' > x.sh; chmod +x x.sh; git add .; git commit -qm Rules; echo '$Id$ again' > kept; echo c >> a.bat",
     "hooks": "printf '#!/bin/sh\\ntouch hooked' > .git/hooks/post-checkout; chmod +x .git/hooks/*",
     "flags of the index": "git update-index --assume-unchanged kept; git update-index --skip-worktree also; echo 2 > kept; echo 2 > also",
     "modes that do not count": "git config core.fileMode false; chmod +x kept; touch run; chmod +x run",
