@@ -94,15 +94,13 @@ def looked_up(context: CommandContext, database: Database) -> ProjectLimits:
 
 def with_cost(store: LimitsStore, state: BudgetState) -> BudgetState:
     """Add the cost of tokens counted by hooks, which know no prices."""
-    if not state.unpriced_tokens:
+    if not state.unpriced_tokens or not (spends := store.spend(state.budget_id)):  # expired in a shared store
         return state
     from lopen.limits.report import priced
     from lopen.llm.messages import Usage
     from lopen.llm.prices import cost_usd
 
-    cost, unpriced = priced(
-        store.spend(state.budget_id), lambda model, used: cost_usd(model, Usage(**used.fields()))
-    )
+    cost, unpriced = priced(spends, lambda model, used: cost_usd(model, Usage(**used.fields())))
     return state.replace(cost_usd=cost, unpriced_tokens=unpriced)
 
 

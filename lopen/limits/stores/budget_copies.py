@@ -23,10 +23,13 @@ class BudgetCopies:
     def __init__(self, database: Database) -> None:
         self._store = SqliteStore(database)
 
+    def all(self, budget_id: str | None = None) -> dict[str, BudgetState]:
+        """Return the copies, or the one of a budget, by id. StoreUnreachable where they cannot be read."""
+        return {state.budget_id: _settled(state) for state in self._store.budgets(budget_id)}
+
     def find(self, budget_id: str) -> BudgetState | None:
         """Return the copy, without promises: those expire too. StoreUnreachable where it cannot be read."""
-        found = self._store.budgets(budget_id)
-        return _settled(found[0]) if found else None
+        return self.all(budget_id).get(budget_id)
 
     def keep(self, states: Iterable[BudgetState]) -> None:
         """Replace older copies; part of the transaction around it. What cannot be written is copied with the next change."""

@@ -75,6 +75,9 @@ class RedisStore:
         self._key = Keys(prefix)
         self._ttl = ttl_s
         self._evidence_max = evidence_max
+        self._copies: Callable[[str | None], dict[str, BudgetState]] = (
+            copies.all if copies else lambda _id: {}
+        )
         self._copy_of: Callable[[str], BudgetState | None] = copies.find if copies else lambda _id: None
         self._copy: Callable[[Iterable[BudgetState]], None] = copies.keep if copies else lambda _states: None
         self._operation_s = operation_s
@@ -188,21 +191,21 @@ class RedisStore:
         self, budget_id: str | None = None, *, offset: int = 0, limit: int | None = None
     ) -> list[BudgetState]:
         def read() -> list[BudgetState]:
-            ids = sorted(self._members("budget:active"))
-            ids = [i for i in ids if budget_id in (None, i)][
-                offset : None if limit is None else offset + limit
-            ]
+            active, copies = self._members("budget:active"), self._copies(budget_id)
+            ids = sorted(i for i in {*active, *copies} if budget_id in (None, i))
+            ids = ids[offset : None if limit is None else offset + limit]
             states = self._client.all([("HGETALL", self._key("budget:state", each)) for each in ids])
             usage = self._client.all([("GET", self._key("budget:usage", each)) for each in ids])
             states = [read_budget(pairs(fields), used) for fields, used in zip(states, usage, strict=True)]
             gone = [i for i, state in zip(ids, states, strict=True) if state is None]
-            self._forget("budget:active", ("budget:state",), gone)
-            return [s for s in states if s is not None]
+            self._forget("budget:active", ("budget:state",), [i for i in gone if i in active])
+            found = (state or copies.get(i) for i, state in zip(ids, states, strict=True))
+            return [state for state in found if state is not None]
 
         return self._reached(read)
 
     def budget_count(self) -> int:
-        return self._reached(lambda: int(self._client("SCARD", self._key("budget:active"))))
+        return self._reached(lambda: len({*self._members("budget:active"), *self._copies(None)}))
 
     def circuits(self) -> list[CircuitState]:
         ids = self._reached(lambda: sorted(self._members("circuit:active")))
