@@ -42,6 +42,7 @@ def rewritten_findings(
         one, other = was.get(case.name), now.get(case.name)
         if one is None or other is None:
             continue
+        yield from _not_called(change, earlier, case, written)
         yield from _computed(change, earlier, case, one, other, imports)
         if ".write_" in case.body:
             yield from _written(change, case, one, other)
@@ -63,6 +64,19 @@ def _functions(tree: ast.Module) -> dict[str, Function]:
         elif isinstance(node, ast.ClassDef):
             waiting += [(f"{owner}{node.name}::", inner) for inner in node.body]
     return found
+
+
+def _not_called(
+    change: FileChange, old: Case, new: Case, written: Mapping[str, Collection[str]]
+) -> Iterator[Finding]:
+    """A method whose result was asserted, and which itself, always true, is now; it may have become a property."""
+    was = {check.text for check in old.real}
+    for check in new.real:
+        owner, _, name = check.text.rpartition(".")
+        bare = bool(owner) and check.text == check.subject and check.text not in was
+        if bare and f"{check.text}()" in was and not any(name in names for names in written.values()):
+            message = f"test {new.name} asserts the method {check.text} itself, which is always true"
+            yield Finding("warning", message, change.path, check.line)
 
 
 def _computed(
@@ -224,7 +238,16 @@ def _unawaited(
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
     ]
     marks += [ast.unparse(d) for n in nodes(tree) if isinstance(n, ast.ClassDef) for d in n.decorator_list]
-    if any(map(_AWAITED.search, marks)) or not any(map(_is_awaited, new.values())):
+    if any(map(_AWAITED.search, marks)) or "TestCase" in (change.after or ""):
+        return
+    for name, function in new.items():
+        if not isinstance(function, ast.AsyncFunctionDef) or not isinstance(old.get(name), ast.FunctionDef):
+            continue
+        waits = any(isinstance(n, ast.Await | ast.AsyncFor | ast.AsyncWith) for n in ast.walk(function))
+        if name.rpartition("::")[2].startswith("test") and not waits and not _is_awaited(function):
+            message = f"test {name} is a coroutine now, and awaits nothing: a runner may not run its body"
+            yield Finding("warning", message, change.path, function.lineno)
+    if not any(map(_is_awaited, new.values())):
         return
     for name, function in new.items():
         lost = name in old and _is_awaited(old[name]) and not _is_awaited(function)
