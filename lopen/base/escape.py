@@ -13,26 +13,34 @@ _COLOUR = re.compile(r"\x1b\[[0-9:;]{0,24}m")
 _BREAKS = re.compile(r"\r\n?|[\u2028\u2029\x85]")
 
 _SPACES = re.compile(" {4,}|^ +| +$")
-# Printable by their category, but blank: fillers, the empty braille pattern, joiners and variation selectors.
-_BLANK = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+_BLANK = "\u2800"  # the empty braille pattern: printable, but blank
+# Characters that show nothing or reorder text, as members of a set in a pattern: those that Unicode calls ignorable by
+# default, format characters without a sign of their own, C1 controls (on some terminals as good as an escape), and
+# halves of a pair, which cannot be written out
+UNSEEN = (
+    "\x80-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    "\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_UNSEEN = re.compile(f"[{UNSEEN}]")
+_EMOJI = "[\u00a9\u00ae\u2190-\u21ff\u2300-\u27bf\u2900-\u297f\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
+_SCRIPT = "[\u0600-\u0dff]"  # from Arabic to Sinhala: words are spelled with joiners
+# What belongs to the sign before it stays: within an emoji, and one joiner between two letters
+_HIDDEN = re.compile(
+    f"((?<={_EMOJI})\ufe0f|(?<=[0-9#*])\ufe0f(?=\u20e3)|(?:(?<={_EMOJI})|(?<={_EMOJI}\ufe0f))\u200d(?={_EMOJI})"
+    f"|(?<={_SCRIPT})[\u200c\u200d](?={_SCRIPT}))|[{UNSEEN}]"
 )
 
 _PICTURES: dict[int, str] = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "\u2421"}
-_HIDDEN = [
-    *range(0x80, 0xA0),  # C1: on some terminals as good as an escape
-    0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A),  # bidirectional controls
-    0x00AD, 0x200B, *range(0x2060, 0x2065), 0xFEFF,  # invisible
-    *range(0xD800, 0xE000),  # halves of a pair: cannot be written out
-    *range(0xE0000, 0xE0080),  # tags: invisible text
-]  # fmt: skip
-_LINES = _PICTURES | dict.fromkeys(_HIDDEN, "\ufffd") | {0x09: "    ", 0x0A: "\n"}
+_LINES = _PICTURES | {0x09: "    ", 0x0A: "\n"}
 _ONE_LINE = _LINES | {0x0A: " "}
 
 
 def inert(text: str, *, lines: bool = False) -> str:
     """Return `text` without effect on a terminal: on one line, or with its line breaks if `lines`."""
     plain = _BREAKS.sub("\n", _COLOUR.sub("", text))
+    if not plain.isascii():
+        plain = _HIDDEN.sub(lambda found: found[1] or "\ufffd", plain)
     return plain.translate(_LINES if lines else _ONE_LINE)
 
 
@@ -40,7 +48,9 @@ def exact(text: str) -> str:
     """Return `text` on one line with every character visible: control characters, blanks other than a space and those
     that show nothing as `<U+00A0>`, more than three spaces in a row as `<4000 spaces>`.
     """
-    seen = "".join(c if c.isprintable() and not _BLANK.match(c) else f"<U+{ord(c):04X}>" for c in text)
+    seen = "".join(
+        c if c.isprintable() and c != _BLANK and not _UNSEEN.match(c) else f"<U+{ord(c):04X}>" for c in text
+    )
     return _SPACES.sub(lambda found: f"<{len(found[0])} spaces>", seen)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
+from lopen.base import escape
+
 _FILE = re.compile(r"^diff --git (.*)$", re.MULTILINE)
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
@@ -14,10 +16,7 @@ _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"v
 
 # What could end a line or hide text in it for its reader: control characters but tab and newline, Unicode's line
 # breaks, invisible characters (fillers and variation selectors too) and those that reorder text.
-UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ud800-\udfff\U000e0000-\U000e01ef]"
-)
+UNSEEN = re.compile(f"[\x00-\x08\x0b-\x1f\x7f\u2800{escape.UNSEEN}]")
 _BYTES = re.compile("[\0\ufffd\ud800-\udfff]")  # NUL, and what stands for bytes that are not UTF-8
 NOT_TEXT = 0.05  # share of these from which a file counts as binary
 _FEW = 32  # of these are shown in any file

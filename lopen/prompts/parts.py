@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from lopen.base.escape import UNSEEN
 from lopen.workflow.next_step import met_criteria
 from lopen.workflow.session import Session
 from lopen.workflow.steps import number, phase_of
@@ -19,7 +20,7 @@ LONGEST_TITLE = 200
 NEWLINE = "\n"
 NOTE_CHARS = 100  # about what saying a cut costs
 SMALLEST_PIECE = 200  # characters; less of a part is not worth its title
-_UNSEEN = r"[\s\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]*"  # a tag may hide behind it
+_UNSEEN = rf"[\s\x00-\x1f\x7f{UNSEEN}]*"  # a tag may hide behind it
 _FENCE = re.compile(rf"<(?={_UNSEEN}/?{_UNSEEN}data\b)", re.IGNORECASE)
 
 

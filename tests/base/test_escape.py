@@ -32,11 +32,24 @@ def test_inert_text_holds_no_control_character(text: str) -> None:
         ("tab\there", "tab    here"),
         ("half \ud83d", "half \ufffd"),
         ("family 👩‍👩‍👧 é 漢", "family 👩‍👩‍👧 é 漢"),
+        ("a\ufe0f1\ufe0f\u200d👩", "a\ufffd1\ufffd\ufffd👩"),
+        ("❤️ 1️⃣ 🏳️‍🌈 می\u200cخواهم", "❤️ 1️⃣ 🏳️‍🌈 می\u200cخواهم"),
+        ("می\u200c\u200cخ 👩\u200d\u200d👧", "می\ufffd\ufffdخ 👩\ufffd\ufffd👧"),
         ("[bold]not markup[/bold]", "[bold]not markup[/bold]"),
     ],
 )
 def test_control_characters_become_visible(text: str, shown: str) -> None:
     assert inert(text) == shown
+
+
+# U+FFF9 and its like are format characters, the others are ignorable by default
+IGNORABLE = "\u00ad\u034f\u115f\u1160\u17b4\u180e\u200c\u200d\u2064\u3164\ufe0f\uffa0\ufff9\ufffb\U0001bca0\U000e0001\U000e0141"
+
+
+@pytest.mark.parametrize("character", IGNORABLE)
+def test_a_character_that_shows_nothing_becomes_visible(character: str) -> None:
+    assert inert(f"a{character}b") == "a\ufffdb"
+    assert exact(f"a{character}b") == f"a<U+{ord(character):04X}>b"
 
 
 def test_clipping_says_that_something_is_missing() -> None:

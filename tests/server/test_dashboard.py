@@ -25,6 +25,7 @@ def ended(process: StartedCommand, code: int) -> None:
 
 
 SCRIPT = "<script>window.ran=1</script><img src=x onerror='window.ran=1'>"
+UNSEEN = "\u202e\ufff9\u3164\u180e\u200d"
 
 
 def test_markup_of_the_model_and_the_repository_stays_text(
@@ -35,8 +36,8 @@ def test_markup_of_the_model_and_the_repository_stays_text(
     loud = f'import sys\n\nsys.stdout.write("""{SCRIPT}""")\n'
     calls = [("write_file", {"path": "test_loud.py", "content": loud}), *code(), *verified("calc-t1")]
     project = make_project(
-        [plan(tasks=[SCRIPT]), tools(*calls, say=SCRIPT)],
-        oracle=verdict(summary=SCRIPT, findings=findings, criteria=criteria),
+        [plan(tasks=[SCRIPT]), tools(*calls, say=SCRIPT + UNSEEN)],
+        oracle=verdict(summary=SCRIPT + UNSEEN, findings=findings, criteria=criteria),
     )
     hostile = f"{SCRIPT}\n\n[link](javascript:window.ran=1) ![image](http://127.0.0.1:9/x.png)\n"
     project.specify(text=specification(criteria=[f"add(1, 2) is 3 {SCRIPT}"], extra=f"## Notes\n{hostile}"))
@@ -56,6 +57,7 @@ def test_markup_of_the_model_and_the_repository_stays_text(
         for place, text in shown.items():
             person.go(place)
             expect(page.get_by_text(text).first).to_be_visible()
+            assert not set(UNSEEN) & set(page.locator("body").inner_text())
         assert page.locator("a[href^=javascript]").count() == 0
         page.wait_for_function("!document.querySelector('main img, main script')")
         assert page.evaluate("window.ran") is None

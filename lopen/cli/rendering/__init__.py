@@ -5,6 +5,7 @@ Use the result of `subscriber` as a context manager: closing the live view resto
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, TextIO, assert_never
 
 from lopen.application.command_context import SilentView, View
 from lopen.base import events as e
+from lopen.base.escape import UNSEEN
 from lopen.base.wrapping import fitted
 from lopen.cli.rendering.lines import rows
 
@@ -107,14 +109,16 @@ def _shown_when_quiet(event: e.Event) -> bool:
     return isinstance(event, shown)
 
 
-# Written as escapes, which mean the same in JSON: a terminal obeys C1 and bidirectional controls, some readers
-# break lines at U+0085, U+2028 and U+2029, and half of a surrogate pair cannot be encoded.
-_UNSAFE = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+# Written as escapes, which mean the same in JSON: a terminal obeys C1 and bidirectional controls, others show nothing,
+# some readers break lines at U+0085, U+2028 and U+2029, and half of a surrogate pair cannot be encoded.
+_UNSAFE = re.compile(f"[\x7f{UNSEEN}]")
 
 
 def safe_json(recorded: e.Recorded) -> str:
     """Return the event as one line of JSON that is safe to show anywhere."""
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", recorded.to_json())
+    return _UNSAFE.sub(
+        lambda found: json.dumps(found[0])[1:-1].replace("\x7f", "\\u007f"), recorded.to_json()
+    )
 
 
 class JsonView(LineWriter):

@@ -8,6 +8,22 @@ export function h(tag, props, ...children) {
   return { tag, props: props ?? {}, children: children.flat(Infinity).filter(isShown) };
 }
 
+// As lopen/base/escape.py: what shows nothing or reorders text becomes U+FFFD, but within an emoji or a word that is
+// spelled with a joiner.
+const EMOJI = "[\\u00a9\\u00ae\\u2190-\\u21ff\\u2300-\\u27bf\\u2900-\\u297f\\u2b00-\\u2bff\\u3030\\u303d\\u3297\\u3299\\u{1f000}-\\u{1faff}]";
+const SCRIPT = "[\\u0600-\\u0dff]";
+const HIDDEN = new RegExp(
+  `((?<=${EMOJI})\\ufe0f|(?<=[0-9#*])\\ufe0f(?=\\u20e3)|(?<=${EMOJI}\\ufe0f?)\\u200d(?=${EMOJI})` +
+    `|(?<=${SCRIPT})[\\u200c\\u200d](?=${SCRIPT}))` +
+    "|[\\x00-\\x08\\x0e-\\x1f\\x7f-\\x9f\\p{DI}\\p{Cs}\\u2028\\u2029\\ufff9-\\ufffb\\u{13430}-\\u{1343f}]",
+  "gu",
+);
+
+/** Return a text as it is shown: with invisible characters made visible. */
+function visible(text) {
+  return String(text).replace(HIDDEN, (_, kept) => kept ?? "\ufffd");
+}
+
 function isShown(child) {
   return child !== null && child !== undefined && child !== false && child !== true;
 }
@@ -33,7 +49,8 @@ function reused(child, at, keyed) {
   if (child instanceof Node) return child;
   if (typeof child !== "object") {
     if (at?.nodeType !== Node.TEXT_NODE) return null;
-    if (at.data !== String(child)) at.data = String(child);
+    const text = visible(child);
+    if (at.data !== text) at.data = text;
     return at;
   }
   const key = child.props.key;
@@ -44,7 +61,7 @@ function reused(child, at, keyed) {
 }
 
 function created(child, parent) {
-  if (typeof child !== "object") return document.createTextNode(String(child));
+  if (typeof child !== "object") return document.createTextNode(visible(child));
   const isSvg = child.tag === "svg" || (parent.namespaceURI === SVG && parent.localName !== "foreignObject");
   const node = isSvg ? document.createElementNS(SVG, child.tag) : document.createElement(child.tag);
   node.$key = child.props.key;
@@ -71,5 +88,5 @@ function setProp(node, name, value) {
   else if (name === "style") for (const rule in value) node.style.setProperty(rule, value[rule]);
   else if (name === "open" && node.$props.open !== undefined) return; // the reader opens and closes it from here on
   else if (value === null || value === undefined || value === false) node.removeAttribute(name);
-  else node.setAttribute(name, value === true ? "" : value);
+  else node.setAttribute(name, value === true ? "" : name === "title" ? visible(value) : value);
 }
