@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from lopen.base.untrusted_tables import read_json_table
@@ -63,7 +64,8 @@ def package_findings(change: FileChange) -> Iterator[Finding]:
                     change.path, f"the script {name}", was, str(new.get(name, ""))
                 )
         lost = set(_called_scripts(was)) - set(_called_scripts(new.get(name)))
-        unused = [each for each in lost if each not in _called_scripts(" ".join(map(str, new.values())))]
+        kept = _called_scripts(" ".join(map(str, new.values())))
+        unused = [each for each in lost if not any(fnmatchcase(each, pattern) for pattern in kept)]
         gone = sorted(each for each in unused if RUNNER.search(str(new.get(each, ""))))
         if gone and re.match(r"test|verify|check|ci", name):
             yield Finding("error", f"the script {name} no longer runs {', '.join(gone)}", change.path)
@@ -92,7 +94,10 @@ def _scripts(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _called_scripts(command: object) -> list[str]:
     """The other scripts that a script calls."""
-    return re.findall(r"\b(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?([\w:-]+)", str(command or ""))
+    text = str(command or "")
+    listed = re.findall(r"\b(?:run-[sp]|npm-run-all2?|concurrently)\s([^&|;]+)", text)
+    several = [word.strip("\"'").removeprefix("npm:") for words_ in listed for word in words_.split()]
+    return [*re.findall(r"\b(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?([\w:-]+)", text), *several]
 
 
 def javascript_findings(change: FileChange) -> Iterator[Finding]:

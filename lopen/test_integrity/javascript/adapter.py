@@ -12,7 +12,7 @@ from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
 from lopen.test_integrity.flow import Flow, Helpers
 from lopen.test_integrity.javascript.blocks import Block, content, given, is_empty, marks, row_count, title
 from lopen.test_integrity.javascript.checks import EXPECTING, JavaScriptBody
-from lopen.test_integrity.javascript.reading import JavaScriptNames
+from lopen.test_integrity.javascript.reading import JavaScriptNames, weighed
 from lopen.test_integrity.javascript.words import RENAMED, SETUP, Word, Words, at_top
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import (
@@ -285,6 +285,9 @@ class _File(Flow):
                 body.helper(name, Check(name, name, 0, source.line(argument)), Place())
         if body.checks and not body.straight and body.counted():
             body.checks.append(Check(_COUNT, _COUNT, PRESENT, source.line(block.node)))
+        if block.table is not None:
+            table = self.tables().get(source.name(block.table), block.table)
+            body.checks = [weighed(check, source.of(table)) for check in body.checks]
         stub = self.words.meanings.get("expect")
         if stub is not None and stub.note and any(c.text.startswith("expect") for c in body.checks):
             skips.append(stub.note)

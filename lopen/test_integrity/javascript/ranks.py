@@ -157,9 +157,10 @@ def cypress_checks(source: ParsedFile, node: Node, links: Sequence[Link]) -> Ite
         yield Check(text, text, PRESENT, line)
 
 
-def response_rank(links: Sequence[Link]) -> int:
+def response_rank(source: ParsedFile, links: Sequence[Link]) -> int:
     """Return how much supertest's `request(app).get("/").expect(200, body)` pins down."""
     given = [link.arguments for link in links if link.name == "expect" and link.arguments]
-    if any(argument.type in FUNCTIONS for arguments in given for argument in arguments):
+    said = [argument for arguments in given for argument in arguments]
+    if any(each.type in FUNCTIONS or _ANYTHING.match(source.of(each)) for each in said):
         return PARTIAL
     return EXACT if sum(map(len, given)) > 1 else CLOSE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.conditions import always_equal, always_true
@@ -41,6 +41,13 @@ class JavaScriptNames:
     playwright: bool = False  # whose assertions about a page are promises
 
 
+def weighed(check: Check, table: str) -> Check:
+    """Return a check, of less worth where the rows of its table are computed by what it checks."""
+    called = _CALLED.match(check.subject)
+    computed = called is not None and re.search(rf"(?<![\w.]){re.escape(called[1])}\(", table)
+    return replace(check, rank=min(check.rank, PARTIAL)) if computed else check
+
+
 @dataclass(frozen=True, slots=True)
 class Reader:
     """What tells assertions from other calls in one function. `bound`: the values of its names, as far as it was read."""
@@ -63,7 +70,7 @@ class Reader:
             return self._asserted(node, *asserted)
         text, line = self.source.of(node), self.source.line(node)
         if root != "assert" and any(link.name == "expect" and link.arguments for link in links[1:]):
-            return Check(text, "the response", response_rank(links), line)
+            return Check(text, "the response", response_rank(self.source, links), line)
         if any(link.name == "should" for link in links[1:]) and links[-1].name != "should":
             given = [self.source.of(argument) for argument in links[-1].arguments or ()]
             subject, negated = text.partition(".should")[0], any(link.name == "not" for link in links)
