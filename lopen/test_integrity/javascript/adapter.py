@@ -285,17 +285,15 @@ class _File(Flow):
                 body.helper(name, Check(name, name, 0, source.line(argument)), Place())
         if body.checks and not body.straight and body.counted():
             body.checks.append(Check(_COUNT, _COUNT, PRESENT, source.line(block.node)))
-        if block.table is not None:
-            table = self.tables().get(source.name(block.table), block.table)
-            body.checks = [weighed(check, source.of(table)) for check in body.checks]
+        rows = source.of(self.tables().get(source.name(block.table), block.table)) if block.table else ""
+        body.checks = [weighed(check, rows) for check in body.checks]
         stub = self.words.meanings.get("expect")
         if stub is not None and stub.note and any(c.text.startswith("expect") for c in body.checks):
             skips.append(stub.note)
-        names = [title(source, each.arguments[0]) for each in [*around, block]]
         own = [*dict.fromkeys([*skips, *body.skips])]
         return Case(
-            " > ".join(names), source.line(block.node), content(source, self.tables(), block), tuple(body.checks), tuple(own),
-            body.rows if (rows := row_count(source, block, self.count)) is None else rows, is_empty(block),
+            " > ".join(title(source, each.arguments[0]) for each in [*around, block]), source.line(block.node), content(source, self.tables(), block), tuple(body.checks), tuple(own),
+            body.rows if (count := row_count(source, block, self.count)) is None else count, is_empty(block),
         )  # fmt: skip
 
 

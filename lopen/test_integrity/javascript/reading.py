@@ -45,7 +45,9 @@ def weighed(check: Check, table: str) -> Check:
     """Return a check, of less worth where the rows of its table are computed by what it checks."""
     called = _CALLED.match(check.subject)
     computed = called is not None and re.search(rf"(?<![\w.]){re.escape(called[1])}\(", table)
-    return replace(check, rank=min(check.rank, PARTIAL)) if computed else check
+    if not computed:
+        return check
+    return replace(check, text=f"{check.text} over its own results", rank=min(check.rank, PARTIAL))
 
 
 @dataclass(frozen=True, slots=True)
