@@ -17,6 +17,7 @@ from lopen.test_integrity import (
     configuration,
     local_stand_ins,
     narrowed_places,
+    place_settings,
     replaced_runners,
     runner_commands,
     runner_scripts,
@@ -34,6 +35,14 @@ READINGS: list[tuple[Callable[[str], object], str]] = [
     (configuration._FLAGS.findall, "invert \n"),
     (configuration._FLAGS.findall, " \n"),
     (builds._JVM.findall, "test "),
+    *(
+        (setting.read, unit)
+        for setting in place_settings.SETTINGS
+        if setting.says.startswith(
+            ("the workspace", "JUnit", "rake", "CMake", "Gradle leaves", "PHPUnit looks")
+        )
+        for unit in ("\n", "junit.", "sh ", "testa/", "excludedTaskNames ", "<directory ")
+    ),
     (pytest_plugins._LOADED.findall, "pytest_plugins "),
     (runner_commands._ASKED.search, "[ "),
     (runner_scripts._TARGET.match, " "),

@@ -57,8 +57,9 @@ def _language(name: str, table: Table) -> Language:
 
 def _all_cases(source: ParsedFile, table: Table, extended: frozenset[str]) -> list[Case]:
     cases = list(macro_cases(source, table)) if table.grammar in {"c", "cpp"} else []
+    set_up: dict[int, tuple[Skip, ...]] = {}  # by group, for its many tests
     for match in source.matches(table.declared) if table.declared else ():
-        cases += _cases(source, table, match, extended)
+        cases += _cases(source, table, match, extended, set_up)
     cases += block_cases(source, table) if table.blocks else ()
     return _called(source, cases) if table.grammar == "c" else cases
 
@@ -102,7 +103,11 @@ def _expanded(case: Case, shared: Mapping[str, Sequence[Case]]) -> Iterator[Case
 
 
 def _cases(
-    source: ParsedFile, table: Table, match: Mapping[str, Node], extended: frozenset[str]
+    source: ParsedFile,
+    table: Table,
+    match: Mapping[str, Node],
+    extended: frozenset[str],
+    set_up: dict[int, tuple[Skip, ...]],
 ) -> Iterator[Case]:
     node = match["test"]
     body = _body(node)
@@ -132,7 +137,10 @@ def _cases(
     skips += [*left_out(source, node), *under_condition(source, node)]
     skips += calls(source, table, body)
     skips += left_early(source, body)
-    skips += _set_up(source, table, groups)
+    for group in groups:
+        if group.id not in set_up:
+            set_up[group.id] = tuple(_set_up(source, table, [group]))
+        skips += set_up[group.id]
     yield Case(
         "::".join([*filter(None, names), name]),
         line,

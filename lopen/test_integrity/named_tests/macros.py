@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from lopen.test_integrity.named_tests.rows import instantiated, instantiation_text
+from lopen.test_integrity.named_tests.rows import instantiated
 from lopen.test_integrity.named_tests.skips import conditional, left_early, left_out, marks
 from lopen.test_integrity.named_tests.tables import Table
 from lopen.test_integrity.suite import Case, Skip
@@ -37,13 +37,13 @@ def macro_cases(source: ParsedFile, table: Table) -> Iterator[Case]:
         case = _case(source, table, found.group().decode("utf-8", "replace"), found.start(), opening, end)
         suite = case.name.partition(".")[0]
         if found.group().strip().startswith(b"TYPED_TEST") and suite in suites:
-            case = replace(case, rows=suites[suite])
+            case = replace(case, rows=suites[suite][0])
         elif found.group().strip().startswith((b"TEST_P", b"TYPED_TEST_P")):
             unused = Skip(f"{suite} without values", case.line, certain=False)
             case = replace(
                 case,
-                rows=suites.get(suite),
-                given=instantiation_text(source, suite),
+                rows=suites.get(suite, (None, ""))[0],
+                given=suites.get(suite, (None, ""))[1],
                 skips=case.skips if suite in suites else (*case.skips, unused),
             )
         yield case

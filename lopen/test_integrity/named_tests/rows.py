@@ -102,23 +102,16 @@ def _looped(source: ParsedFile, node: Node) -> int | None:
     return None
 
 
-def instantiated(source: ParsedFile) -> dict[str, int | None]:
-    """The suites of tests with parameters that a file instantiates, with how many values."""
+def instantiated(source: ParsedFile) -> dict[str, tuple[int | None, str]]:
+    """The suites of tests with parameters that a file instantiates: with how many values, and by which text."""
     code = source.bare.decode("utf-8", "replace")
-    found: dict[str, int | None] = {}
+    found: dict[str, tuple[int | None, str]] = {}
     for each in _INSTANTIATED.finditer(code):
         given = _inner(code, code.index("(", each.start()))
         values = _VALUES.search(given)
         inner = _inner(given, values.end() - 1) if values and "ValuesIn(" not in given else ""
-        found[each[1]] = len(split_arguments(inner)) if inner else None
+        found[each[1]] = (len(split_arguments(inner)) if inner else None, given)
     for each in _TYPED.finditer(code):
         types = re.search(rf"\b{each[2]}\s*=\s*[\w:]*Types\s*<([^;]*)>\s*;", code)
-        found[each[1]] = len(split_arguments(types[1])) if types else None
+        found[each[1]] = (len(split_arguments(types[1])) if types else None, "")
     return found
-
-
-def instantiation_text(source: ParsedFile, suite: str) -> str:
-    """The text by which a suite of tests with parameters is instantiated."""
-    code = source.bare.decode("utf-8", "replace")
-    found = (each for each in _INSTANTIATED.finditer(code) if each[1] == suite)
-    return " ".join(_inner(code, code.index("(", each.start())) for each in found)
