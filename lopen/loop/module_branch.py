@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from lopen.base.errors import LopenError
+from lopen.base.escape import inert
 from lopen.base.events import Committed, Event, Notice
 from lopen.git.branches import require_commit
 from lopen.git.commits import approval_message
@@ -19,6 +20,8 @@ from lopen.settings.schema import Git
 from lopen.storage.journal import Journal
 from lopen.storage.sessions import SessionStore
 from lopen.workspace.work_trees import WorkTree
+
+MOST_LISTED = 20  # files in a message
 
 
 class DirtyTree(LopenError):
@@ -211,9 +214,16 @@ def refuse_dirt(repository: Repository, module: str) -> None:
 
     dirty = repository.dirty(harmless)
     if dirty:
-        listed = "".join(f"\n  {path}" for path in dirty[:20])
-        more = f"\n  and {len(dirty) - 20} more" if len(dirty) > 20 else ""
+        listed = "".join(f"\n  {inert(path)}" for path in dirty[:MOST_LISTED])
+        more = f"\n  and {len(dirty) - MOST_LISTED} more" if len(dirty) > MOST_LISTED else ""
         raise DirtyTree(
             f"uncommitted work lies in {repository.root}:{listed}{more}",
-            hint=f"commit it there, the specification too: git add specs/{module} FILE … && git commit; then run again",
+            hint=f"commit it there, the specification too: git add {_to_add(dirty, module)} && git commit; then run again",
         )
+
+
+def _to_add(dirty: Sequence[str], module: str) -> str:
+    """Return what `git add` takes for these paths and the specification: all there is, where they are many or unprintable."""
+    if len(dirty) > MOST_LISTED or any(inert(path) != path for path in dirty):
+        return "--all"
+    return shlex.join([f"specs/{module}", *dirty])

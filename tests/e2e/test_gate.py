@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -242,6 +243,7 @@ def test_a_dirty_tree_is_refused_with_its_files_and_nothing_changes(make_project
     project.write("README.md", "Changed.\n")
     project.write("new.py", "x = 1\n")
     project.write("staged.py", "x = 1\n")
+    project.write("my file.py", "x = 1\n")
     project.write("__pycache__/cached.pyc", "x")
     project.git("add", "staged.py")
     before = project.git("status", "--porcelain")
@@ -252,13 +254,14 @@ def test_a_dirty_tree_is_refused_with_its_files_and_nothing_changes(make_project
     named = {line.strip() for line in ran.err.splitlines()}
     assert {"README.md", "new.py", "staged.py"} <= named
     assert not any("SPECIFICATION" in line or ".lopen" in line or "cached" in line for line in named)
-    assert "git add specs/calc FILE … && git commit" in ran.err
+    assert "git add specs/calc README.md 'my file.py' new.py staged.py && git commit" in ran.err
     assert project.git("status", "--porcelain") == before
     assert project.git("branch", "--format=%(refname:short)") == "main"
     assert project.requests == []
 
-    project.git("add", "README.md", "new.py", "staged.py")
-    project.git("commit", "-q", "-m", "Mine")
+    (hint,) = (line for line in ran.err.splitlines() if "git add" in line)
+    pasted = hint[hint.index("git add") : hint.index("; then run again")]
+    subprocess.run(["sh", "-c", f"{pasted} -q -m Mine"], cwd=project.root, check=True)
     on = project.lopen("run", "calc")
     assert on.code == 0, on.out + on.err
     assert "lopen merge calc" in on.out
