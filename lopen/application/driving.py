@@ -180,7 +180,7 @@ def _drive(
     resumed: bool,
     dry_run: bool = False,
 ) -> ExitCode:
-    from lopen.application.session_model import confirm_models, require_prices, warn_of_unknown_models
+    from lopen.application.session_model import check_models
     from lopen.application.wiring import wired
     from lopen.application.work_trees import apart
     from lopen.loop.run import drive, pause
@@ -191,9 +191,7 @@ def _drive(
     if options.max_cost is None and session.max_cost_usd is not None:
         flags["budget.max_cost_usd"] = session.max_cost_usd
     loaded = context.load(flags)
-    confirm_models(context, loaded)
-    require_prices(loaded.settings, options.model)
-    warn_of_unknown_models(context, loaded.settings, options.model)
+    check_models(context, loaded, options.model)
     with ExitStack() as stack:
         stack.enter_context(module_lock(context.root, session.module, checkout=not apart(loaded.settings)))
         if resumed:

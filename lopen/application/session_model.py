@@ -55,7 +55,14 @@ def require_credentials(settings: Settings) -> None:
         model.close()
 
 
-def warn_of_unknown_models(context: CommandContext, settings: Settings, override: str) -> None:
+def check_models(context: CommandContext, loaded: Loaded, override: str) -> None:
+    """Settle what stands against the configured models before anything is paid for."""
+    _confirm_models(context, loaded)
+    _require_prices(loaded.settings, override)
+    _warn_of_unknown_models(context, loaded.settings, override)
+
+
+def _warn_of_unknown_models(context: CommandContext, settings: Settings, override: str) -> None:
     """Warn of each model that will be asked and is not in the price table: its name may be wrong, its cost is unknown.
 
     An endpoint of one's own, and a recording, may have any names.
@@ -78,7 +85,7 @@ def warn_of_unknown_models(context: CommandContext, settings: Settings, override
             context.warn(f"no model named {name} is in the price table; {near}")
 
 
-def require_prices(settings: Settings, override: str) -> None:
+def _require_prices(settings: Settings, override: str) -> None:
     """Raise `LopenError` for a model without a known price, if a limit on cost is to hold for every model that may be asked.
 
     Fallbacks are left out: those without a price are skipped.
@@ -103,7 +110,7 @@ def require_prices(settings: Settings, override: str) -> None:
             )
 
 
-def confirm_models(context: CommandContext, loaded: Loaded) -> None:
+def _confirm_models(context: CommandContext, loaded: Loaded) -> None:
     """Ask the person once to confirm each model that only the repository names."""
     from lopen.settings.trust import confirm
 
