@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from lopen.oracle.verdict import Finding, Severity
 from lopen.test_integrity.matching import Located, calls_same, match_cases, replaces
-from lopen.test_integrity.suite import EMPTY, HOOK, Case, Skip, Suite
+from lopen.test_integrity.suite import EMPTY, HOOK, Case, Check, Skip, Suite
 from lopen.test_integrity.weakening import weakening_findings
 
 MayGo = Callable[[str], str]  # why tests of this file may be removed; empty where they may not
@@ -92,14 +92,25 @@ def _with_moved(old: Located, new: Located, gained: Sequence[Located]) -> Case:
         return new.case
     starts = tuple(new.case.name + mark for mark in ("/", " > "))
     kept = {check.text for check in new.case.checks}
-    said = {check.text for check in old.case.checks} - kept
+    lost = [check for check in old.case.checks if check.text not in kept]
+    said = {check.text for check in lost}
     moved = [
         check
         for other in gained
         for check in other.case.checks
-        if check.text in said or (other.path == new.path and other.case.name.startswith(starts))
+        if check.text in said
+        or (other.path == new.path and (other.case.name.startswith(starts) or _says_one_of(check, lost)))
     ]
     return replace(new.case, checks=(*new.case.checks, *moved)) if moved else new.case
+
+
+def _says_one_of(check: Check, lost: Sequence[Check]) -> bool:
+    """Return True if a check of another test expects the same text or large number as strictly, of something else."""
+    telling = {text for text in check.literals if len(text) > _TELLING}
+    return any(o.rank == check.rank and o.literals & telling and o.literals <= check.literals for o in lost)
+
+
+_TELLING = 4  # characters of a literal that many assertions may have by chance
 
 
 def _weaker_support(change: Change) -> Iterator[Finding]:
