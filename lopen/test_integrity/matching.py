@@ -170,7 +170,7 @@ def _called(located: Located) -> set[str]:
     return set(_CALL.findall(located.case.body)) - COMMON
 
 
-_BOUND = re.compile(r"\b(?:let(?: mut)?|const|var|final) (\w+)|\b(\w+)(?=(?:, \w+)* :?= )")
+_BOUND = re.compile(r"\b(?:let(?: mut)?|const|var|final) (\w+)|\b(\w+)(?=(?:, \w+){0,8} :?= )")
 
 
 def _taken_up(located: Located, pairing: _Pairing) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity.check_pairs import without
@@ -20,6 +21,7 @@ _HAD_TO_BE = re.compile(r"\s*(?:\.await)?\s*(?:\.(?:unwrap|expect)\(|\?)")
 _SORTS = re.compile(
     r"\b(?:sort\.(?:Strings|Ints|Slice\w*|Sort|Float64s)|slices\.Sort\w*)\((\w+)|\b(\w+)\.sort(?:_unstable)?(?:_by\w*)?\("
 )
+_MOST = 30  # of one test that are looked at, so that a huge one stays quick
 _REPEATED = re.compile(r"\b(?:for|while|each|forEach|loop|map|iter|range|Range|param\w*|given|where)\b")
 _BOUND_TO_CALL = r"\b{}\b[^=\n;]{{0,60}}= (?:&|await )?[\w.:<>]+!?\("
 _BOUND_TO_LITERAL = r"\b{}\b[^=\n;]{{0,60}}= &?(?:[\d\"'`\[{{]|(?:\[\]|map\[\w+\])?[\w.:]* ?\{{|vec!)"
@@ -51,7 +53,7 @@ def _lenient(old: Case, new: Case, path: str) -> Finding | None:
 
 def _ignored(old: Case, new: Case, path: str) -> Finding | None:
     """A result of Rust that had to be good, and that is passed over or replaced by a default now."""
-    for found in _IGNORED.finditer(new.body):
+    for found in islice(_IGNORED.finditer(new.body), _MOST):
         before = new.body[max(0, found.start() - 200) : found.start()]
         call = (found["call"] or re.split(r"[;={]\s*", before)[-1]).strip()
         known = old.body.find(call) if len(call) > 3 else -1
@@ -64,7 +66,7 @@ def _ignored(old: Case, new: Case, path: str) -> Finding | None:
 def _sorted(old: Case, new: Case, path: str) -> Finding | None:
     """A value that the test itself brings into order before it checks it."""
     known = {name for found in _SORTS.findall(old.body) for name in found}
-    for found in _SORTS.finditer(new.body):
+    for found in islice(_SORTS.finditer(new.body), _MOST):
         name = found[1] or found[2]
         if name not in known and all(
             any(re.match(rf"&?{name}\b", check.subject) for check in case.real) for case in (old, new)
@@ -77,9 +79,9 @@ def _sorted(old: Case, new: Case, path: str) -> Finding | None:
 def _in_part(old: Case, new: Case, path: str) -> Finding | None:
     """A value that was compared as a whole, and of which parts are compared now that say less."""
     gained = without(new.real, old.real)
-    for check in without(old.real, new.real):
+    said = frozenset().union(*(each.literals for each in gained))
+    for check in without(old.real, new.real)[:_MOST]:
         parts = [each for each in gained if each.subject.startswith(f"{check.subject}.")]
-        said = frozenset().union(*(each.literals for each in gained))
         if check.rank == EXACT and check.subject and parts and (rest := _unsaid(check.literals, said)):
             message = f"test {new.name} compares parts of {check.subject} alone: nothing says {', '.join(sorted(rest))}"
             return Finding("warning", message[:300], path, parts[0].line)
@@ -106,8 +108,8 @@ def _without_rows(old: Case, new: Case, path: str) -> Finding | None:
 
 def _made_up(old: Case, new: Case, path: str) -> Finding | None:
     """A checked value that a call returned, and that the test writes out itself now."""
-    kept = [check for check in new.real if any(check.text == other.text for other in old.real)]
-    for check in kept:
+    known = {check.text for check in old.real}
+    for check in [check for check in new.real if check.text in known][:_MOST]:
         name = re.match(r"\w*", check.subject)[0]  # type: ignore[index]  # it matches nothing too
         word = rf"\b{name}\b"
         mentioned = sum(len(re.findall(word, each.text)) for each in new.real) + 1

@@ -209,7 +209,7 @@ _TOLERANCE = re.compile(
     r"|places|decimals?|digits|significant|precision)\s*[=:]\s*(?P<value>[-+]?\d[\d_.]*(?:e[-+]?\d+)?)\b"
 )
 _LAST_TOLERANCE = re.compile(  # the last argument of the assertion; a duration of Go has a unit
-    r"(?:In(?:Delta|Epsilon)\w*|WithinDuration|BeNumerically|BeTemporally|closeTo|approximately|almost)f?\([^\n]*, ?(?=[\dt])"
+    r"(?:In(?:Delta|Epsilon)\w*|WithinDuration|BeNumerically|BeTemporally|closeTo|approximately|almost)f?\([^\n]{0,2000}, ?(?=[\dt])"
     r"(?P<value>\d[\d_.]*(?:e-?\d+)?)?(?: ?\* ?time\.(?P<unit>\w+)|time\.(?P<one>\w+))?\)*$"
 )
 _PLACES = re.compile(r"\btoBeCloseTo\([^\n]*?(?:, ?(?P<places>-?\d{1,3}))?\)$")

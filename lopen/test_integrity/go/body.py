@@ -30,7 +30,7 @@ TABLES = """
 (var_spec name: (identifier) @name value: (expression_list . (composite_literal) @value .))
 """
 _WRITTEN = re.compile(r"[\d\"'`&\[-]|(?:nil|true|false)$")  # a value that no call returned
-_NAMES = re.compile(r"^\w+$")
+_GIVEN = re.compile(r"\b(\w+) :?= (\w+)\s")
 _CONVEY = frozenset({"Convey", "SkipConvey", "FocusConvey"})
 _RESULTS = """
 (short_var_declaration left: (expression_list . (identifier) @name) right: (expression_list . (call_expression) @value .))
@@ -66,6 +66,8 @@ class GoBody(Flow):
         self.names = names
         self.name = name
         self.skipping = skipping or {}
+        self._waits: int | None = None  # the end of the last thing that waits
+        self._given: set[tuple[str, str]] = set()  # names, and those that they were given
         self._bound: dict[str, str] | None = None  # names, and the calls whose results they are
         self.outer: list[Skip] = []
         self.subtests: list[tuple[GoBody, Node]] = []
@@ -162,15 +164,13 @@ class GoBody(Flow):
         ):
             return check
         if self._bound is None:
+            code = self.source.code[self.root.start_byte : self.root.end_byte].decode("utf-8", "replace")
+            self._given = set(_GIVEN.findall(code))
             found = self.source.matches(_RESULTS, self.root)
             self._bound = {self.source.name(each["name"]): self.source.of(each["value"]) for each in found}
-        code = self.source.code[self.root.start_byte : self.root.end_byte]
-        given = (
-            re.search(rf"\b(?:{left} :?= {right}|{right} :?= {left})\s".encode(), code)
-            if _NAMES.match(left + right)
-            else None
-        )
-        same = given or self._bound.get(left, left) == self._bound.get(right, right)
+        same = bool({(left, right), (right, left)} & self._given) or self._bound.get(
+            left, left
+        ) == self._bound.get(right, right)
         return replace(check, text=f"{check.text} of one value", rank=PRESENT) if same else check
 
     def callback(self, links: Sequence[Link], index: int, node: Node, place: Place) -> Place:
@@ -178,8 +178,10 @@ class GoBody(Flow):
         parent = node.parent.parent if node.parent is not None else None
         if index or parent is None or parent.type != "go_statement":
             return place
-        inner = _WAITS.search(self.source.code, node.end_byte, self.root.end_byte)
-        return place if inner else place.worse("unawaited")
+        if self._waits is None:
+            found = _WAITS.finditer(self.source.code, self.root.start_byte, self.root.end_byte)
+            self._waits = max((each.end() for each in found), default=0)
+        return place if self._waits > node.end_byte else place.worse("unawaited")
 
     def _asserts(self, links: Sequence[Link]) -> bool:
         """Return True for a method of an assertion library, or of what is usually called like one."""

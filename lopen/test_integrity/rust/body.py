@@ -50,6 +50,7 @@ class RustBody(Flow):
         super().__init__(source, root, helpers)
         self._tables = tables
         self.asynchronous = asynchronous
+        self._waits: int | None = None  # the end of the last thing that waits
         self._bound: dict[str, str] | None = None
         literal = {"integer_literal", "float_literal"}
         self._numbers = {name: source.of(node) for name, node in tables.items() if node.type in literal}
@@ -146,8 +147,11 @@ class RustBody(Flow):
         if links[-1].name not in _SPAWNS or links[0].name in {"s", "scope"}:
             return place
         call = next((each for each in ancestors(node) if each.type == "call_expression"), node)
-        waits = _WAITS.search(self.source.code, node.end_byte, self.root.end_byte)
-        return place.worse("unawaited") if self._is_dropped(call) and not waits else place
+        if self._waits is None:
+            found = _WAITS.finditer(self.source.code, self.root.start_byte, self.root.end_byte)
+            self._waits = max((each.end() for each in found), default=0)
+        lost = self._is_dropped(call) and self._waits <= node.end_byte
+        return place.worse("unawaited") if lost else place
 
     def _compared(self, check: Check, given: Sequence[str]) -> Check:
         """A comparison of two names that are bound to the same call says nothing of its result."""
