@@ -181,6 +181,13 @@ def _taken_up(located: Located, pairing: _Pairing) -> bool:
     kept = (new for old, new in pairing.pairs if old.path == located.path == new.path)
     if any(new.case.body == located.case.body for new in kept):
         return True  # it was there twice
+    inner = located.case.body.strip("{} ")
+    if (
+        not located.case.checks
+        and len(inner) > 8
+        and any(inner in new.case.body and inner not in old.case.body for old, new in pairing.pairs)
+    ):
+        return True  # all of it stands in another test now
     if not any(_NAME.match(token) for token in wanted):
         return False  # numbers alone are found anywhere
     if all(any(new.case.says(whole) for new in pairing.gained) for whole in wholes):

@@ -70,7 +70,7 @@ class _Class:
     """A class: its name and those of the classes around it, what it extends, and what keeps its tests from running.
 
     `alone` holds unless another class extends it. `given` are its fields and what it sets up, as text.
-    `swallowed`: an extension or a rule drops what its tests throw.
+    `whole`: each public method is a test (TestNG). `swallowed`: an extension or a rule drops what its tests throw.
     """
 
     names: tuple[str, ...]
@@ -79,6 +79,7 @@ class _Class:
     alone: list[Skip] = field(default_factory=list)
     given: list[str] = field(default_factory=list)
     swallowed: bool = False
+    whole: bool = False
     methods: list[Node] = field(default_factory=list)
 
 
@@ -152,6 +153,7 @@ class _File:
         owner = _Class((*names, name), (parent,) if parent else ())
         marks = self._marks(node)
         owner.skips += [s for annotation in marks for s in self._skips(annotation)]
+        owner.whole = any(each.name == "Test" for each in marks)
         extensions = extended_by(marks)
         owner.skips += [each for name in extensions if (each := self._around.conditions.get(name))]
         owner.swallowed = bool(self._around.swallowers.intersection(extensions))
@@ -228,6 +230,8 @@ class _File:
         if any(each.name in _TESTS or _OWN_TEST.match(each.name) for each in self._marks(method)):
             return True
         name = self.source.name(method.child_by_field_name("name"))
+        if owner.whole and "public" in self._modifiers(method) and not self._marks(method):
+            return True
         return "TestCase" in "".join(owner.parents) and bool(re.match(r"test(?![a-z])", name))
 
     def _case(self, method: Node, owner: _Class, skips: Sequence[Skip], helpers: Helpers) -> Case:

@@ -20,7 +20,7 @@ from lopen.test_integrity.java.ranks import (
     slack_text,
     subject_of,
 )
-from lopen.test_integrity.java.responses import response_checks
+from lopen.test_integrity.java.responses import is_statement, response_checks
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, Check, words
 from lopen.test_integrity.syntax import Link, ParsedFile, dotted, may_fail
@@ -42,6 +42,7 @@ _APART = words("Thread execute submit runAsync supplyAsync startVirtualThread sc
 _NEVER_TOLD = words("Thread execute startVirtualThread")
 _AWAITING = words("join get orTimeout resultNow")
 _ANY = re.compile(r"\bany(?:String|Int|Long|Double|Boolean|List|Map|Collection|Set)?\(")
+_MADE = re.compile(r"^new \w+(?:<\w*>)?\([^()]*\)$")
 _LAZY = words("peek map filter flatMap mapToObj mapToInt mapToLong mapToDouble sorted onEach doOnNext")
 _STREAMS = re.compile(r"^(?:stream|parallelStream|Stream|IntStream|LongStream|DoubleStream|lines)$")
 
@@ -177,11 +178,11 @@ class JavaBody(Flow):
             broad = re.search(r"\b(?:Throwable|AssertionError|Error)(?:\.class)?$", expected)
             return place.worse("swallowed" if broad else "real")
         after = {each.name for each in links[index:]}
-        told = link.name not in _NEVER_TOLD and (_AWAITING & after or not _is_statement(links))
+        told = link.name not in _NEVER_TOLD and (_AWAITING & after or not is_statement(links))
         if link.name in _APART and not told:
             return place.worse("unawaited")
         streamed = any(_STREAMS.match(each.name) for each in links)
-        if streamed and {link.name, links[-1].name} <= _LAZY and _is_statement(links):
+        if streamed and {link.name, links[-1].name} <= _LAZY and is_statement(links):
             return place.worse("unawaited")
         if any(each.name == "empty" and each.arguments == () for each in links[:index]):
             return place.worse("unreachable")
@@ -190,6 +191,9 @@ class JavaBody(Flow):
     def _asserted(self, node: Node, link: Link, rest: Sequence[Link]) -> list[Check]:
         """The checks of an assertion: the first, and what a chain says besides of the same subject."""
         first = self._first_asserted(node, link, rest)
+        caught = self.source.of(self._tables.get(first.subject))
+        if first.kind == "real" and re.match(r"catchThrowable\w*\(|catchException\(", caught):
+            return [replace(first, subject="an exception", rank=self._thrown_rank(link, rest))]
         if first.kind != "real" or first.subject == "an exception":
             return [first]
         first = replace(first, slack=self._slack(link, rest))
@@ -243,7 +247,12 @@ class JavaBody(Flow):
             r"LENIENT|EXTENSIBLE|STRICT_ORDER|^false$", arguments[-1]
         ):
             rank = CLOSE
-        if rank == EXACT and name in {"assertEquals", "assertSame"} and arguments[:1] == arguments[1:2]:
+        if (
+            rank == EXACT
+            and name in {"assertEquals", "assertSame"}
+            and arguments[:1] == arguments[1:2]
+            and not _MADE.match(arguments[0])
+        ):
             rank = PRESENT
         elif name == "assertEquals" and arguments and arguments[0].startswith("Optional.of("):
             rank = PARTIAL  # as AssertJ's `contains` says it
@@ -278,14 +287,6 @@ class JavaBody(Flow):
         ):
             return Check(text, subject, 0, line, "vacuous")
         return Check(text, subject, max(found), line)
-
-
-def _is_statement(links: Sequence[Link]) -> bool:
-    """Return True if nothing takes what a chain of calls returns."""
-    last = links[-1].node.parent
-    while last is not None and last.type in {"method_invocation", "object_creation_expression"}:
-        last = last.parent
-    return last is not None and last.type == "expression_statement"
 
 
 def helper_checks(source: ParsedFile, tables: Mapping[str, Node]) -> Iterator[tuple[str, tuple[Check, ...]]]:

@@ -53,6 +53,8 @@ def exception_rank(expected: str) -> int:
 
 def matched_rank(matcher: str) -> int:
     """How much a Hamcrest matcher pins down."""
+    if matcher.startswith("allOf("):
+        return CLOSE  # more than each of them
     name, _, rest = matcher.partition("(")
     name = name.rpartition(".")[2]
     inner = rest.partition("(")[0].rpartition(".")[2]

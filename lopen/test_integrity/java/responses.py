@@ -76,3 +76,11 @@ def _rested(source: ParsedFile, links: Sequence[Link]) -> Iterator[Check]:
             subject = f"{link.name} {given[0] if len(given) > 1 else ''}"
             rank = matched_rank(given[-1]) if "(" in given[-1] else EXACT
             yield Check(f"{link.name}({', '.join(given)})", subject, rank, source.line(link.node))
+
+
+def is_statement(links: Sequence[Link]) -> bool:
+    """Return True if nothing takes what a chain of calls returns."""
+    last = links[-1].node.parent
+    while last is not None and last.type in {"method_invocation", "object_creation_expression"}:
+        last = last.parent
+    return last is not None and last.type == "expression_statement"
