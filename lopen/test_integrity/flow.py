@@ -163,9 +163,10 @@ class Flow(ABC):
         """Note a skip, unless its condition never holds or it is not reached."""
         if place.kind == "unreachable":
             return
-        conditional = place.condition and place.truth not in {ALWAYS, NEVER}
-        text = f"{name} if {place.condition}" if conditional else name
-        self.skips.append(Skip(text, self.source.line(node), place.truth != ELSEWHERE))
+        asked = place.condition if place.truth not in {ALWAYS, NEVER} else ""
+        text = f"{name} if {asked}" if asked else name
+        certain = place.truth != ELSEWHERE and "process.version" not in place.condition
+        self.skips.append(Skip(text, self.source.line(node), certain))
 
     def check(self, check: Check, place: Place) -> None:
         """Note a check."""
@@ -263,8 +264,7 @@ class Flow(ABC):
 
     def _try(self, node: Node, place: Place) -> None:
         handlers = [child for child in node.named_children if child.type in HANDLERS]
-        swallowed = any(self.swallows(handler) for handler in handlers)
-        body = node.child_by_field_name("body")
+        swallowed, body = any(map(self.swallows, handlers)), node.child_by_field_name("body")
         thrown = (body is not None and may_fail(self.source, body)) or self.counted()
         if body is not None:
             self.walk(body, place.worse("swallowed" if swallowed else "real"))

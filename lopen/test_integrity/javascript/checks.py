@@ -44,6 +44,7 @@ _NO_ERROR = re.compile(
 _LISTED = re.compile(
     r"(?:Object|Array)\.\w+\(|[\w$]+\.(?:entries|keys|values)\(\)$|\[|(?:fs\.)?read\w*\(|JSON\.parse\(|require\("
 )
+_DELAYED = re.compile(r"\bawait (?:delay|sleep|wait|timeout|setTimeout)\(")
 _DELAYS = frozenset({"delay", "sleep", "wait", "timeout", "setTimeout"})
 _MATCHER = re.compile(r"\)\.(?:not\.)?(to[A-Z]\w+)\(")
 _DRIVEN = re.compile(rb"[tT]imers?\b|\btick\b|\bclock\b|\bawait\b|fakeAsync")
@@ -252,7 +253,10 @@ class JavaScriptBody(Flow):
             and not own
         ):
             return place.worse("swallowed")
-        if (name in _PROMISING and links[0].name not in _DELAYS) or (index == 0 and not name):
+        at_once = index == 0 and not name
+        if at_once and _DELAYED.search(inner):
+            late = not _DRIVEN.search(self.source.code, node.end_byte, self.root.end_byte)
+        elif (name in _PROMISING and links[0].name not in _DELAYS) or at_once:
             late = (name != "" or is_async(node)) and not self._is_awaited(outermost_call(node))
         elif name in _TIMERS or links[0].name in _DELAYS:
             late = not _DRIVEN.search(self.source.code, self.root.start_byte, self.root.end_byte)
