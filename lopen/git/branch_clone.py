@@ -109,6 +109,11 @@ class BranchClone:
         except BaseException:
             self.remove()
             raise
+        for folder, _, names in os.walk(
+            self.folder
+        ):  # times tell how long ago what was here before was written
+            for name in ("", *names):
+                os.utime(f"{folder}/{name}")
         self._at = head, tree, message
         self._states = self._found() if exposed else {}
 

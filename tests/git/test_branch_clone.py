@@ -95,6 +95,18 @@ def test_what_a_command_changes_in_it_is_gone(root: Path, repository: Repository
         assert not (clone.folder / "hooks" / "x").exists()
 
 
+def test_its_files_have_the_same_age(root: Path, repository: Repository, tmp_path: Path) -> None:
+    clone = repository.clone(tmp_path / "clone")
+    assert clone is not None
+    checked(clone, repository, exposed=False)
+    os.utime(clone.folder / "config", (1, 1))
+    (root / "new").write_text("1\n")
+
+    clone.bring_to(repository.snapshot(), "Work\n", exposed=False)
+
+    assert (clone.folder / "config").stat().st_mtime > 1
+
+
 def test_other_kinds_of_repositories_have_one_too(tmp_path: Path, root: Path, clock: FakeClock) -> None:
     kinds = {
         "unborn": "true",
