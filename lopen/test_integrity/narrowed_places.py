@@ -27,7 +27,7 @@ _PREFIX = re.compile(
 
 
 _THRESHOLDS = re.compile(
-    r"\b(?:coverageThreshold|thresholds?)[\"']?\s*:\s*(?P<table>\{(?:[^{}]|\{[^{}]*\})*\})"
+    r"\b(?:coverageThreshold|thresholds?)[\"']?\s*:\s*(?P<table>\{(?:[^{}]|\{[^{}]{0,400}\}){0,2000}\})"
 )
 _LEAST = re.compile(
     r"\b(?P<key>branches|functions|lines|statements|\d+)[\"']?\s*:\s*(?P<value>\d{1,3}(?:\.\d+)?)"

@@ -156,7 +156,5 @@ def _assigned(source: ParsedFile, assignment: Node) -> Iterator[_Told]:
 
 def _imports(source: ParsedFile, name: str) -> bool:
     """Return True if a name comes from a file of the project."""
-    imported = (
-        rf"(?:import|const|let|var)\b[^;=]*\b{re.escape(name)}\b[^;=]*(?:from|= ?require\() ?['\"]\.{{1,2}}/"
-    )
+    imported = rf"(?:import|const|let|var)\b[^;=]{{0,400}}\b{re.escape(name)}\b[^;=]{{0,400}}(?:from|= ?require\() ?['\"]\.{{1,2}}/"
     return re.search(imported, source.of(source.root)) is not None
