@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
 CENT = 0.01
+MOST_USD = 1_000_000_000  # a larger limit is a slip
 Thresholds = tuple[float, float, float]  # warning, confirmation, pause: shares of a budget
 NAMES = ("warning_threshold", "confirmation_threshold", "pause_threshold")
 ORDER = "warning_threshold < confirmation_threshold <= pause_threshold must hold"

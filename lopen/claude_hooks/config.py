@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from lopen.base.money import NAMES, ORDER, in_order
+from lopen.base.money import MOST_USD, NAMES, ORDER, in_order
 from lopen.base.person import config_folder
 from lopen.limits.budgets.budget import BudgetSpec
 from lopen.limits.circuits.rules import BY_NAME, RULES
@@ -77,8 +77,8 @@ BOUNDS: dict[str, tuple[float, bool, float]] = {
     "resources.max_agents_per_session": (1, True, INFINITE),
     "resources.agent_spawn_cooldown_s": (0, True, INFINITE),
     "resources.api_session_max": (1, True, INFINITE),
-    "resources.cost_warn_usd": (0, True, INFINITE),
-    "resources.cost_block_usd": (0, True, INFINITE),
+    "resources.cost_warn_usd": (0, True, MOST_USD),
+    "resources.cost_block_usd": (0, True, MOST_USD),
     "memory.evidence_max": (1, True, 100_000),
     "memory.tool_history_max": (1, True, 100_000),
     "hooks.timeout_s": (0, False, 30),
@@ -150,7 +150,7 @@ def _wanted(key: str) -> str:
         return f"{kind}, as {key} is"
     low, itself, high = BOUNDS[key]
     kind = "a whole number" if _is_whole(key) else "a number"
-    most = "" if high == INFINITE else f" and at most {high:g}"
+    most = "" if high == INFINITE else f" and at most {high}"
     return f"{kind} {'from' if itself else 'above'} {low:g}{most}, as {key} is"
 
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from lopen.application.command_context import find_root
+from lopen.base.money import MOST_USD
 
 Candidates = list[tuple[str, str]]
 GROUPS = frozenset({"session", "budget", "circuit"})  # their subcommands are named like commands
@@ -176,6 +177,7 @@ OPTIONS: dict[str, Any] = {
         typer.Option(
             "--max-cost",
             min=0,
+            max=MOST_USD,
             metavar="USD",
             help="Maximum cost of the session in USD, oracle included (0: no limit).",
         ),

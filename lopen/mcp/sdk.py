@@ -6,9 +6,11 @@ A connection lives in a thread of its own with an event loop, because lopen's co
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import logging
 import os
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, TimeoutError
@@ -20,7 +22,17 @@ from typing import Any
 import anyio
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.server import MCPServer
-from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT, TextContent, ToolAnnotations
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.stdio import stdio_server
+from mcp.types import (
+    CONNECTION_CLOSED,
+    REQUEST_TIMEOUT,
+    CallToolResult,
+    InputRequiredResult,
+    TextContent,
+    ToolAnnotations,
+)
 
 from lopen.base.errors import LopenError
 
@@ -29,6 +41,9 @@ STOP_S = 10.0  # the SDK closes standard input, waits, and ends the whole proces
 ERRORS_SHOWN = 500  # bytes of what the server wrote to standard error
 LAST_WORDS_S = 0.5  # for reading them after its end
 CHUNK = 65_536
+
+_MAYBE_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+_HALF = re.compile("[\ud800-\udfff]")
 
 logging.getLogger("mcp").addHandler(logging.NullHandler())  # failures come as values; nothing else is printed
 
@@ -228,8 +243,50 @@ class ServedTool:
 
 def serve(name: str, version: str, instructions: str, tools: Sequence[ServedTool]) -> None:
     """Serve the tools on standard input and output until the client closes them."""
-    server: MCPServer[Any] = MCPServer(name, version=version, instructions=instructions, log_level="ERROR")
+    server = _StrictServer(name, version=version, instructions=instructions, log_level="ERROR")
     for tool in tools:
         hints = ToolAnnotations(read_only_hint=tool.read_only, destructive_hint=False, open_world_hint=False)
         server.add_tool(tool.run, annotations=hints, structured_output=False)
-    server.run("stdio")
+    anyio.run(server.serve)
+
+
+class _StrictServer(MCPServer[Any]):
+    """The SDK's server, which says what it does not understand: the SDK drops unknown arguments and leaves a message
+    with half of a surrogate pair unanswered.
+    """
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool.
+
+        Raises:
+            ToolError: it has no argument of that name, or the call fails.
+        """
+        known = {tool.name: tool.input_schema.get("properties", {}) for tool in await self.list_tools()}
+        if name in known and (unknown := sorted(set(arguments) - set(known[name]))):
+            raise ToolError(f"{name} has no argument {', '.join(unknown)}; it takes {', '.join(known[name])}")
+        return await super().call_tool(name, arguments, context)
+
+    async def serve(self) -> None:
+        """Serve on standard input and output until the client closes them."""
+        lines = _MessageLines(os.fdopen(os.dup(0), "rb"), encoding="utf-8", errors="replace")
+        async with stdio_server(stdin=anyio.wrap_file(lines)) as (reading, writing):
+            await self._lowlevel_server.run(
+                reading, writing, self._lowlevel_server.create_initialization_options()
+            )
+
+
+class _MessageLines(io.TextIOWrapper):
+    """The messages of a client, one a line, with U+FFFD for halves of surrogate pairs."""
+
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]  # as TextIOWrapper does
+        """Return the next message; empty at the end."""
+        line = super().readline(size)
+        if not _MAYBE_HALF.search(line):
+            return line
+        try:
+            message = json.dumps(json.loads(line), ensure_ascii=False)
+        except (ValueError, RecursionError):
+            return line  # the SDK says what is wrong
+        return _HALF.sub("\ufffd", message) + "\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import sys
 from contextlib import closing
 from typing import Any
@@ -71,9 +72,10 @@ def test_another_agent_follows_a_build_and_opens_no_gate(make_project: MakeProje
 
     assert project.lopen("approve", "calc", "--yes").code == 0
     assert project.lopen("config", "set", "budget.max_cost_usd", "2").code == 0
-    limits = [("run", {"module": "calc", "max_cost_usd": usd}) for usd in (0, 5)]
-    _, (unlimited, started) = asked(project, *limits)
-    assert unlimited == "exit code 2\nmax_cost_usd must be above 0"
+    limits = [("run", {"module": "calc", "max_cost_usd": usd}) for usd in (0, 1e308, 5)]
+    _, (unlimited, absurd, started) = asked(project, *limits)
+    assert [text.splitlines()[0] for text in (unlimited, absurd)] == ["exit code 2"] * 2
+    assert "must be above 0 and at most" in absurd
     first = started.splitlines()
     assert first[0] == "exit code 0", started
     assert project.lopen("attach").code == 0
@@ -85,3 +87,44 @@ def test_another_agent_follows_a_build_and_opens_no_gate(make_project: MakeProje
     assert session.max_cost_usd == 2
     assert "return a + b" in shown
     assert os.path.exists(project.root / "calc.py")
+
+
+def test_what_a_call_holds_that_is_not_understood_is_said(make_project: MakeProject) -> None:
+    project = make_project()
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("run", {"module": "calc", "prompt": "x", "model": "y"}),
+        ("show", {"name": "a\ud800"}),
+        ("show", {"name": "\U0001f600 \\ud800"}),
+    ]
+    messages: list[dict[str, Any]] = [
+        {"method": "initialize", "id": 0, "params": INITIAL},
+        {"method": "notifications/initialized"},
+        *(
+            {"method": "tools/call", "id": i, "params": {"name": name, "arguments": arguments}}
+            for i, (name, arguments) in enumerate(calls, 1)
+        ),
+    ]
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "lopen", "mcp"],
+        env=project.environment(),
+        cwd=project.root,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        for message in messages:
+            server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        server.stdin.flush()
+        answers = [json.loads(server.stdout.readline()) for _ in range(len(calls) + 1)]
+        server.stdin.close()
+        assert server.wait(60) == 0
+    results = {each["id"]: each["result"] for each in answers}
+    texts = [results[i]["content"][0]["text"] for i in range(1, 4)]
+    assert "run has no argument model, prompt; it takes module, max_cost_usd" in texts[0]
+    assert results[1]["isError"]
+    assert "a\ufffd" in texts[1]
+    assert "\U0001f600 \\ud800" in texts[2]
+
+
+INITIAL = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}

@@ -148,6 +148,7 @@ def test_every_wrong_line_of_a_file_is_named(project: Path, own: Write) -> None:
     [
         ("[budget]\nwarning_threshold = 1.5\n", "above 0 and at most 1"),
         ("[budget]\nmax_cost_usd = inf\n", "a number, at least 0"),
+        ("[budget]\nmax_cost_usd = 1e308\n", "at most 1,000,000,000"),
         (
             "[budget]\npause_threshold = 0.5\nconfirmation_threshold = 0.9\n",
             "warning_threshold < confirmation_threshold <= pause_threshold",

@@ -11,6 +11,7 @@ from lopen import __version__
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import ExitCode, LopenError
 from lopen.base.extras import install_command
+from lopen.base.money import MOST_USD
 from lopen.cli.command import command
 
 TIMEOUT_S = 120.0
@@ -67,8 +68,10 @@ class ServedCommands:
         """
         limit: list[str] = []
         if max_cost_usd is not None:
-            if not max_cost_usd > 0:  # 0 would mean no limit
-                return f"exit code {ExitCode.USAGE:d}\nmax_cost_usd must be above 0"
+            if not 0 < max_cost_usd <= MOST_USD:  # 0 would mean no limit
+                return (
+                    f"exit code {ExitCode.USAGE:d}\nmax_cost_usd must be above 0 and at most {MOST_USD:,.0f}"
+                )
             limit = ["--max-cost", str(min(max_cost_usd, self._persons_limit(module) or max_cost_usd))]
         return self._answer("run", [module], "--detach", "--unattended", *limit)
 

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from lopen.base.money import MOST_USD
+
 
 @dataclass(frozen=True, slots=True)
 class Trust:
@@ -31,7 +33,7 @@ Fraction = Annotated[float, Field(gt=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(ge=0)]
-Money = Annotated[float, Field(ge=0)]
+Money = Annotated[float, Field(ge=0, le=MOST_USD)]
 
 
 def path_in_project(path: str) -> str:
