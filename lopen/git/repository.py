@@ -6,6 +6,7 @@ It combines the room's other modules over one layout and the two doors.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from lopen.base.clock import Clock
 from lopen.git import branches, commit_hooks, commits, ignores
 from lopen.git.branch_clone import BranchClone
 from lopen.git.branches import Branches
-from lopen.git.checkout import Checkout
+from lopen.git.checkout import NO_EXCLUSIONS, Checkout
 from lopen.git.command import GitCommand, find_git
 from lopen.git.commit_hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.commits import CommitInfo, CommitWriter, refuse_leaks
@@ -220,14 +221,13 @@ class Repository(Checkout):
 
     # reverting
 
-    def backup(self, session_id: str) -> str:
+    def backup(self, session_id: str, exclude: Mapping[str, str] = NO_EXCLUSIONS) -> str:
         """Save the head and uncommitted work under `refs/lopen/backup/<session>/<n>`; return that name.
 
         The reference's commit has the work tree as its tree and the head as its parent.
         """
-        purpose = "stored in a backup"
-        head = self.head().commit
-        tree = self.snapshot(bounded=False)
+        purpose, head = "stored in a backup", self.head().commit
+        tree = self.snapshot(exclude, bounded=False)
         refuse_leaks(self.leaks, purpose)
         if head is not None and self.tree_of(head) == tree:
             saved = head
@@ -246,10 +246,10 @@ class Repository(Checkout):
         subject = self.references.git.run("log", "-1", "--format=%s", kept).text
         return Backup(name, kept, self.references.tip(f"{kept}^") or kept if subject == UNCOMMITTED else kept)
 
-    def reset_to(self, commit: str) -> None:
-        """Reset branch, index and work tree to `commit`. Ignored files do not change.
+    def reset_to(self, commit: str, exclude: Mapping[str, str] = NO_EXCLUSIONS) -> None:
+        """Reset branch, index and work tree to `commit`: uncommitted work is lost, so call `backup` first.
 
-        Uncommitted work is lost: call `backup` first.
+        Ignored and excluded files do not change.
 
         Raises:
             GitError: the commit does not exist, or an operation of git is in progress.
@@ -258,7 +258,7 @@ class Repository(Checkout):
             raise GitError(f"a {operation} is in progress", hint=f"abort it first: git {operation} --abort")
         head = self.head().commit
         tree = self.tree_of(commit)
-        now = self.snapshot(bounded=False)
+        now = self.snapshot(exclude, bounded=False)
         # Files first: if one is not writable, the branch is unchanged and the reset can be repeated.
         self.restore(tree, [change.path for change in self.changes(now, tree)])
         self.references.move("HEAD", commit, head, f"revert to {commit[:12]}")

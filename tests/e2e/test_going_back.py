@@ -228,3 +228,30 @@ def test_a_command_that_makes_too_many_files_is_told(make_project: MakeProject) 
     subprocess.run(["sh", "-c", MANY], cwd=project.root, check=True)
     back = project.lopen("revert", "--to", "calc-t1", arrange=few)
     assert (back.code, project.git("status", "--porcelain")) == (0, ""), back.err
+
+
+def test_undo_leaves_what_the_restored_ignore_file_ignores(two_tasks: Project) -> None:
+    project = two_tasks
+    project.write(".gitignore", "__pycache__/\ndata/\n*.env\n!keep.env\n")
+    project.write("src/.gitignore", "local\n")
+    kept = {
+        "data/set/a.bin": "large\n",
+        "own.env": "KEY=x\n",
+        "src/local": "mine\n",
+        "keep.env": "not ignored\n",
+    }
+    for path, text in kept.items():
+        project.write(path, text)
+    assert project.lopen("revert", "--to", "calc-t1").code == 0
+    project.write("later.txt", "after the revert\n")
+
+    undone = project.lopen("revert", "--undo")
+
+    assert undone.code == 0, undone.err
+    assert {path: project.read(path) for path in kept} == kept
+    assert project.read("src/.gitignore") == "local\n"
+    assert not (project.root / "later.txt").exists()
+    assert "later.txt" in undone.out
+    assert not any(path in undone.out for path in kept)
+    backup = project.git("for-each-ref", "--format=%(refname)", "refs/lopen/backup").splitlines()[-1]
+    assert "own.env" not in project.git("ls-tree", "-r", "--name-only", backup)

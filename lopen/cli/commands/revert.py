@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -67,9 +67,10 @@ def revert(
             context.emit("nothing_to_revert", session=session.id)
             return ExitCode.OK
         restored = _latest_backup(store, session, repository) if undo else None
-        intent = intent_of(session, repository, to, restored)
+        spared = _spared(repository, restored.saved) if restored is not None else {}
+        intent = intent_of(session, repository, to, restored, spared)
         before = module_documents(context.root, session.module)
-        _move(context, store, session, repository, intent)
+        _move(context, store, session, repository, intent, spared)
         if restored is not None:
             work = repository.changes(restored.head, restored.saved)
             repository.restore(repository.tree_of(restored.saved), [change.path for change in work])
@@ -129,11 +130,12 @@ def _move(
     session: Session,
     repository: Repository,
     intent: RevertIntent,
+    spared: Mapping[str, str],
 ) -> None:
     """Reset the branch as intended. If this process dies meanwhile, the next command finds the intent."""
     store.save(replace(session, revert_intent=intent), datetime.now(UTC))
     try:
-        repository.reset_to(intent.commit)
+        repository.reset_to(intent.commit, spared)
     except LopenError:
         store.save(session, datetime.now(UTC))  # the failure is reported, and the command can be repeated
         context.warn(f"backup: {intent.backup}")
@@ -237,8 +239,23 @@ def _latest_backup(store: SessionStore, session: Session, repository: Repository
     return latest
 
 
+def _spared(repository: Repository, saved: str) -> Mapping[str, str]:
+    """Return path → blob of the untracked files that an undo leaves alone: the `.gitignore` files of `saved` ignore them."""
+    from lopen.git.ignores import ignored_by
+
+    held = repository.entries(saved)
+    tracked = repository.entries(repository.head().commit or saved)
+    loose = [path for path in repository.dirty(lambda _: False) if path not in held and path not in tracked]
+    rules = {p: repository.file_at(saved, p) or b"" for p in held if PurePosixPath(p).name == ".gitignore"}
+    return repository.blobs(ignored_by(rules, loose, repository.references.git)) if loose else {}
+
+
 def intent_of(
-    session: Session, repository: Repository, to: str | None, restored: Backup | None = None
+    session: Session,
+    repository: Repository,
+    to: str | None,
+    restored: Backup | None,
+    spared: Mapping[str, str],
 ) -> RevertIntent:
     """Back up the current state and return the intent. Without `to`, an interrupted revert is continued.
 
@@ -252,7 +269,7 @@ def intent_of(
         commit = interrupted.commit if interrupted and to is None else target(session, commits, to)
     head = repository.head().commit
     assert head is not None
-    backup = repository.backup(session.id)
+    backup = repository.backup(session.id, spared)
     kept = interrupted.backup if interrupted is not None else backup
     undo = restored is not None or (interrupted is not None and to is None and interrupted.undo)
     return RevertIntent(commit, kept, head, undo)
