@@ -82,9 +82,11 @@ class Branches:
 
         Raises:
             BranchConflict: the branch exists with other content, so that files would have to change.
-            GitError: the name is not valid, an operation is in progress, or the branch is checked out elsewhere.
+            GitError: the name is not valid or stands for another branch, an operation is in progress, or the branch is
+                checked out elsewhere.
         """
         self._check_name(name)
+        self.require_plain(name)
         if operation := unfinished_operation(self._layout):
             raise GitError(
                 f"a {operation} is in progress",
@@ -101,6 +103,20 @@ class Branches:
         merged = tip is not None and head.commit is not None and self._references.reachable(tip, "HEAD")
         if tip is not None and not merged:
             self._check_same_files(name, tip, head)
+
+    def require_plain(self, name: str) -> None:
+        """Refuse a branch that stands for another one: what moves it moves the other.
+
+        Raises:
+            GitError: it is a symbolic reference.
+        """
+        stands_for = self._git.run("symbolic-ref", "--quiet", HEADS + name, accept=(0, 1, 128)).text
+        if stands_for:
+            raise GitError(
+                f"the branch {name} is a symbolic reference to {stands_for.removeprefix(HEADS)}:"
+                " lopen would move that branch",
+                hint=f"git symbolic-ref --delete {HEADS}{name}",
+            )
 
     def likely_base(self, other: str) -> str | None:
         """Return the branch that `other` probably started from, if nothing records it; None if unknown."""

@@ -89,6 +89,7 @@ class ModuleBranch:
         Raises `LopenError` where the branch exists and HEAD is elsewhere.
         """
         repository = require_repository(self.place.repository)
+        repository.branches.require_plain(branch)
         head = repository.head()
         if head.branch != branch and repository.branch_tip(branch) is not None:
             folder = f"-C {shlex.quote(str(self.place.root))} " if self.place.linked else ""

@@ -255,3 +255,18 @@ def test_undo_leaves_what_the_restored_ignore_file_ignores(two_tasks: Project) -
     assert not any(path in undone.out for path in kept)
     backup = project.git("for-each-ref", "--format=%(refname)", "refs/lopen/backup").splitlines()[-1]
     assert "own.env" not in project.git("ls-tree", "-r", "--name-only", backup)
+
+
+def test_a_branch_that_stands_for_another_is_refused(make_project: MakeProject) -> None:
+    project = make_project([plan(tasks=("Add", "Say it")), build("calc-t1"), second()])
+    project.specify()
+    assert project.approved_run("calc", "--max-iterations", "2").code == 3
+    head = project.git("rev-parse", "HEAD")
+    project.git("update-ref", "refs/heads/main", head)
+    project.git("symbolic-ref", "refs/heads/lopen/calc", "refs/heads/main")
+
+    for line in (("revert", "calc"), ("resume",), ("run", "calc"), ("run", "calc", "--new")):
+        ran = project.lopen(*line)
+        assert ran.code == 1, (line, ran.out)
+        assert "the branch lopen/calc is a symbolic reference to main" in ran.err, line
+        assert project.git("rev-parse", "main") == head

@@ -186,6 +186,7 @@ def _open_repository(
         raise LopenError(
             f"branch {session.branch} does not exist any more", hint="to undo merged work: git revert COMMIT"
         )
+    repository.branches.require_plain(session.branch)
     if repository.head().branch != session.branch:
         where = f"-C {shlex.quote(str(place.root))} " if place.linked else ""
         raise LopenError(
