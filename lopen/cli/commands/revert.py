@@ -79,8 +79,7 @@ def revert(
         changed, event = recorded(store, session, repository, intent)
         write_plan(context.root, changed)
     uncommitted = sorted(put_aside(repository, intent) - set(changed_papers))
-    papers = {path: path in before for path in changed_papers}
-    _report(context, changed, event, papers, "restored" if undo else "reverted")
+    _report(context, changed, event, {path: path in before for path in changed_papers}, undo=undo)
     if uncommitted:
         back = put_back(repository.root, event.backup, uncommitted)
         context.say(f"uncommitted work was removed; to restore it: {back}")
@@ -143,9 +142,10 @@ def _move(
 
 
 def _report(
-    context: CommandContext, session: Session, event: Reverted, papers: Mapping[str, bool], done: str
+    context: CommandContext, session: Session, event: Reverted, papers: Mapping[str, bool], *, undo: bool
 ) -> None:
-    """Report what was `done`, and the documents in `papers` that it changed (path → existed before)."""
+    """Report what was done, and the documents in `papers` that it changed (path → existed before)."""
+    done = "restored" if undo else "reverted"
     context.say(f"{session.module} (session {session.id}) {done} to {event.to[:12]}; backup: {event.backup}")
     if event.reopened:
         context.say(f"reopened: {', '.join(event.reopened)}")
