@@ -83,6 +83,9 @@ def _closing(text: str) -> int:
 
 def _split(text: str, words: tuple[str, ...]) -> Iterator[str]:
     """The parts between top-level words."""
+    if not _WORDS.search(text):
+        yield text
+        return
     start = depth = at = 0
     quote = ""
     while at < len(text):

@@ -100,7 +100,7 @@ def _added(changes: Sequence[Change]) -> Iterator[Case]:
 
 def _forget_files() -> None:
     """Give back the memory of the syntax trees, which a long session does not need between two changes."""
-    for each in (parsed_file, python_tree.parsed, python_tree.nodes):
+    for each in (parsed_file, python_tree.parsed, python_tree.nodes, python_tree.unparse):
         each.cache_clear()
 
 

@@ -15,6 +15,7 @@ from lopen.oracle.verdict import Finding
 from lopen.test_integrity.compare import MayGo
 from lopen.test_integrity.detect import LANGUAGES, can_be_read, looks_like_test, read_sides, removed_names
 from lopen.test_integrity.matching import Located, match_cases
+from lopen.test_integrity.python.tree import unparse
 from lopen.test_integrity.rust.inline_tests import with_inline_changes
 from lopen.test_integrity.suite import FileChange, tokens
 
@@ -185,7 +186,7 @@ def optional_imports(source: bytes) -> bytes:
         behind = lines[node.end_lineno - 1][node.end_col_offset :].strip()
         if before.strip() or (behind and not behind.startswith(b"#")) or _of_future(node):
             continue
-        each = [ast.unparse(_importing(node, alias)).encode() for alias in node.names]
+        each = [unparse(_importing(node, alias)).encode() for alias in node.names]
         lines[node.lineno - 1 : node.end_lineno] = [
             b"try: %s\nexcept ImportError: pass" % statement for statement in each
         ]

@@ -93,12 +93,15 @@ def _found(before: str, after: str, language: str, known: set[str]) -> Iterator[
                 yield "error", OWN.format(name=found["name"]), code.count("\n", 0, found.start("name")) + 1
     elif language != "go":
         yield from _written(_REPLACED, earlier, code, REPLACED)
+    bindings = [*_bindings(new)]
+    if not bindings:
+        return
     imported = set(_imports(after, own=True))
     called = set(_CALLED.findall(earlier)) & set(_CALLED.findall(code))
     if language not in {"go", "rust"}:  # these see the code's names without an import
         called &= {*_imports(before), *_ASSERTING}
     bound = {name for name, _ in _bindings(old)} | _declared(old) | known
-    for name, value in _bindings(new):
+    for name, value in bindings:
         said = set(re.findall(r"[\w$]+", new.of(value)))
         if name in bound or said & imported - {name} or name not in called:
             continue
@@ -136,6 +139,7 @@ def _bindings(source: ParsedFile, *, everywhere: bool = False) -> Iterator[tuple
         value = node.child_by_field_name(_VALUES.get(source.language, "value"))
         if value is not None and value.type == "expression_list" and value.named_child_count == 1:
             value = value.named_children[0]
-        inside = everywhere or any(above.type in FUNCTIONS for above in ancestors(node))
-        if name is not None and value is not None and inside and value.type in _MADE_HERE:
+        if name is None or value is None or value.type not in _MADE_HERE:
+            continue
+        if everywhere or any(above.type in FUNCTIONS for above in ancestors(node)):
             yield source.of(name), value

@@ -12,7 +12,7 @@ from lopen.test_integrity.javascript import adapter as javascript
 from lopen.test_integrity.python import adapter as python
 from lopen.test_integrity.python.names import module_name
 from lopen.test_integrity.python.stand_ins import is_code
-from lopen.test_integrity.python.tree import nodes, parsed
+from lopen.test_integrity.python.tree import nodes, parsed, unparse
 from lopen.test_integrity.suite import FileChange, words
 
 _FRAMEWORKS = re.compile(
@@ -90,7 +90,7 @@ def _decorators(tree: ast.Module) -> Iterator[tuple[str, str, str, int]]:
     for node in nodes(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
             for each in node.decorator_list:
-                text = ast.unparse(each)
+                text = unparse(each)
                 yield node.name, text, re.split(r"\W", text, maxsplit=1)[0], node.lineno
 
 

@@ -12,6 +12,8 @@ from lopen.test_integrity.runner_commands import RUNNER, command_findings, no_lo
 from lopen.test_integrity.runner_scripts import script_findings
 from lopen.test_integrity.suite import FileChange
 
+_LONGEST = 500  # characters of a place: a deeper one is no tool's
+_OF_TASKS = re.compile(r"(?:scripts|tasks|commands|legacy_tox_ini)\b")
 _BETWEEN = re.compile(r"[\"'],[ \t]*[\"']")  # two arguments
 
 
@@ -27,22 +29,30 @@ def tool_command_findings(path: str, what: str, was: str, now: str) -> Iterator[
 def task_findings(change: FileChange) -> Iterator[Finding]:
     """`pyproject.toml`: the commands that hatch, poe, pdm, tox and their kin run."""
     was, now = (
-        dict(_tasks(read_toml_table(change.before or "") or {}, "")),
-        dict(_tasks(read_toml_table(change.after or "") or {}, "")),
+        dict(_tasks(read_toml_table(change.before or "") or {})),
+        dict(_tasks(read_toml_table(change.after or "") or {})),
     )
     for name, command in was.items():
         if name in now and now[name] != command:
             yield from tool_command_findings(change.path, name, command, now[name])
 
 
-def _tasks(table: Mapping[str, Any], place: str) -> Iterator[tuple[str, str]]:
-    for key, value in table.items():
-        path = f"{place}.{key}" if place else key
+def _tasks(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the commands with their places in the table, which may nest deeper than functions can call themselves."""
+    waiting: list[tuple[str, Any]] = [("", table)]
+    while waiting:
+        place, value = waiting.pop()
         if isinstance(value, dict):
-            yield from _tasks(value, path)
-        elif re.search(r"(?:scripts|tasks|commands|legacy_tox_ini)\b", path) and path.startswith("tool."):
-            listed = value if isinstance(value, list) else [value]
-            yield path, "\n".join(" ".join(map(str, v)) if isinstance(v, list) else str(v) for v in listed)
+            waiting += [(f"{place}.{key}" if place else key, each) for key, each in value.items()]
+        elif place.startswith("tool.") and len(place) <= _LONGEST and _OF_TASKS.search(place):
+            yield place, "\n".join(map(_line, value if isinstance(value, list) else [value]))
+
+
+def _line(value: object) -> str:
+    """One command: a text, or a list of its words."""
+    if isinstance(value, list):
+        return " ".join(str(word) for word in value if not isinstance(word, (list, dict)))
+    return "" if isinstance(value, dict) else str(value)
 
 
 def nox_findings(change: FileChange) -> Iterator[Finding]:

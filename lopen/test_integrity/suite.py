@@ -19,6 +19,7 @@ PRESENT = 1  # there at all
 
 ROUNDING = 1e-5  # a tolerance that makes up for rounding alone
 
+_WORD = re.compile(r"\w+")
 _TOKEN = re.compile(r"[A-Za-z_$][\w$]*|\d[\w.]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'")
 LITERAL = re.compile(r"\d|[\"']")
 
@@ -104,13 +105,12 @@ class Case:
     @property
     def tokens(self) -> frozenset[str]:
         """Names and literals in all of it, and the words of its strings: a table's rows may be strings."""
-        text = f"{self.body} {self.given}" if self.given else self.body
-        return tokens(text) | frozenset(re.findall(r"\w+", text))
+        return _tokens_and_words(f"{self.body} {self.given}" if self.given else self.body)
 
     def says(self, wanted: Iterable[str]) -> bool:
         """Return True if it has all these names and literals; in a table a literal may be part of a string."""
         known = self.tokens
-        parts = [re.findall(r"\w+", word) for word in wanted if word not in known]
+        parts = [_WORD.findall(word) for word in wanted if word not in known]
         return all(each and known.issuperset(each) for each in parts)
 
 
@@ -248,6 +248,11 @@ def without_tolerance(text: str) -> str:
 def tokens(text: str) -> frozenset[str]:
     """Names, numbers and string literals in source text; quotes are made one kind."""
     return frozenset(token.replace("'", '"') for token in _TOKEN.findall(text))
+
+
+@lru_cache(maxsize=8192)
+def _tokens_and_words(text: str) -> frozenset[str]:
+    return tokens(text) | frozenset(_WORD.findall(text))
 
 
 COMMON = tokens(

@@ -213,6 +213,7 @@ MANY = "mkdir -p made && for i in $(seq 30); do echo > made/$i; done"
 
 def test_a_command_that_makes_too_many_files_is_told(make_project: MakeProject) -> None:
     few = [["tests.crash.faults:replace", "lopen.git.ignores:MOST_CHANGED", 20]]
+    few += [["tests.crash.faults:replace", "lopen.tools.file_tools:MANY_FILES_S", 0.0]]
     make = tools(("run_command", {"command": MANY}))
     undo = tools(("run_command", {"command": "rm -r made"}))
     project = make_project([plan(tasks=("Add", "Say it")), build("calc-t1"), make, undo, second()])

@@ -27,6 +27,8 @@ _CLASS = re.compile(r"(\w+)\.class")
 
 def composed_annotations(source: ParsedFile) -> dict[str, list[Annotation]]:
     """The annotations that a file declares, with those that they stand for."""
+    if b"@interface" not in source.text:
+        return {}
     found = source.matches("(annotation_type_declaration name: (identifier) @name) @declared")
     return {source.name(each["name"]): annotations_of(source, each["declared"]) for each in found}
 
@@ -34,7 +36,7 @@ def composed_annotations(source: ParsedFile) -> dict[str, list[Annotation]]:
 def conditions(source: ParsedFile) -> dict[str, Skip]:
     """The extensions that decide whether tests run, each as a skip that is certain where it never lets one run."""
     found: dict[str, Skip] = {}
-    for name, node in _classes(source):
+    for name, node in _classes(source) if b"ExecutionCondition" in source.text else ():
         text = source.of(node)
         if "ExecutionCondition" in text and ".disabled(" in text:
             found[name] = Skip(f"@ExtendWith({name}.class)", source.line(node), ".enabled(" not in text)
@@ -43,6 +45,8 @@ def conditions(source: ParsedFile) -> dict[str, Skip]:
 
 def swallowers(source: ParsedFile) -> frozenset[str]:
     """The extensions, rules and runners of a file that let a failed test pass."""
+    if not _AROUND.search(source.text.decode("utf-8", "replace")):
+        return frozenset()
     return frozenset(name for name, node in _classes(source) if swallows_around(source, node))
 
 

@@ -12,7 +12,7 @@ from lopen.test_integrity.python.endings import endings
 from lopen.test_integrity.python.names import Classes, Helpers, Names, module_name
 from lopen.test_integrity.python.set_up import Fixtures, class_skips, fixture_rows, fixtures, module_skips
 from lopen.test_integrity.python.skips import decorator_skips, foreign, rebinding_skips, row_count
-from lopen.test_integrity.python.tree import nodes, parsed
+from lopen.test_integrity.python.tree import nodes, parsed, unparse
 from lopen.test_integrity.suite import LOOSE, Case, Check, Language, Skip, Suite, numbered, support_cases
 
 _DEFINITION = re.compile(r"^(?P<indent>[ \t]*)(?:async[ \t]+)?def[ \t]+(?P<name>test\w*)[ \t]*\(")
@@ -160,7 +160,7 @@ class _Reading:
         for body, wanted in branches:
             if known and bool(node.test.value) is not wanted:  # type: ignore[attr-defined]  # known: a Constant
                 continue
-            condition = ast.unparse(node.test) if wanted else f"not ({ast.unparse(node.test)})"
+            condition = unparse(node.test) if wanted else f"not ({unparse(node.test)})"
             own = (
                 () if known else (Skip(f"its condition `{condition}`", node.lineno, not foreign(condition)),)
             )
@@ -169,7 +169,7 @@ class _Reading:
     def _function(self, node: Function, owner: str, skips: tuple[Skip, ...], *, in_class: bool) -> None:
         body = read_body(node, self.helpers)
         normalised = _normalised(node)
-        fixture = any("fixture" in ast.unparse(d).partition("(")[0] for d in node.decorator_list)
+        fixture = any("fixture" in unparse(d).partition("(")[0] for d in node.decorator_list)
         if not node.name.startswith("test") or (owner and not in_class) or fixture:
             if body.checks:
                 self.uncollected[normalised] = node.name
@@ -201,7 +201,7 @@ class _Reading:
         waiting, seen = [node], {node.name}
         while waiting:
             for base in waiting.pop(0).bases:
-                name = ast.unparse(base).rpartition(".")[2]
+                name = unparse(base).rpartition(".")[2]
                 if name in self.known.classes and name not in seen:
                     seen.add(name)
                     waiting.append(self.known.classes[name])
@@ -216,7 +216,7 @@ class _Reading:
                 machine = self.known.classes[owner]
                 rules = [each for each in machine.body if isinstance(each, Function) and each.decorator_list]
                 checks = [check for rule in rules for check in read_body(rule, self.helpers).checks]
-                self.cases.append(Case(name, node.lineno, ast.unparse(machine), tuple(checks)))
+                self.cases.append(Case(name, node.lineno, unparse(machine), tuple(checks)))
 
     def _mark(self, node: ast.stmt, owner: str) -> None:
         """A mark that is put on a test behind it."""
@@ -236,13 +236,13 @@ class _Reading:
 
 def _collected_class(node: ast.ClassDef, classes: Classes, depth: int = 0) -> bool:
     for statement in node.body:
-        if isinstance(statement, ast.Assign) and ast.unparse(statement) == "__test__ = False":
+        if isinstance(statement, ast.Assign) and unparse(statement) == "__test__ = False":
             return False
         if isinstance(statement, Function) and statement.name == "__init__" and not node.bases:
             return False
     if node.name.startswith("Test") or not node.bases or depth > _DEEPEST:
         return node.name.startswith("Test")
-    names = (ast.unparse(base).rpartition(".")[2] for base in node.bases)
+    names = (unparse(base).rpartition(".")[2] for base in node.bases)
     return any(name not in classes or _collected_class(classes[name], classes, depth + 1) for name in names)
 
 
@@ -256,15 +256,15 @@ def _unbound(node: ast.stmt) -> Iterator[str]:
         isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.Lambda)
     ):
         yield from (target.id for target in node.targets if isinstance(target, ast.Name))
-    if isinstance(node, ast.Assign) and ast.unparse(node).endswith(".__test__ = False"):
-        yield ast.unparse(node.targets[0]).rpartition(".")[0].replace(".", "::")
+    if isinstance(node, ast.Assign) and unparse(node).endswith(".__test__ = False"):
+        yield unparse(node.targets[0]).rpartition(".")[0].replace(".", "::")
 
 
 def _normalised(node: Function) -> str:
     """The body and what decorates it, without name, docstring, comments and layout."""
     body = node.body[1:] if ast.get_docstring(node) is not None else node.body
-    decorators = "\n".join(f"@{ast.unparse(d)}" for d in node.decorator_list)
-    arguments = ast.unparse(node.args)
+    decorators = "\n".join(f"@{unparse(d)}" for d in node.decorator_list)
+    arguments = unparse(node.args)
     return f"{decorators}\n({arguments})\n" + "\n".join(map(ast.unparse, body))
 
 

@@ -29,7 +29,7 @@ from lopen.test_integrity.python.swallowing import (
     swallows_in_context,
     unreached,
 )
-from lopen.test_integrity.python.tree import is_mentioned, is_used
+from lopen.test_integrity.python.tree import is_mentioned, is_used, unparse
 from lopen.test_integrity.python.truth import is_anything, is_truthy
 from lopen.test_integrity.suite import CLOSE, EXACT, PRESENT, Check, Kind, Skip, called, guard
 
@@ -135,11 +135,11 @@ class _Walk:
             if isinstance(target, ast.Name)
         }
         for start, end, iterable in self.loops:
-            called_there = (ast.unparse(call.func).rpartition(".")[2] for call in _calls(iterable))
+            called_there = (unparse(call.func).rpartition(".")[2] for call in _calls(iterable))
             named = {node.id for node in ast.walk(iterable) if isinstance(node, ast.Name)}
             if not made & named and all(name in PLAIN for name in called_there):
                 continue
-            roots = {ast.unparse(each) for each in iterated(iterable)}
+            roots = {unparse(each) for each in iterated(iterable)}
             others = [*self.checks[:start], *self.checks[end:]]
             if not any(root in check.text for root in roots for check in others if check.kind == "real"):
                 self.checks[start:end] = [
@@ -166,18 +166,18 @@ class _Walk:
         self.block(node.body, _worse(kind, "swallowed" if swallowed else "real"), condition)
         expected = any(map(refuses, [*node.body, *node.orelse])) and not swallowed
         if expected and node.handlers:
-            kinds = ", ".join(ast.unparse(h.type) for h in node.handlers if h.type)
+            kinds = ", ".join(unparse(h.type) for h in node.handlers if h.type)
             check = Check(f"raises({kinds})", "an exception", CLOSE, node.lineno)
             self.checks += _as_kind([check], kind)
         for handler in node.handlers:
             if kind == "real" and handler.type is not None and gives_up(handler.body) == "return":
-                self.skips.append(Skip(f"return if {ast.unparse(handler.type)}", handler.lineno, False))
+                self.skips.append(Skip(f"return if {unparse(handler.type)}", handler.lineno, False))
             self.block(handler.body, _worse(kind, "real" if expected else "conditional"), "an exception")
         self.block([*node.orelse, *node.finalbody], kind, condition)
 
     def _if(self, node: ast.If, kind: Kind) -> None:
         truth = is_truthy(node.test)
-        condition = ast.unparse(node.test)
+        condition = unparse(node.test)
         before = len(self.checks)
         inner: Kind = "unreachable" if truth is False else "real"
         if truth is None and not node.orelse and ENVIRONMENT.search(condition):
@@ -207,7 +207,7 @@ class _Walk:
             self.open.update(map(ast.unparse, node.targets))
         match node:
             case ast.Assign(targets=[ast.Tuple(elts=[_]) | ast.List(elts=[_])], value=value):
-                subject = ast.unparse(value)
+                subject = unparse(value)
                 self.checks += _as_kind([Check(f"len({subject}) == 1", subject, CLOSE, node.lineno)], kind)
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.stmt):
@@ -248,7 +248,7 @@ class _Walk:
                 kind = _worse(kind, "unawaited")
             if known is not None:
                 if kind == "real" and alone:
-                    name = ast.unparse(call.func)
+                    name = unparse(call.func)
                     self.skips += [
                         Skip(f"{name}'s {s.text}", call.lineno, s.certain)
                         for s in function_skips(known)
@@ -266,7 +266,7 @@ class _Walk:
         return call_check(meant, alone=alone) if isinstance(meant, ast.Call) else []
 
     def _helper(self, call: ast.Call) -> Function | None:
-        helper = self.helpers.get(ast.unparse(call.func).rpartition(".")[2])
+        helper = self.helpers.get(unparse(call.func).rpartition(".")[2])
         return None if helper is self.root else helper
 
     def _helper_checks(self, helper: Function) -> list[Check]:
@@ -279,8 +279,8 @@ class _Walk:
 
 
 def _call_as_check(call: ast.Call) -> Check:
-    text = ast.unparse(call)
-    return Check(text, ast.unparse(call.args[0]) if call.args else text, EXACT, call.lineno)
+    text = unparse(call)
+    return Check(text, unparse(call.args[0]) if call.args else text, EXACT, call.lineno)
 
 
 def _calls(node: ast.expr) -> Iterator[ast.Call]:

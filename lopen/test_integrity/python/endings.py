@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from lopen.test_integrity.python.replaced_framework import is_of_framework
 from lopen.test_integrity.python.skips import foreign
-from lopen.test_integrity.python.tree import nodes
+from lopen.test_integrity.python.tree import nodes, unparse
 from lopen.test_integrity.suite import Skip
 
 _EXIT = re.compile(r"^(?:(?:sys|os|builtins)\.)?(?:_exit|exit|quit)$")
@@ -58,16 +58,14 @@ def _exits_in_functions(tree: ast.Module) -> Iterator[Skip]:
     A call under an `if` is a forked child's, as a rule; in a function that runs at the exit it counts anyhow.
     """
     registered = {
-        ast.unparse(call.args[0])
+        unparse(call.args[0])
         for call in nodes(tree)
-        if isinstance(call, ast.Call)
-        and call.args
-        and ast.unparse(call.func) in {"atexit.register", "register"}
+        if isinstance(call, ast.Call) and call.args and unparse(call.func) in {"atexit.register", "register"}
     }
     for node in nodes(tree):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
-        marked = any(ast.unparse(d) in {"atexit.register", "register"} for d in node.decorator_list)
+        marked = any(unparse(d) in {"atexit.register", "register"} for d in node.decorator_list)
         if marked or node.name in registered:
             statements: list[ast.AST] = list(ast.walk(node))
         elif _CALLED.match(node.name):
@@ -75,10 +73,10 @@ def _exits_in_functions(tree: ast.Module) -> Iterator[Skip]:
         else:
             continue
         exits = [
-            each for each in statements if isinstance(each, ast.Expr) and _ENDS_WELL.match(ast.unparse(each))
+            each for each in statements if isinstance(each, ast.Expr) and _ENDS_WELL.match(unparse(each))
         ]
         if exits:
-            yield Skip(f"`{ast.unparse(exits[0])}` in {node.name}", exits[0].lineno)
+            yield Skip(f"`{unparse(exits[0])}` in {node.name}", exits[0].lineno)
 
 
 def executed(body: Sequence[ast.stmt], condition: str = "") -> Iterator[tuple[ast.stmt, str]]:
@@ -102,7 +100,7 @@ def executed(body: Sequence[ast.stmt], condition: str = "") -> Iterator[tuple[as
 
 
 def _branches(node: ast.If, condition: str) -> Iterator[tuple[ast.stmt, str]]:
-    text = ast.unparse(node.test)
+    text = unparse(node.test)
     if isinstance(node.test, ast.Constant):
         yield from executed(node.body if node.test.value else node.orelse, condition)
     elif not _MAIN.search(text) and not foreign(text):
@@ -113,25 +111,25 @@ def _branches(node: ast.If, condition: str) -> Iterator[tuple[ast.stmt, str]]:
 def _ending(node: ast.stmt) -> Iterator[str]:
     if isinstance(node, ast.Assign):
         for target in node.targets:
-            text = ast.unparse(target)
+            text = unparse(target)
             name = text.rpartition(".")[2]
             added = name.startswith("assert") and not is_of_framework("unittest.TestCase", name)
             if _FRAMEWORK.match(text) and not added:
                 yield f"another {text}"
     call = node.exc if isinstance(node, ast.Raise) else getattr(node, "value", None)
-    if isinstance(node, ast.Raise) and call is not None and ast.unparse(call) == "SystemExit":
+    if isinstance(node, ast.Raise) and call is not None and unparse(call) == "SystemExit":
         yield "`raise SystemExit` at the top of the file"
     if isinstance(call, ast.Call) and _is_exit(call, raised=isinstance(node, ast.Raise)):
-        yield f"`{ast.unparse(node)}` at the top of the file"
+        yield f"`{unparse(node)}` at the top of the file"
 
 
 def _is_exit(call: ast.Call, *, raised: bool) -> bool:
     """Return True if a call ends the process with success. A code that is computed may say anything."""
-    name = ast.unparse(call.func)
+    name = unparse(call.func)
     if name == "pytest.exit":
-        return any(k.arg == "returncode" and ast.unparse(k.value) == "0" for k in call.keywords)
+        return any(k.arg == "returncode" and unparse(k.value) == "0" for k in call.keywords)
     if name == "atexit.register":
-        return any("_exit" in ast.unparse(argument) for argument in call.args)
+        return any("_exit" in unparse(argument) for argument in call.args)
     if _REPLACED.match(name):
         return True
     if not (name == "SystemExit" if raised else _EXIT.match(name)):
@@ -147,10 +145,10 @@ def _load_tests(node: ast.stmt) -> tuple[list[str], str] | None:
         return [a.arg for a in node.args.args], "\n".join(map(ast.unparse, node.body))
     if (
         isinstance(node, ast.Assign)
-        and ast.unparse(node.targets[0]) == "load_tests"
+        and unparse(node.targets[0]) == "load_tests"
         and isinstance(node.value, ast.Lambda)
     ):
-        return [a.arg for a in node.value.args.args], ast.unparse(node.value.body)
+        return [a.arg for a in node.value.args.args], unparse(node.value.body)
     return None
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from lopen.oracle.verdict import Finding, Severity
-from lopen.test_integrity.python.tree import nodes, parsed
+from lopen.test_integrity.python.tree import nodes, parsed, unparse
 from lopen.test_integrity.suite import FileChange, words
 
 _ASYNC_CASES = words("IsolatedAsyncioTestCase AsyncTestCase AsyncHTTPTestCase")
@@ -22,7 +22,7 @@ def hollow_findings(changes: Sequence[FileChange]) -> Iterator[Finding]:
     ours = [c for c in changes if c.path.endswith(".py") and c.after is not None]
     trees = [(c, parsed(c.before or ""), parsed(c.after or "")) for c in ours]
     used = {
-        ast.unparse(base).rpartition(".")[2]
+        unparse(base).rpartition(".")[2]
         for change, _, after in trees
         if after is not None and "TestCase" in (change.after or "")
         for node in nodes(after)
@@ -65,15 +65,15 @@ def _hollow(tree: ast.Module, used: set[str]) -> Iterator[Hollow]:
 
 def _bases(node: ast.ClassDef, classes: dict[str, ast.ClassDef], depth: int = 8) -> set[str]:
     """Return the last names of a class's bases, also of those above them in the file."""
-    own = {ast.unparse(base).rpartition(".")[2] for base in node.bases}
+    own = {unparse(base).rpartition(".")[2] for base in node.bases}
     above = [classes[name] for name in own if name in classes and classes[name] is not node] if depth else []
     return own.union(*(_bases(each, classes, depth - 1) for each in above))
 
 
 def _class(name: str, node: ast.ClassDef, bases: set[str]) -> Iterator[Hollow]:
     for keyword in node.keywords:
-        if keyword.arg == "metaclass" and not ast.unparse(keyword.value).endswith("ABCMeta"):
-            what = f"the metaclass {ast.unparse(keyword.value)} of {name} may replace its tests"
+        if keyword.arg == "metaclass" and not unparse(keyword.value).endswith("ABCMeta"):
+            what = f"the metaclass {unparse(keyword.value)} of {name} may replace its tests"
             yield name, "error", what, node.lineno
     if "TestCase" not in bases:
         return
@@ -137,7 +137,7 @@ def _calls_above(function: Function) -> bool:
     return any(
         isinstance(node, ast.Attribute)
         and node.attr.startswith("assert")
-        and (ast.unparse(node.value).startswith("super(") or ast.unparse(node.value).endswith("TestCase"))
+        and (unparse(node.value).startswith("super(") or unparse(node.value).endswith("TestCase"))
         for node in ast.walk(function)
     )
 
@@ -145,7 +145,7 @@ def _calls_above(function: Function) -> bool:
 def _decorated(function: Function) -> Iterator[Hollow]:
     for decorator in function.decorator_list:
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
-        name = ast.unparse(called).rpartition(".")[2]
+        name = unparse(called).rpartition(".")[2]
         if name in _REPLACING:
             what = f"@{name} on {function.name} keeps its body from running as a test"
             yield function.name, "error", what, function.lineno
@@ -162,7 +162,7 @@ def _loops(tree: ast.Module, classes: dict[str, ast.ClassDef]) -> Iterator[Hollo
                     what = "a loop takes attributes of classes away: tests may be among them"
                     yield "delattr", "error", what, inner.lineno
                 case ast.Call(func=ast.Name(id="setattr"), args=[ast.Name(id=owner), _, value]) if (
-                    owner in classes or owner in ast.unparse(node.target)
+                    owner in classes or owner in unparse(node.target)
                 ) and isinstance(value, ast.Lambda | ast.Constant):
                     what = "a loop puts functions of its own in the place of attributes of test classes"
                     yield "setattr", "error", what, inner.lineno

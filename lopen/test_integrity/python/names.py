@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 
-from lopen.test_integrity.python.tree import nodes
+from lopen.test_integrity.python.tree import nodes, unparse
 
 SKIPPING = frozenset({"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure", "skipTest"})
 
@@ -72,7 +72,7 @@ def _mark_aliases(tree: ast.Module) -> dict[str, ast.expr]:
 
 
 def _is_mark(node: ast.expr) -> bool:
-    name = ast.unparse(node.func if isinstance(node, ast.Call) else node)
+    name = unparse(node.func if isinstance(node, ast.Call) else node)
     return name.rpartition(".")[2] in SKIPPING
 
 
@@ -146,14 +146,14 @@ def _open_names(
                 node.body
             ) == 1 + (ast.get_docstring(node) is not None) and not name.startswith("test"):
                 meant = opened(value, helpers, ())
-                if "ANY" in ast.unparse(meant):
+                if "ANY" in unparse(meant):
                     yield name, meant
             case ast.ImportFrom():
                 yield from ((a.asname, anything) for a in node.names if a.asname and a.name == "ANY")
     for node in tree.body:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                if ast.unparse(opened(value, helpers, ())).rpartition(".")[2] == "ANY":
+                if unparse(opened(value, helpers, ())).rpartition(".")[2] == "ANY":
                     yield name, anything
 
 
@@ -200,7 +200,7 @@ def assertion_aliases(node: Function) -> dict[str, ast.expr]:
     for child in node.body:
         if isinstance(child, ast.Assign) and isinstance(child.targets[0], ast.Name):
             value = child.value
-            if isinstance(value, ast.Call) and ast.unparse(value.func).endswith("partial") and value.args:
+            if isinstance(value, ast.Call) and unparse(value.func).endswith("partial") and value.args:
                 value = value.args[0]
             if isinstance(value, ast.Attribute) and value.attr.startswith("assert"):
                 found[child.targets[0].id] = value

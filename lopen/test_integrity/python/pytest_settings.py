@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from lopen.base.untrusted_tables import PARSER_ERRORS, read_toml_table
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity.python.skips import function_skips
-from lopen.test_integrity.python.tree import parsed
+from lopen.test_integrity.python.tree import parsed, unparse
 from lopen.test_integrity.suite import FileChange, words
 
 _DESELECTING = re.compile(
@@ -255,7 +255,7 @@ def _body(function: Function) -> str:
 
 
 def _is_fixture(function: Function) -> bool:
-    return any("fixture" in ast.unparse(decorator) for decorator in function.decorator_list)
+    return any("fixture" in unparse(decorator) for decorator in function.decorator_list)
 
 
 def _functions(tree: ast.Module | None) -> Mapping[str, Function]:
@@ -276,10 +276,10 @@ def _ignored(tree: ast.Module | None) -> dict[str, int]:
 
 
 def _ignoring_value(node: ast.AST) -> ast.expr | None:
-    if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in _IGNORING:
+    if isinstance(node, ast.Assign) and unparse(node.targets[0]) in _IGNORING:
         return node.value
-    if isinstance(node, ast.AugAssign | ast.AnnAssign) and ast.unparse(node.target) in _IGNORING:
+    if isinstance(node, ast.AugAssign | ast.AnnAssign) and unparse(node.target) in _IGNORING:
         return node.value
-    if isinstance(node, ast.Call) and ast.unparse(node.func).partition(".")[0] in _IGNORING:
+    if isinstance(node, ast.Call) and unparse(node.func).partition(".")[0] in _IGNORING:
         return node.args[0] if node.args else None
     return None

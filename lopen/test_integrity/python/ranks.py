@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lopen.test_integrity.python.tree import unparse
 from lopen.test_integrity.python.truth import is_anything, is_truthy
 from lopen.test_integrity.suite import (
     CLOSE,
@@ -89,11 +90,11 @@ def expression_checks(node: ast.expr, *, line: int | None = None) -> list[Check]
     """The checks in an asserted expression; `a and b` are two."""
     at = node.lineno if line is None else line
     if is_truthy(node) is True:
-        return [Check(ast.unparse(node), "", 0, at, "vacuous")]
+        return [Check(unparse(node), "", 0, at, "vacuous")]
     if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
         return [check for value in node.values for check in expression_checks(value, line=at)]
     subject, rank = _subject_and_rank(node)
-    return [Check(ast.unparse(node), subject, rank, at)]
+    return [Check(unparse(node), subject, rank, at)]
 
 
 def _subject_and_rank(node: ast.expr) -> tuple[str, int]:
@@ -101,27 +102,27 @@ def _subject_and_rank(node: ast.expr) -> tuple[str, int]:
         case ast.Compare(ops=[operator], comparators=[right]):
             return _compared(node.left, operator, right)
         case ast.Compare():
-            return ast.unparse(node.comparators[0]), PARTIAL
+            return unparse(node.comparators[0]), PARTIAL
         case ast.UnaryOp(op=ast.Not()):
-            return ast.unparse(node.operand), LOOSE
+            return unparse(node.operand), LOOSE
         case ast.BoolOp():
-            return ast.unparse(node.values[0]), min(_subject_and_rank(value)[1] for value in node.values) - 1
-        case ast.Call() if ast.unparse(node.func) == "isinstance" and node.args:
-            return ast.unparse(node.args[0]), LOOSE
+            return unparse(node.values[0]), min(_subject_and_rank(value)[1] for value in node.values) - 1
+        case ast.Call() if unparse(node.func) == "isinstance" and node.args:
+            return unparse(node.args[0]), LOOSE
         case ast.Call(func=ast.Attribute(value=owner, attr=attr), args=[*_, last]) if attr in _NEEDLES:
-            return ast.unparse(last if ast.unparse(owner) == "re" else owner), PARTIAL
+            return unparse(last if unparse(owner) == "re" else owner), PARTIAL
         case ast.Call(func=ast.Name(id="all"), args=[ast.GeneratorExp() | ast.ListComp() as each]):
             return _subject_and_rank(each.elt)
-        case ast.Call() if ast.unparse(node.func) in {"all", "any"} and node.args:
-            return ast.unparse(node.args[0]), PARTIAL if ast.unparse(node.func) == "all" else LOOSE
+        case ast.Call() if unparse(node.func) in {"all", "any"} and node.args:
+            return unparse(node.args[0]), PARTIAL if unparse(node.func) == "all" else LOOSE
         case _:
-            return ast.unparse(node), LOOSE
+            return unparse(node), LOOSE
 
 
 def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> tuple[str, int]:
     if isinstance(left, ast.Constant):
         left, right = right, left
-    subject, other = ast.unparse(left), ast.unparse(right)
+    subject, other = unparse(left), unparse(right)
     if subject == other:
         return subject, PRESENT  # equal to what it says itself: at most that it says so twice
     if isinstance(operator, ast.IsNot | ast.NotEq) and other == "None":
@@ -131,23 +132,23 @@ def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> tuple[str
     if isinstance(operator, ast.In) and isinstance(left, ast.Constant):
         return other, PARTIAL
     if isinstance(left, ast.Attribute) and left.attr in _SHAPES:
-        return ast.unparse(left.value), CLOSE
-    if isinstance(left, ast.Call) and ast.unparse(left.func) == "type" and len(left.args) == 1:
-        return ast.unparse(left.args[0]), LOOSE
+        return unparse(left.value), CLOSE
+    if isinstance(left, ast.Call) and unparse(left.func) == "type" and len(left.args) == 1:
+        return unparse(left.args[0]), LOOSE
     if (
         isinstance(left, ast.Call)
         and len(left.args) == 1
-        and ((name := ast.unparse(left.func)) in _UNORDERED or name.rpartition(".")[2] in _SHAPES)
+        and ((name := unparse(left.func)) in _UNORDERED or name.rpartition(".")[2] in _SHAPES)
     ):
-        return ast.unparse(left.args[0]), CLOSE
+        return unparse(left.args[0]), CLOSE
     if isinstance(left, ast.Call) and _falls_back(left, other):
         return subject, PRESENT
-    if isinstance(left, ast.Call) and ast.unparse(left.func) == "len" and other == "0":
-        return ast.unparse(left.args[0]) if left.args else subject, LOOSE
+    if isinstance(left, ast.Call) and unparse(left.func) == "len" and other == "0":
+        return unparse(left.args[0]) if left.args else subject, LOOSE
     if isinstance(operator, ast.Eq) and other in _EMPTY:
         return subject, LOOSE  # the same as asserting the opposite, but for the type
-    if isinstance(left, ast.Call) and ast.unparse(left.func) == "len" and isinstance(operator, ast.Eq):
-        return ast.unparse(left.args[0]) if left.args else subject, CLOSE
+    if isinstance(left, ast.Call) and unparse(left.func) == "len" and isinstance(operator, ast.Eq):
+        return unparse(left.args[0]) if left.args else subject, CLOSE
     rank = next((r for kind, r in _OPERATORS.items() if isinstance(operator, kind)), PARTIAL)
     if "approx(" in other and (tolerance(other) or 0) > ROUNDING:
         rank = min(rank, CLOSE)
@@ -156,12 +157,12 @@ def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> tuple[str
 
 def _falls_back(call: ast.Call, expected: str) -> bool:
     """Return True for `data.get("name", "x") == "x"`: what is not there is taken for what is expected."""
-    name = ast.unparse(call.func).rpartition(".")[2]
+    name = unparse(call.func).rpartition(".")[2]
     default = call.args[-1] if call.args else None
     return (
         name in {"get", "getattr", "pop", "getenv"}
         and len(call.args) > 1
-        and ast.unparse(default or call) == expected
+        and unparse(default or call) == expected
     )
 
 
@@ -169,7 +170,7 @@ def _open_rank(expected: ast.expr) -> int:
     """How much an expected value pins down that leaves parts of itself open."""
     leaves = (
         [n for n in ast.walk(expected) if isinstance(n, ast.Constant | ast.Name | ast.Attribute)]
-        if "ANY" in ast.unparse(expected)
+        if "ANY" in unparse(expected)
         else []
     )
     if not any(map(is_anything, leaves)):
@@ -183,7 +184,7 @@ def call_check(call: ast.Call, *, alone: bool = False) -> list[Check]:
 
     `alone`: nothing is done with what it returns, so that `check_total(x)` is taken for a helper that asserts.
     """
-    name = ast.unparse(call.func).rpartition(".")[2]
+    name = unparse(call.func).rpartition(".")[2]
     arguments = [argument for argument in call.args if not isinstance(argument, ast.Starred)]
     if name in {"assertTrue", "assert_", "assertFalse"} and arguments:
         return _boolean(arguments[0], call.lineno, wanted=name != "assertFalse")
@@ -197,22 +198,20 @@ def call_check(call: ast.Call, *, alone: bool = False) -> list[Check]:
         if (
             alone
             and len(arguments) == 1 + name.endswith(_WITH_PATTERN)
-            and ast.unparse(call.func).rpartition(".")[0] in {"self", "pytest"}
+            and unparse(call.func).rpartition(".")[0] in {"self", "pytest"}
         ):
-            return [Check(ast.unparse(call), "", 0, call.lineno, "vacuous")]  # a context that nothing enters
+            return [Check(unparse(call), "", 0, call.lineno, "vacuous")]  # a context that nothing enters
         return [_raising(call, name)]
     if name in {"assertIsNotNone", "assertIsNone"} and arguments and isinstance(arguments[0], ast.Constant):
-        return [Check(ast.unparse(call), "", 0, call.lineno, "vacuous")]
+        return [Check(unparse(call), "", 0, call.lineno, "vacuous")]
     if name in _UNITTEST or _CHECKING.match(name) or (alone and _PERHAPS_CHECKING.match(name)):
-        subject = ast.unparse(arguments[0]) if arguments and "ueries" not in name else ast.unparse(call.func)
+        subject = unparse(arguments[0]) if arguments and "ueries" not in name else unparse(call.func)
         given = [*arguments, *(keyword.value for keyword in call.keywords)]
         anything = [value for value in given if is_anything(value)]
         rank = _pinned(call, _rank(name)) if not anything else LOOSE if anything == given else PARTIAL
         empty = name.startswith("assert") and "Not" not in name and _has_empty_needle(name, arguments)
         return [
-            Check(
-                ast.unparse(call), "" if empty else subject, rank, call.lineno, "vacuous" if empty else "real"
-            )
+            Check(unparse(call), "" if empty else subject, rank, call.lineno, "vacuous" if empty else "real")
         ]
     return []
 
@@ -220,9 +219,7 @@ def call_check(call: ast.Call, *, alone: bool = False) -> list[Check]:
 def _has_empty_needle(name: str, arguments: Sequence[ast.expr]) -> bool:
     """Return True if all that an assertion looks for is nothing: every text has it."""
     at = {"assertIn": 0, "assertContains": 1, "assertRegex": 1, "assertRegexpMatches": 1}.get(name)
-    return (
-        at is not None and at < len(arguments) and ast.unparse(arguments[at]).lstrip("rb") in {"''", "'.*'"}
-    )
+    return at is not None and at < len(arguments) and unparse(arguments[at]).lstrip("rb") in {"''", "'.*'"}
 
 
 def _pinned(call: ast.Call, rank: int) -> int:
@@ -230,7 +227,7 @@ def _pinned(call: ast.Call, rank: int) -> int:
     for keyword in call.keywords:
         if keyword.arg in _PINNING and rank < EXACT:
             return rank + 1
-        if keyword.arg in _LENIENT.get(ast.unparse(keyword.value), ()):
+        if keyword.arg in _LENIENT.get(unparse(keyword.value), ()):
             return max(rank - 1, PRESENT)
     return rank
 
@@ -249,10 +246,10 @@ def _equal(left: ast.expr, right: ast.expr, call: ast.Call) -> list[Check]:
     """Written as the comparison it is, so that a rewriting from unittest to pytest compares equal."""
     node = ast.copy_location(ast.Compare(left, [ast.Eq()], [right]), call)
     found = expression_checks(node, line=call.lineno)
-    if ast.unparse(call.func).endswith("CountEqual"):
+    if unparse(call.func).endswith("CountEqual"):
         return [replace(check, rank=min(check.rank, CLOSE)) for check in found]
-    open_by = ", ".join(ast.unparse(k) for k in call.keywords if k.arg not in {"msg", "err_msg", "verbose"})
-    if ast.unparse(call.func).endswith("assertAlmostEqual") and isinstance(
+    open_by = ", ".join(unparse(k) for k in call.keywords if k.arg not in {"msg", "err_msg", "verbose"})
+    if unparse(call.func).endswith("assertAlmostEqual") and isinstance(
         (places := (*call.args, None)[2:][0]), ast.Constant
     ):
         open_by = f"places={places.value!r}"
@@ -277,12 +274,12 @@ def _matches_all(pattern: ast.expr) -> bool:
 
 
 def _raising(call: ast.Call, name: str) -> Check:
-    expected = ast.unparse(call.args[0]) if call.args else ""
+    expected = unparse(call.args[0]) if call.args else ""
     patterns = [k.value for k in call.keywords if k.arg == "match"]
     patterns += call.args[1:2] if name.endswith(_WITH_PATTERN) else []
     matched = any(not _matches_all(pattern) for pattern in patterns)
     anything = bool(set(re.findall(r"\w+", expected)) & _ANYTHING)
     rank = EXACT if matched else CLOSE
     context = ast.Call(call.func, call.args[: 1 + name.endswith(_WITH_PATTERN)], call.keywords)
-    text = ast.unparse(context)  # without what is called and its arguments, where both stand behind
+    text = unparse(context)  # without what is called and its arguments, where both stand behind
     return Check(text, "an exception", PRESENT if anything and not matched else rank, call.lineno)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity.python.stand_ins import imported_names, is_code
-from lopen.test_integrity.python.tree import Function, nodes, parsed
+from lopen.test_integrity.python.tree import Function, nodes, parsed, unparse
 from lopen.test_integrity.suite import FileChange
 
 Rebound = tuple[str, str, int]  # the place, what it is, the line
@@ -37,7 +37,7 @@ def _rebound(tree: ast.Module, code: Mapping[str, str]) -> Iterator[Rebound]:
     for node in nodes(tree):
         if isinstance(node, _FUNCTIONS) and node.name.startswith("test"):
             yield from _in_test(node, code, now)
-        elif isinstance(node, ast.ClassDef) and any("TestCase" in ast.unparse(base) for base in node.bases):
+        elif isinstance(node, ast.ClassDef) and any("TestCase" in unparse(base) for base in node.bases):
             for inner in node.body:
                 if isinstance(inner, _FUNCTIONS) and inner.name in _TAKEN_OVER:
                     what = f"{node.name} decides itself what its assertions are: {inner.name}"

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from lopen.oracle.verdict import Finding
-from lopen.test_integrity.python.tree import nodes, parsed
+from lopen.test_integrity.python.tree import nodes, parsed, unparse
 from lopen.test_integrity.suite import FileChange, words
 
 _FRAMEWORKS = frozenset({"unittest", "pytest", "_pytest", "pluggy"})
@@ -109,10 +109,10 @@ def _dotted(node: ast.expr, names: dict[str, str]) -> str:
             above = _dotted(owner, names)
             return f"{above}.{name}" if above else ""
         case ast.Call(func=function, args=[ast.Constant(value=str(name)), *_]):
-            imports = ast.unparse(function).rpartition(".")[2] in {"import_module", "__import__"}
+            imports = unparse(function).rpartition(".")[2] in {"import_module", "__import__"}
             return name if imports else ""
         case ast.Subscript(value=owner, slice=ast.Constant(value=str(name))):
-            return name if ast.unparse(owner) in {"sys.modules", "modules"} else ""
+            return name if unparse(owner) in {"sys.modules", "modules"} else ""
         case ast.Call(func=ast.Name(id="getattr"), args=[owner, ast.Constant(value=str(name)), *_]):
             above = _dotted(owner, names)
             return f"{above}.{name}" if above else ""

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity.python.skips import row_count
 from lopen.test_integrity.python.stand_ins import imported_names, is_code
-from lopen.test_integrity.python.tree import nodes, parsed
+from lopen.test_integrity.python.tree import nodes, parsed, unparse
 from lopen.test_integrity.suite import EXACT, Case, FileChange, tokens
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -99,10 +99,10 @@ def _computed(
         sources = _calls(_with_locals(expected, function), imports)
         if not sources:
             continue
-        tested = {imports[n].partition(".")[0] for n in tokens(ast.unparse(function)) & imports.keys()}
+        tested = {imports[n].partition(".")[0] for n in tokens(unparse(function)) & imports.keys()}
         kept = _constants(_with_locals(expected, function)) & _constants(was)
         if _constants(was) and not kept and tested & {s.partition(".")[0] for s in sources}:
-            message = f"test {new.name} expects what the code itself returns: `{ast.unparse(expected)[:80]}`"
+            message = f"test {new.name} expects what the code itself returns: `{unparse(expected)[:80]}`"
             yield Finding("warning", message, change.path, check.line)
 
 
@@ -117,9 +117,7 @@ def _expected(text: str) -> ast.expr | None:
 
 def _calls(node: ast.expr, imports: Mapping[str, str]) -> set[str]:
     """Return the modules of the functions that an expression calls."""
-    roots = (
-        ast.unparse(call.func).partition(".")[0] for call in ast.walk(node) if isinstance(call, ast.Call)
-    )
+    roots = (unparse(call.func).partition(".")[0] for call in ast.walk(node) if isinstance(call, ast.Call))
     return {imports[root] for root in roots if root in imports and not root[0].isupper()}
 
 
@@ -130,7 +128,7 @@ def _with_locals(node: ast.expr, function: Function) -> ast.expr:
     given = [
         each.value
         for each in function.body
-        if isinstance(each, ast.Assign) and [ast.unparse(target) for target in each.targets] == [node.id]
+        if isinstance(each, ast.Assign) and [unparse(target) for target in each.targets] == [node.id]
     ]
     return given[-1] if given else node
 
@@ -141,17 +139,17 @@ def _constants(node: ast.expr) -> set[str]:
 
 def _written(change: FileChange, case: Case, old: Function, new: Function) -> Iterator[Finding]:
     """A file that the test writes itself with what the code gives, before it compares the two."""
-    known = {ast.unparse(node) for node in ast.walk(old) if isinstance(node, ast.Call)}
+    known = {unparse(node) for node in ast.walk(old) if isinstance(node, ast.Call)}
     for call in ast.walk(new):
         match call:
             case ast.Call(
                 func=ast.Attribute(value=owner, attr="write_text" | "write_bytes"), args=[value, *_]
-            ) if ast.unparse(call) not in known and any(
+            ) if unparse(call) not in known and any(
                 isinstance(n, ast.Call | ast.Name) for n in ast.walk(value)
             ):
-                place, given = ast.unparse(owner), ast.unparse(value)
+                place, given = unparse(owner), unparse(value)
                 if any(f"{place}.read" in check.text and given in check.text for check in case.real):
-                    message = f"test {case.name} writes what it compares with: `{ast.unparse(call)[:80]}`"
+                    message = f"test {case.name} writes what it compares with: `{unparse(call)[:80]}`"
                     yield Finding("error", message, change.path, call.lineno)
 
 
@@ -172,7 +170,7 @@ def _replaced(
             isinstance(f, ast.Attribute)
             and f.attr == last
             and place in imports
-            and (place[0].isupper() or ast.unparse(f.value).rpartition(".")[2] == place)
+            and (place[0].isupper() or unparse(f.value).rpartition(".")[2] == place)
             for f in called
         )
         if member or (plain and (owner == "__name__" or own.endswith(owner))):
@@ -188,7 +186,7 @@ def _replaced_for_all(
 ) -> Iterator[Finding]:
     """What the change writes, and a fixture that every test uses replaces."""
     for name, function in new.items():
-        if not any("autouse=True" in ast.unparse(d) for d in function.decorator_list):
+        if not any("autouse=True" in unparse(d) for d in function.decorator_list):
             continue
         known = {target for target, _ in _patched(old[name])} if name in old else set()
         for target, line in _patched(function):
@@ -203,27 +201,27 @@ def _patched(function: Function) -> Iterator[tuple[str, int]]:
     for call in ast.walk(function):
         if not isinstance(call, ast.Call) or not call.args:
             continue
-        means = ast.unparse(call.func)
+        means = unparse(call.func)
         match call.args:
             case [ast.Constant(value=str(target)), *_] if means.endswith(("patch", "setattr")):
                 yield target, call.lineno
             case [ast.BinOp(left=ast.Name(id="__name__"), right=ast.Constant(value=str(rest))), *_]:
                 yield f"__name__{rest}", call.lineno
             case [owner, ast.Constant(value=str(attr)), *_] if means.endswith(("patch.object", "setattr")):
-                yield f"{ast.unparse(owner)}.{attr}", call.lineno
+                yield f"{unparse(owner)}.{attr}", call.lineno
 
 
 def _without_table(change: FileChange, name: str, old: Function, new: Function) -> Iterator[Finding]:
     """A test that ran for each row of a table, or for examples of Hypothesis, and runs once, without its values."""
     rows = row_count(old, None)
-    marks = [ast.unparse(d) for d in new.decorator_list]
+    marks = [unparse(d) for d in new.decorator_list]
     if rows is None or rows < 2 or any(map(_TABLES.search, marks)):
         return
     given = {a.arg for a in new.args.args} - {a.arg for a in old.args.args}
     loops = any(isinstance(n, ast.For | ast.While | ast.comprehension) for n in ast.walk(new))
-    values = {v for d in old.decorator_list if _TABLES.search(ast.unparse(d)) for v in _constants(d)}
+    values = {v for d in old.decorator_list if _TABLES.search(unparse(d)) for v in _constants(d)}
     kept = {v for v in values if v in (change.after or "")}
-    if not given and not loops and not _TABLES.search(ast.unparse(new)) and 2 * len(kept) <= len(values):
+    if not given and not loops and not _TABLES.search(unparse(new)) and 2 * len(kept) <= len(values):
         message = f"test {name} runs once where it ran for {rows} rows"
         yield Finding("warning", message, change.path, new.lineno)
 
@@ -233,11 +231,11 @@ def _unawaited(
 ) -> Iterator[Finding]:
     """A coroutine that lost the mark by which it is awaited, where other tests of the file need theirs."""
     marks = [
-        ast.unparse(node)
+        unparse(node)
         for node in nodes(tree)
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
+        if isinstance(node, ast.Assign) and unparse(node.targets[0]) == "pytestmark"
     ]
-    marks += [ast.unparse(d) for n in nodes(tree) if isinstance(n, ast.ClassDef) for d in n.decorator_list]
+    marks += [unparse(d) for n in nodes(tree) if isinstance(n, ast.ClassDef) for d in n.decorator_list]
     if any(map(_AWAITED.search, marks)) or "TestCase" in (change.after or ""):
         return
     for name, function in new.items():
@@ -257,4 +255,4 @@ def _unawaited(
 
 
 def _is_awaited(function: Function) -> bool:
-    return any(_AWAITED.search(ast.unparse(d)) for d in function.decorator_list)
+    return any(_AWAITED.search(unparse(d)) for d in function.decorator_list)

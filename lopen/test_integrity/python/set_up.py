@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from lopen.test_integrity.python.names import Aliases, Classes
 from lopen.test_integrity.python.skips import decorator_skips, function_skips, mark_skips
+from lopen.test_integrity.python.tree import unparse
 from lopen.test_integrity.suite import Skip
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -27,7 +28,7 @@ def module_skips(tree: ast.Module, aliases: Aliases) -> tuple[Skip, ...]:
     found += [
         Skip("`__test__ = False`", node.lineno)
         for node in tree.body
-        if isinstance(node, ast.Assign) and ast.unparse(node) == "__test__ = False"
+        if isinstance(node, ast.Assign) and unparse(node) == "__test__ = False"
     ]
     return tuple(found)
 
@@ -40,10 +41,10 @@ def class_skips(node: ast.ClassDef, classes: Classes, aliases: Aliases) -> tuple
         owner = waiting.pop(0)
         found += [s for s in _own_skips(owner, aliases) if s.text.partition("'")[0] not in overridden]
         overridden |= {
-            m.name for m in _functions(owner.body) if m.name in _OF_CLASS and "super(" not in ast.unparse(m)
+            m.name for m in _functions(owner.body) if m.name in _OF_CLASS and "super(" not in unparse(m)
         }
         for base in owner.bases:
-            name = ast.unparse(base).rpartition(".")[2]
+            name = unparse(base).rpartition(".")[2]
             if name in classes and name not in seen:
                 seen.add(name)
                 waiting.append(classes[name])
@@ -55,7 +56,7 @@ def _own_skips(node: ast.ClassDef, aliases: Aliases) -> Iterator[Skip]:
     yield from mark_skips(node.body, aliases)
     yield from _set_up(node.body, _OF_CLASS)
     for method in _functions(node.body):
-        if method.name in _RUNNING and _is_runner(method, node) and not _HANDS_ON.search(ast.unparse(method)):
+        if method.name in _RUNNING and _is_runner(method, node) and not _HANDS_ON.search(unparse(method)):
             yield Skip(f"its class's own {method.name}(), which runs no test", method.lineno)
 
 
@@ -65,7 +66,7 @@ def _is_runner(method: Function, owner: ast.ClassDef) -> bool:
     return (
         arguments[:1] == ["result"]
         or method.args.vararg is not None
-        or (method.name != "__call__" and any("TestCase" in ast.unparse(base) for base in owner.bases))
+        or (method.name != "__call__" and any("TestCase" in unparse(base) for base in owner.bases))
     )
 
 
@@ -96,7 +97,7 @@ class Fixtures:
             return ()
         asked = {a.arg for a in node.args.args} if isinstance(node, Function) else set[str]()
         for decorator in node.decorator_list:
-            if isinstance(decorator, ast.Call) and ast.unparse(decorator.func).endswith("usefixtures"):
+            if isinstance(decorator, ast.Call) and unparse(decorator.func).endswith("usefixtures"):
                 asked |= {a.value for a in decorator.args if isinstance(a, ast.Constant)}  # type: ignore[misc]  # names
         return tuple(skip for name in sorted(asked) for skip in self.by_name.get(name, ()))
 
@@ -136,7 +137,7 @@ def _fixture_skips(function: Function, found: Mapping[str, Function]) -> Iterato
 
 
 def _fixture_mark(function: Function) -> ast.expr | None:
-    return next((d for d in function.decorator_list if "fixture" in ast.unparse(d)), None)
+    return next((d for d in function.decorator_list if "fixture" in unparse(d)), None)
 
 
 def _is_automatic(function: Function) -> bool:

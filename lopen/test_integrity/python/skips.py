@@ -10,6 +10,7 @@ from copy import copy
 
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, truth
 from lopen.test_integrity.python.names import SKIPPING, Aliases, resolved
+from lopen.test_integrity.python.tree import unparse
 from lopen.test_integrity.suite import Skip, words
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -50,12 +51,12 @@ def _marked(node: ast.expr, prefix: str, aliases: Aliases) -> Iterator[Skip]:
 
 def _mark(node: ast.expr, prefix: str = "") -> Iterator[Skip]:
     call = node if isinstance(node, ast.Call) else None
-    name = ast.unparse(call.func if call else node)
+    name = unparse(call.func if call else node)
     last = name.rpartition(".")[2]
     if last not in SKIPPING:
         yield from _marked_rows(call) if last == "parametrize" and call else ()
         if _SKIPPING_NAME.match(last):
-            yield Skip(f"{prefix}{ast.unparse(node)}", node.lineno, False)
+            yield Skip(f"{prefix}{unparse(node)}", node.lineno, False)
         return
     if last in {"skipif", "skipIf", "skipUnless", "xfail"} and call and call.args:
         yield from _conditional(call, prefix + name, unless=last == "skipUnless")
@@ -65,7 +66,7 @@ def _mark(node: ast.expr, prefix: str = "") -> Iterator[Skip]:
 
 def _conditional(call: ast.Call, name: str, *, unless: bool) -> Iterator[Skip]:
     condition = call.args[0]
-    text = ast.unparse(condition)
+    text = unparse(condition)
     if isinstance(condition, ast.Constant) and not isinstance(condition.value, str):
         if bool(condition.value) is not unless:
             yield Skip(name, call.lineno)
@@ -86,7 +87,7 @@ def mark_skips(body: Sequence[ast.stmt], aliases: Aliases) -> tuple[Skip, ...]:
     """Skips of a whole module or class: `pytestmark`, and skip calls at its top level."""
     found: list[Skip] = []
     for node in body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark":
+        if isinstance(node, ast.Assign) and unparse(node.targets[0]) == "pytestmark":
             marks = node.value.elts if isinstance(node.value, ast.List | ast.Tuple) else [node.value]
             found += [s for mark in marks for s in _marked(mark, "", aliases)]
         elif isinstance(node, ast.Expr | ast.Raise | ast.Assign):
@@ -96,7 +97,7 @@ def mark_skips(body: Sequence[ast.stmt], aliases: Aliases) -> tuple[Skip, ...]:
                 skip
                 for child in node.body
                 if isinstance(child, ast.Expr | ast.Raise)
-                for skip in statement_skips(child, condition=ast.unparse(node.test))
+                for skip in statement_skips(child, condition=unparse(node.test))
             ]
     return tuple(found)
 
@@ -113,7 +114,7 @@ def _block_skips(body: Sequence[ast.stmt], condition: str) -> Iterator[Skip]:
             case ast.If(test=ast.Constant(value=value)):
                 yield from _block_skips(node.body if value else node.orelse, condition)
             case ast.If():
-                text = ast.unparse(node.test)
+                text = unparse(node.test)
                 yield from _block_skips(node.body, text)
                 yield from _block_skips(node.orelse, f"not ({text})")
             case ast.Try() | ast.TryStar():
@@ -143,18 +144,18 @@ def statement_skips(node: ast.stmt, *, condition: str) -> Iterator[Skip]:
 def _skip_name(node: ast.stmt) -> str:
     if isinstance(node, ast.Raise) and node.exc is not None:
         raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
-        name = ast.unparse(raised)
+        name = unparse(raised)
         return f"raise {name}" if name.rpartition(".")[2] in {"SkipTest", "Skipped"} else ""
     value = node.value if isinstance(node, ast.Expr | ast.Assign) else None
     if not isinstance(value, ast.Call):
         return ""
-    owner, _, last = ast.unparse(value.func).rpartition(".")
+    owner, _, last = unparse(value.func).rpartition(".")
     if last == "assume" and owner in {"", "hypothesis"} and value.args:
-        return f"assume({ast.unparse(value.args[0])})"
+        return f"assume({unparse(value.args[0])})"
     if last in {"add_marker", "applymarker"} and value.args:
         return next((f"{owner}.{last}({s.text})" for s in _mark(value.args[0])), "")
     if last == "importorskip":
-        return ast.unparse(value)
+        return unparse(value)
     if (owner, last) == ("os", "_exit"):
         return "os._exit"
     if last == "skipTest" or (last in _CALLS and owner in {"pytest", "self", "unittest"}):
@@ -166,7 +167,7 @@ def row_count(node: Function, loop_rows: int | None) -> int | None:
     """How many times the test runs or loops over literal rows; None where it does neither, or it cannot be read."""
     rows = loop_rows
     for decorator in node.decorator_list:
-        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func).endswith("parametrize"):
+        if isinstance(decorator, ast.Call) and unparse(decorator.func).endswith("parametrize"):
             values = [*decorator.args[1:2], *(k.value for k in decorator.keywords if k.arg == "argvalues")]
             if not values or not isinstance(values[0], ast.List | ast.Tuple | ast.Set):
                 return None
@@ -178,14 +179,14 @@ def row_count(node: Function, loop_rows: int | None) -> int | None:
 
 def _example_count(decorators: Sequence[ast.expr]) -> int | None:
     """How many examples Hypothesis makes for a test at most; None for a test that is not its."""
-    calls = {ast.unparse(d.func).rpartition(".")[2]: d for d in decorators if isinstance(d, ast.Call)}
+    calls = {unparse(d.func).rpartition(".")[2]: d for d in decorators if isinstance(d, ast.Call)}
     if "given" not in calls:
         return None
     values = [*calls["given"].args, *(k.value for k in calls["given"].keywords)]
     chosen = [_choices(value) for value in values]
     if chosen and all(chosen):
         return math.prod(chosen)
-    examples = sum("example" in ast.unparse(d).partition("(")[0] for d in decorators)
+    examples = sum("example" in unparse(d).partition("(")[0] for d in decorators)
     named = calls["settings"].keywords if "settings" in calls else []
     counts = [k.value.value for k in named if k.arg == "max_examples" and isinstance(k.value, ast.Constant)]
     return examples + (counts[0] if counts and isinstance(counts[0], int) else _EXAMPLES)
@@ -195,7 +196,7 @@ def _choices(strategy: ast.expr) -> int:
     """How many values a strategy has that spells them out; 0 for another one."""
     if not isinstance(strategy, ast.Call):
         return 0
-    name = ast.unparse(strategy.func).rpartition(".")[2]
+    name = unparse(strategy.func).rpartition(".")[2]
     listed = strategy.args[0] if name == "sampled_from" and strategy.args else None
     return 1 if name == "just" else len(listed.elts) if isinstance(listed, ast.List | ast.Tuple) else 0
 
@@ -207,8 +208,8 @@ def literal_rows(node: ast.expr) -> int | None:
     if isinstance(node, ast.Dict):
         return len(node.keys)
     if isinstance(node, ast.Call):
-        name = ast.unparse(node.func)
-        if name == "range" and len(node.args) == 1 and ast.unparse(node.args[0]) == "0":
+        name = unparse(node.func)
+        if name == "range" and len(node.args) == 1 and unparse(node.args[0]) == "0":
             return 0
         if name.endswith((".items", ".values", ".keys")) and isinstance(node.func, ast.Attribute):
             return literal_rows(node.func.value)
@@ -236,7 +237,7 @@ def gives_up(body: Sequence[ast.stmt]) -> str:
 
 def iterated(iterable: ast.expr) -> Iterator[ast.expr]:
     """What a loop runs over, without `enumerate`, `zip` and their kin around it."""
-    if isinstance(iterable, ast.Call) and ast.unparse(iterable.func) in PLAIN and iterable.args:
+    if isinstance(iterable, ast.Call) and unparse(iterable.func) in PLAIN and iterable.args:
         for argument in iterable.args:
             yield from iterated(argument)
     else:

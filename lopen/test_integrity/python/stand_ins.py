@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity.python.endings import executed
-from lopen.test_integrity.python.tree import parsed
+from lopen.test_integrity.python.tree import parsed, unparse
 from lopen.test_integrity.suite import Case, FileChange, tokens, words
 
 _SUPPORT = re.compile(
@@ -90,18 +90,18 @@ def _definitions(tree: ast.Module, wanted: Collection[str]) -> dict[str, _Defini
     for node in tree.body:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() if node.name in wanted:
-                found[node.name] = _Definition(node.lineno, True, tokens(ast.unparse(node)))
+                found[node.name] = _Definition(node.lineno, True, tokens(unparse(node)))
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in wanted:
-                said = tokens(ast.unparse(value))
+                said = tokens(unparse(value))
                 if name not in said:
-                    root = ast.unparse(value).partition("(")[0].partition(".")[0]
+                    root = unparse(value).partition("(")[0].partition(".")[0]
                     found[name] = _Definition(node.lineno, _is_double(value), said, root)
     return found
 
 
 def _is_double(value: ast.expr) -> bool:
     if isinstance(value, ast.Call):
-        return bool(_DOUBLE.search(ast.unparse(value.func)))
+        return bool(_DOUBLE.search(unparse(value.func)))
     return isinstance(value, ast.Lambda)
 
 
@@ -141,25 +141,25 @@ def _patches(tree: ast.Module) -> Iterator[tuple[str, str, str, int]]:
                 value is None or _is_double(value) or (isinstance(value, ast.Name) and value.id in defined)
             )
             if module and stands_in and is_code(module):
-                yield ast.unparse(node), module, name, node.lineno
+                yield unparse(node), module, name, node.lineno
 
 
 def _replacements(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
     """Dotted targets of a statement, with what they are given where it says so."""
     match node:
         case ast.Assign(targets=targets, value=value):
-            yield from ((ast.unparse(t), value) for t in targets if isinstance(t, ast.Attribute))
+            yield from ((unparse(t), value) for t in targets if isinstance(t, ast.Attribute))
             for target in targets:
-                if isinstance(target, ast.Subscript) and ast.unparse(target.value) == "sys.modules":
+                if isinstance(target, ast.Subscript) and unparse(target.value) == "sys.modules":
                     yield from ((f"{name}.*", None) for name in _named(target.slice))
         case ast.Expr(
             value=ast.Call(func=ast.Name(id="setattr"), args=[owner, ast.Constant(value=str(name)), value])
         ):
-            yield f"{ast.unparse(owner)}.{name}", value
+            yield f"{unparse(owner)}.{name}", value
         case ast.Expr(
             value=ast.Call(func=ast.Attribute(value=ast.Call(func=patch, args=[target, *_]), attr="start"))
         ):
-            if ast.unparse(patch).rpartition(".")[2] == "patch":
+            if unparse(patch).rpartition(".")[2] == "patch":
                 yield from ((name, None) for name in _named(target))
 
 

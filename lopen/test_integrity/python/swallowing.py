@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from lopen.test_integrity.python.ranks import call_check
+from lopen.test_integrity.python.tree import unparse
 from lopen.test_integrity.python.truth import is_truthy
 
 _CATCH_ALL = frozenset({"Exception", "BaseException", "AssertionError"})
@@ -16,7 +17,7 @@ def refuses(node: ast.stmt) -> bool:
         return is_truthy(node.test) is False
     called = node.value if isinstance(node, ast.Expr) else None
     return isinstance(node, ast.Raise) or (
-        isinstance(called, ast.Call) and ast.unparse(called.func).rpartition(".")[2] == "fail"
+        isinstance(called, ast.Call) and unparse(called.func).rpartition(".")[2] == "fail"
     )
 
 
@@ -31,7 +32,7 @@ def swallows(handler: ast.ExceptHandler) -> bool:
     """Return True if a failed assertion ends in this handler without failing the test."""
     caught = handler.type
     kinds = [caught] if not isinstance(caught, ast.Tuple) else caught.elts
-    names = {ast.unparse(kind).rpartition(".")[2] for kind in kinds if kind is not None}
+    names = {unparse(kind).rpartition(".")[2] for kind in kinds if kind is not None}
     if caught is not None and not names & _CATCH_ALL:
         return False
     return not any(_fails(node) for statement in handler.body for node in ast.walk(statement))
@@ -41,7 +42,7 @@ def _fails(node: ast.AST) -> bool:
     if isinstance(node, ast.Raise | ast.Assert):
         return True
     return isinstance(node, ast.Call) and (
-        ast.unparse(node.func).rpartition(".")[2] in {"fail", "exit", "_exit"} or bool(call_check(node))
+        unparse(node.func).rpartition(".")[2] in {"fail", "exit", "_exit"} or bool(call_check(node))
     )
 
 
@@ -53,7 +54,7 @@ def ends_there(node: ast.stmt) -> bool:
 def raises_itself(node: ast.With | ast.AsyncWith) -> bool:
     """Return True if the block of an expected exception raises it itself, at its own level."""
     context = node.items[0].context_expr
-    name = ast.unparse(context.func).rpartition(".")[2] if isinstance(context, ast.Call) else ""
+    name = unparse(context.func).rpartition(".")[2] if isinstance(context, ast.Call) else ""
     return name in {"raises", "assertRaises", "assertRaisesRegex"} and any(
         isinstance(each, ast.Raise) and each.exc is not None for each in node.body
     )
@@ -62,7 +63,7 @@ def raises_itself(node: ast.With | ast.AsyncWith) -> bool:
 def unreached(node: ast.With | ast.AsyncWith) -> int:
     """Return from which statement on the block of an expected exception only asserts: what raises stands before."""
     calls = [item.context_expr for item in node.items if isinstance(item.context_expr, ast.Call)]
-    names = {ast.unparse(call.func).rpartition(".")[2] for call in calls}
+    names = {unparse(call.func).rpartition(".")[2] for call in calls}
     if not names & {"raises", "assertRaises", "assertRaisesRegex"}:
         return len(node.body)
     last = len(node.body)
@@ -75,10 +76,10 @@ def swallows_in_context(node: ast.expr) -> bool:
     """`contextlib.suppress` and `pytest.raises` of what an assertion raises."""
     if not isinstance(node, ast.Call):
         return False
-    name = ast.unparse(node.func).rpartition(".")[2]
+    name = unparse(node.func).rpartition(".")[2]
     if name == "suppress":
-        return any(ast.unparse(argument) in _CATCH_ALL for argument in node.args)
+        return any(unparse(argument) in _CATCH_ALL for argument in node.args)
     kinds = [k for a in node.args[:1] for k in (a.elts if isinstance(a, ast.Tuple) else [a])]
     return name in {"raises", "assertRaises", "assertRaisesRegex"} and any(
-        ast.unparse(kind) in _CATCH_ALL for kind in kinds
+        unparse(kind) in _CATCH_ALL for kind in kinds
     )

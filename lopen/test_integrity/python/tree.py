@@ -47,6 +47,12 @@ def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
     return tuple(ast.walk(tree))
 
 
+@lru_cache(maxsize=32_768)
+def unparse(node: ast.AST) -> str:
+    """Return a node's source text. Several rules look at the same node; for one that is going to change use `ast.unparse`."""
+    return ast.unparse(node)
+
+
 def _parsed(text: str) -> ast.Module | None:
     try:
         tree = ast.parse(text)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from lopen.test_integrity.python.tree import unparse
+
 
 def is_truthy(node: ast.expr) -> bool | None:
     """The truth of an expression that is the same whatever the code under test does; None where it depends."""
@@ -42,7 +44,7 @@ def _bool_operation(node: ast.BoolOp) -> bool | None:
 
 
 def _comparison(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> bool | None:
-    same = ast.unparse(left) == ast.unparse(right)
+    same = unparse(left) == unparse(right)
     if same and isinstance(operator, ast.Eq | ast.Is | ast.LtE | ast.GtE) and not _is_volatile(left):
         return True
     if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
@@ -53,10 +55,10 @@ def _comparison(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> bool | 
         return None
     if isinstance(operator, ast.Eq) and (is_anything(left) or is_anything(right)):
         return True
-    if isinstance(operator, ast.In) and ast.unparse(left) in {"''", "b''"}:
+    if isinstance(operator, ast.In) and unparse(left) in {"''", "b''"}:
         return True
-    is_length = isinstance(left, ast.Call) and ast.unparse(left.func) == "len"
-    bound = ast.unparse(right)
+    is_length = isinstance(left, ast.Call) and unparse(left.func) == "len"
+    bound = unparse(right)
     if is_length and (
         (isinstance(operator, ast.GtE) and bound == "0") or (isinstance(operator, ast.Gt) and bound == "-1")
     ):
@@ -66,7 +68,7 @@ def _comparison(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> bool | 
 
 def is_anything(node: ast.expr) -> bool:
     """Return True for `unittest.mock.ANY`, and what `Helpers` put in the place of another object like it."""
-    return ast.unparse(node).rpartition(".")[2] == "ANY"
+    return unparse(node).rpartition(".")[2] == "ANY"
 
 
 def _is_volatile(node: ast.expr) -> bool:
@@ -75,9 +77,9 @@ def _is_volatile(node: ast.expr) -> bool:
 
 
 def _call_truth(node: ast.Call) -> bool | None:
-    name = ast.unparse(node.func)
+    name = unparse(node.func)
     if name == "bool" and node.args:
         return is_truthy(node.args[0])
-    if name == "isinstance" and len(node.args) == 2 and ast.unparse(node.args[1]) == "object":
+    if name == "isinstance" and len(node.args) == 2 and unparse(node.args[1]) == "object":
         return True
     return None
