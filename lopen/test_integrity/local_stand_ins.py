@@ -40,6 +40,8 @@ _IMPORTED = re.compile(
 )
 _CALLED = re.compile(r"(?<![\w$.])([\w$]+)(?:\.\w+)*\s*\(")
 _FAILING = r"(?<![\w.]){}\.(?:Fatal|Error|Fail)\w*\("
+# a name that the earlier tests themselves gave to something, or took as a parameter
+_LOCAL = r"(?<![\w.]){name}\b(?:\s*,\s*\w{{1,80}}){{0,5}}\s*:=|\b(?:var|let|const)\s+{name}\b|[(,]\s*{name}\s+[*\w\[]"
 _ASSERTING = frozenset({"assert", "expect", "t", "should"})
 _OBJECTS = frozenset({"object", "composite_literal"})
 _MACRO = re.compile(r"^[ \t]*macro_rules!\s*(?P<name>(?:debug_)?assert(?:_eq|_ne)?|panic)\b", re.MULTILINE)
@@ -106,6 +108,8 @@ def _found(before: str, after: str, language: str, known: set[str]) -> Iterator[
         if name in bound or said & imported - {name} or name not in called:
             continue
         fails = name in _ASSERTING or re.search(_FAILING.format(re.escape(name)), code)
+        if not fails and value.type in _OBJECTS and re.search(_LOCAL.format(name=re.escape(name)), earlier):
+            continue
         severity: Severity = "warning" if value.type in _OBJECTS and not fails else "error"
         yield severity, OWN.format(name=name), new.line(value)
 

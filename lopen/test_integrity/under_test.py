@@ -36,8 +36,8 @@ _RULES: tuple[tuple[re.Pattern[str], Severity, str], ...] = (
     ),
     (
         re.compile(
-            r"[\"']git[\"']\s*,.{0,80}[\"'](?:log|show|remote|rev-parse|rev-list|describe|reflog|status|config|branch|for-each-ref|"
-            r"cat-file|symbolic-ref)[\"']|[\"'`(]\s*git (?:-\S+ )*(?:log|show|remote|rev-parse|rev-list|describe|reflog|status|config)\b"
+            r"[\"']git[\"']\s*,.{0,80}[\"'](?:log|show|remote|rev-parse|rev-list|describe|reflog|status|branch|for-each-ref|"
+            r"cat-file|symbolic-ref|--get(?:-all|-regexp)?)[\"']|[\"'`(]\s*git (?:-\S+ )*(?:log|show|remote|rev-parse|rev-list|describe|reflog|status|config --get\S*)\b"
             r"|[\"'/]\.git(?:/[^\"']*)?[\"']|^\s*(?:import|from) (?:git|pygit2|dulwich)\b"
             r"|[\"'](?:simple-git|isomorphic-git|nodegit)[\"']"
         ),

@@ -243,14 +243,17 @@ class JavaBody(Flow):
             return Check(text, "an exception", PRESENT, line)
         if subject == "an exception" and name.startswith("assertThat"):
             rank = self._thrown_rank(link, rest)
-        if text.startswith("JSONAssert.") and re.search(
-            r"LENIENT|EXTENSIBLE|STRICT_ORDER|^false$", arguments[-1]
+        if (
+            text.startswith("JSONAssert.")
+            and arguments
+            and re.search(r"LENIENT|EXTENSIBLE|STRICT_ORDER|^false$", arguments[-1])
         ):
             rank = CLOSE
         if (
             rank == EXACT
             and name in {"assertEquals", "assertSame"}
-            and arguments[:1] == arguments[1:2]
+            and len(arguments) > 1
+            and arguments[0] == arguments[1]
             and not _MADE.match(arguments[0])
         ):
             rank = PRESENT
