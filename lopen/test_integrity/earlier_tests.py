@@ -15,7 +15,7 @@ from lopen.oracle.verdict import Finding
 from lopen.test_integrity.compare import MayGo
 from lopen.test_integrity.detect import LANGUAGES, can_be_read, looks_like_test, read_sides, removed_names
 from lopen.test_integrity.matching import Located, match_cases
-from lopen.test_integrity.python.tree import unparse
+from lopen.test_integrity.python.tree import parse_quietly, unparse
 from lopen.test_integrity.rust.inline_tests import with_inline_changes
 from lopen.test_integrity.suite import FileChange, tokens
 
@@ -173,8 +173,8 @@ def misfits(output: str) -> dict[str, str]:
 def optional_imports(source: bytes) -> bytes:
     """Return a Python file in which each import at its top may fail, so that only the tests that need it fail by it."""
     try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+        tree = parse_quietly(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return source
     lines = source.split(b"\n")
     if any(b"\r" in line.removesuffix(b"\r") for line in lines):

@@ -6,7 +6,6 @@ it so that it is read. Valid syntax that a grammar does not know is a warning (d
 
 from __future__ import annotations
 
-import ast
 import codecs
 import re
 import sys
@@ -17,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lopen.oracle.verdict import Finding, Severity
-from lopen.test_integrity.python.tree import DEEPEST, parsed
+from lopen.test_integrity.python.tree import DEEPEST, parse_quietly, parsed
 from lopen.test_integrity.suite import FileChange
 from lopen.test_integrity.syntax import parsed_file
 
@@ -126,7 +125,7 @@ def _why_not_python(text: str) -> tuple[str, int | None]:
         f"it nests expressions or blocks more than {DEEPEST} levels deep; a long `elif` or `+` is nested too"
     )
     try:
-        ast.parse(text)
+        parse_quietly(text)
     except SyntaxError as error:
         return f"{_UNKNOWN}: {error.msg}", error.lineno
     except (ValueError, RecursionError, MemoryError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 
@@ -104,8 +105,10 @@ def slack_text(name: str, arguments: Sequence[str], rest: Sequence[str]) -> str:
 
 def slack_of(text: str) -> float | None:
     """A number, the width of a range, or a time in seconds; None for anything else."""
-    if found := _BETWEEN.match(text):
-        return float(found[2]) - float(found[1])
-    if found := _TIME.search(text):
-        return int(found[2].replace("_", "")) * _SECONDS[found[1]]
-    return float(text.rstrip("dDfFlL").replace("_", "")) if _NUMBER.match(text) else None
+    with contextlib.suppress(ValueError, OverflowError, KeyError):
+        if found := _BETWEEN.match(text):
+            return float(found[2]) - float(found[1])
+        if found := _TIME.search(text):
+            return int(found[2].replace("_", "")) * _SECONDS[found[1]]
+        return float(text.rstrip("dDfFlL").replace("_", "")) if _NUMBER.match(text) else None
+    return None

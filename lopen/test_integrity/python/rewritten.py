@@ -108,11 +108,11 @@ def _computed(
 
 def _expected(text: str) -> ast.expr | None:
     """Return the right side of an equality."""
-    try:
-        node = ast.parse(text, mode="eval").body
-    except SyntaxError:
-        return None
-    return node.comparators[0] if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq) else None
+    tree = parsed(text)
+    match tree.body if tree else []:
+        case [ast.Expr(value=ast.Compare(ops=[ast.Eq(), *_], comparators=[expected, *_]))]:
+            return expected
+    return None
 
 
 def _calls(node: ast.expr, imports: Mapping[str, str]) -> set[str]:

@@ -6,6 +6,7 @@ Text in a syntax newer than this Python's is brought into an older one first, wi
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -53,9 +54,16 @@ def unparse(node: ast.AST) -> str:
     return ast.unparse(node)
 
 
+def parse_quietly(text: str | bytes) -> ast.Module:
+    """Parse a file; Python's warnings of it (an escape, a literal) would be printed among lopen's own lines."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
+
+
 def _parsed(text: str) -> ast.Module | None:
     try:
-        tree = ast.parse(text)
+        tree = parse_quietly(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     return tree if _within(tree, DEEPEST) else None

@@ -131,7 +131,7 @@ class _Items:
         if re.match(r"ignore\b", text):
             yield Skip("#[ignore = …]" if "=" in text else "#[ignore]", line)
         elif text.startswith("cfg_attr("):
-            condition, *others = split_arguments(text[9:-1])
+            condition, *others = split_arguments(text[9:-1]) or [""]
             holds = cfg_truth(condition)
             if holds != NEVER and any(re.match(r"ignore\b|cfg\(", other) for other in others):
                 yield Skip(f"#[{text}]", line, holds != ELSEWHERE)
