@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 
 # In this order "and" is the smaller one, "or" the larger one, and "not" is `ALWAYS - truth`.
 NEVER = 0
@@ -41,6 +42,7 @@ _DEEPEST = 20
 Atom = Callable[[str], int]
 
 
+@lru_cache(maxsize=4096)
 def truth(condition: str, atom: Atom | None = None, depth: int = 0) -> int:
     """The truth of a condition; `atom` judges its parts where a language has its own."""
     text = _stripped(condition)

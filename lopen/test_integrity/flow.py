@@ -20,6 +20,7 @@ from lopen.test_integrity.syntax import (
     LEAVING,
     LOOPS,
     TRIES,
+    WORDS,
     Link,
     ParsedFile,
     ancestors,
@@ -69,7 +70,7 @@ class Flow(ABC):
 
     def walk(self, node: Node | None, place: Place) -> None:
         """Follow one node, if there is one."""
-        if node is None or self._depth > DEEPEST:
+        if node is None or node.type in WORDS or self._depth > DEEPEST:
             return
         self._depth += 1
         self._follow(node, node.type, place)
@@ -97,7 +98,7 @@ class Flow(ABC):
         """Follow what a node consists of; behind a statement that leaves it nothing is reached."""
         for child in node.named_children if node is not None else ():
             self.walk(child, place)
-            if self._leaves(child):
+            if child.type not in WORDS and self._leaves(child):
                 place = place.worse("unreachable")
 
     def _leaves(self, node: Node) -> bool:
@@ -245,10 +246,8 @@ class Flow(ABC):
             if child != node.child_by_field_name("body"):
                 self.walk(child, place)
         before = len(self.checks)
-        inner = place
-        condition = self.condition(node)
-        if rows == 0 or (node.type in {"while_statement", "while_expression"} and truth(condition) == NEVER):
-            inner = place.worse("unreachable")
+        never = node.type in {"while_statement", "while_expression"} and truth(self.condition(node)) == NEVER
+        inner = place.worse("unreachable") if rows == 0 or never else place
         if (body := node.child_by_field_name("body")) is not None:
             self.walk(body, inner._replace(rows=rows or place.rows, table=table or place.table))
         if rows is not None and len(self.checks) > before:

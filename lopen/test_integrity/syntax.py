@@ -47,6 +47,11 @@ LEAVING = words(
     "return_statement throw_statement raise_statement break_statement continue_statement "
     "return_expression break_expression continue_expression"
 )
+WORDS = COMMENTS | words(  # names and literals: there is nothing in them to follow
+    "identifier property_identifier field_identifier type_identifier package_identifier shorthand_property_identifier "
+    "number int_literal float_literal integer_literal decimal_integer_literal decimal_floating_point_literal "
+    "boolean_literal char_literal string string_literal interpreted_string_literal raw_string_literal"
+)
 BRANCHES = frozenset(
     {"if_statement", "if_expression", "elif_clause", "ternary_expression", "guard_statement"}
 )

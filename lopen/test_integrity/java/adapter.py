@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lopen.test_integrity.flow import Helpers
 from lopen.test_integrity.java.annotations import Annotation, annotations_of
-from lopen.test_integrity.java.checks import JavaBody, helper_checks
+from lopen.test_integrity.java.checks import JavaBody
 from lopen.test_integrity.java.extensions import (
     chosen,
     composed_annotations,
@@ -121,7 +121,7 @@ class _File:
     def __init__(self, source: ParsedFile) -> None:
         self.source = source
         self.named = {source.name(f["name"]): f["value"] for f in source.matches(_FIELDS)}
-        self.helpers = dict(helper_checks(source, self.named))
+        self.helpers = dict(_helper_checks(source, self.named))
         self.classes: list[_Class] = []
         self.jupiter = b"org.junit.jupiter" in source.text
         self.methods = methods_of(source)
@@ -278,6 +278,20 @@ def _is_foreign(annotation: Annotation) -> bool:
     if annotation.name.startswith("Enabled"):
         return "LINUX" in annotation.arguments
     return bool(_FOREIGN.search(annotation.arguments)) and "LINUX" not in annotation.arguments
+
+
+_CALLED = re.compile(rb"(?<!void )\b(\w+) ?\(|::(\w+)")  # `void name(` declares a test
+_TEST = re.compile(rb"@\w*Test\b")
+
+
+def _helper_checks(source: ParsedFile, tables: Mapping[str, Node]) -> Iterator[tuple[str, tuple[Check, ...]]]:
+    """Methods by name, with what they check; a test that nothing calls is no helper."""
+    called = {name for pair in _CALLED.findall(source.text) for name in pair}
+    for name, method in source.functions("(method_declaration name: (identifier) @name) @function"):
+        if name.encode() in called or not _TEST.match(source.text, method.start_byte):
+            body = JavaBody(source, method, {}, tables)
+            body.block(method.child_by_field_name("body"), Place())
+            yield name, tuple(body.checks)
 
 
 LANGUAGE = Language("Java", covers, collects, read)

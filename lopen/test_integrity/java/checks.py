@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -290,11 +290,3 @@ class JavaBody(Flow):
         ):
             return Check(text, subject, 0, line, "vacuous")
         return Check(text, subject, max(found), line)
-
-
-def helper_checks(source: ParsedFile, tables: Mapping[str, Node]) -> Iterator[tuple[str, tuple[Check, ...]]]:
-    """Methods by name, with what they check."""
-    for name, method in source.functions("(method_declaration name: (identifier) @name) @function"):
-        body = JavaBody(source, method, {}, tables)
-        body.block(method.child_by_field_name("body"), Place())
-        yield name, tuple(body.checks)

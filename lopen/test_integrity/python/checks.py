@@ -29,7 +29,7 @@ from lopen.test_integrity.python.swallowing import (
     swallows_in_context,
     unreached,
 )
-from lopen.test_integrity.python.tree import Function, is_mentioned, is_used, unparse
+from lopen.test_integrity.python.tree import Function, is_mentioned, is_used, nodes, unparse
 from lopen.test_integrity.python.truth import is_anything, is_of_a_double, is_truthy
 from lopen.test_integrity.suite import CLOSE, EXACT, PRESENT, Check, Kind, Skip, called, guard
 
@@ -131,14 +131,14 @@ class _Walk:
             return
         made = {
             target.id
-            for node in ast.walk(self.root)
+            for node in nodes(self.root)
             if isinstance(node, ast.Assign) and any(_calls(node.value))
             for target in node.targets
             if isinstance(target, ast.Name)
         }
         for start, end, iterable in self.loops:
             called_there = (unparse(call.func).rpartition(".")[2] for call in _calls(iterable))
-            named = {node.id for node in ast.walk(iterable) if isinstance(node, ast.Name)}
+            named = {node.id for node in nodes(iterable) if isinstance(node, ast.Name)}
             if not made & named and all(name in PLAIN for name in called_there):
                 continue
             roots = {unparse(each) for each in iterated(iterable)}
@@ -287,7 +287,7 @@ def _call_as_check(call: ast.Call) -> Check:
 
 def _calls(node: ast.expr) -> Iterator[ast.Call]:
     """The calls in an expression from the outside in, those in lambdas and comprehensions included."""
-    return (child for child in ast.walk(node) if isinstance(child, ast.Call))
+    return (child for child in nodes(node) if isinstance(child, ast.Call))
 
 
 def _as_kind(checks: Sequence[Check], kind: Kind) -> list[Check]:

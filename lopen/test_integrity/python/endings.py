@@ -67,7 +67,7 @@ def _exits_in_functions(tree: ast.Module) -> Iterator[Skip]:
             continue
         marked = any(unparse(d) in {"atexit.register", "register"} for d in node.decorator_list)
         if marked or node.name in registered:
-            statements: list[ast.AST] = list(ast.walk(node))
+            statements: list[ast.AST] = list(nodes(node))
         elif _CALLED.match(node.name):
             statements = [each for each, condition in executed(node.body) if not condition]
         else:

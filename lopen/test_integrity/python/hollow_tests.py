@@ -56,7 +56,7 @@ def _hollow(tree: ast.Module, used: set[str]) -> Iterator[Hollow]:
             and function.name.startswith("test")
             and not function.decorator_list
             and _yields(function)
-            and any(isinstance(node, ast.Assert) for node in ast.walk(function))
+            and any(isinstance(node, ast.Assert) for node in nodes(function))
         ):
             what = f"{function.name} is a generator: pytest does not run its body"
             yield function.name, "error", what, function.lineno
@@ -113,7 +113,7 @@ def _overriding(name: str, node: ast.ClassDef, *, test: bool = False) -> Iterato
                 if isinstance(target, ast.Name) and (_is_own(target.id) or (test and target.id in _FAILING)):
                     what = f"{name} replaces unittest's {target.id}"
                     yield f"{name}.{target.id}", "error", what, inner.lineno
-    for assigned in ast.walk(node):
+    for assigned in nodes(node):
         for target in assigned.targets if isinstance(assigned, ast.Assign) else ():
             if (
                 isinstance(target, ast.Attribute)
@@ -138,7 +138,7 @@ def _calls_above(function: Function) -> bool:
         isinstance(node, ast.Attribute)
         and node.attr.startswith("assert")
         and (unparse(node.value).startswith("super(") or unparse(node.value).endswith("TestCase"))
-        for node in ast.walk(function)
+        for node in nodes(function)
     )
 
 
@@ -156,7 +156,7 @@ def _loops(tree: ast.Module, classes: dict[str, ast.ClassDef]) -> Iterator[Hollo
     for node in nodes(tree):
         if not (isinstance(node, ast.For) and node in tree.body):
             continue
-        for inner in ast.walk(node):
+        for inner in nodes(node):
             match inner:
                 case ast.Call(func=ast.Name(id="delattr")):
                     what = "a loop takes attributes of classes away: tests may be among them"

@@ -64,7 +64,7 @@ def _mark_aliases(tree: ast.Module) -> dict[str, ast.expr]:
             case ast.ImportFrom():
                 found |= {a.asname: ast.Name(a.name) for a in node.names if a.asname and a.name in SKIPPING}
             case ast.FunctionDef() if not node.name.startswith("test"):
-                for inner in ast.walk(node):
+                for inner in nodes(node):
                     mark = _returned_mark(inner.value) if isinstance(inner, ast.Return) else None
                     if mark is not None:
                         found[node.name] = mark

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from lopen.base.untrusted_tables import PARSER_ERRORS, read_toml_table
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity.python.skips import function_skips
-from lopen.test_integrity.python.tree import parsed, unparse
+from lopen.test_integrity.python.tree import nodes, parsed, unparse
 from lopen.test_integrity.suite import FileChange, words
 
 _DESELECTING = re.compile(
@@ -267,9 +267,9 @@ def _ignored(tree: ast.Module | None) -> dict[str, int]:
     """What `collect_ignore` and its kin name, with lines."""
     found: dict[str, int] = {}
     for node in tree.body if tree else []:
-        for inner in ast.walk(node):
+        for inner in nodes(node):
             value = _ignoring_value(inner)
-            for constant in ast.walk(value) if value is not None else ():
+            for constant in nodes(value) if value is not None else ():
                 if isinstance(constant, ast.Constant) and isinstance(constant.value, str):
                     found[constant.value] = constant.lineno
     return found

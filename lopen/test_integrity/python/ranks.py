@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lopen.test_integrity.python.tree import unparse
+from lopen.test_integrity.python.tree import nodes, unparse
 from lopen.test_integrity.python.truth import is_anything, is_truthy
 from lopen.test_integrity.suite import (
     CLOSE,
@@ -169,7 +169,7 @@ def _falls_back(call: ast.Call, expected: str) -> bool:
 def _open_rank(expected: ast.expr) -> int:
     """How much an expected value pins down that leaves parts of itself open."""
     leaves = (
-        [n for n in ast.walk(expected) if isinstance(n, ast.Constant | ast.Name | ast.Attribute)]
+        [n for n in nodes(expected) if isinstance(n, ast.Constant | ast.Name | ast.Attribute)]
         if "ANY" in unparse(expected)
         else []
     )

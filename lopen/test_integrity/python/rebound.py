@@ -48,7 +48,7 @@ def _in_test(test: Function, code: Mapping[str, str], now: set[str]) -> Iterator
     """Yield what a test binds anew: names of the code that it still reads, its own `self`, how values are compared."""
     arguments = [*test.args.posonlyargs, *test.args.args]
     own = arguments[0].arg if arguments and arguments[0].arg == "self" else ""
-    inside = tuple(ast.walk(test))
+    inside = nodes(test)
     called = {c.func for c in inside if isinstance(c, ast.Call)}
     owners = {a.value for a in inside if isinstance(a, ast.Attribute)}
     read = {n.id for n in called | owners if isinstance(n, ast.Name)}  # one that is handed on is a stub
@@ -95,14 +95,14 @@ def _bindings(test: Function, inside: Iterable[ast.AST]) -> Iterator[tuple[str, 
 
 
 def _stored(target: ast.AST) -> Iterator[str]:
-    yield from (n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    yield from (n.id for n in nodes(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
 
 
 def _speaks_of(value: ast.AST | None, names: set[str]) -> bool:
     """Return True if a value is made from the code itself, or from what the test was given by a fixture or a helper."""
     if value is None or isinstance(value, ast.ImportFrom):
         return True
-    builtin = {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
+    builtin = {n.id for n in nodes(value) if isinstance(n, ast.Name)}
     if builtin & names:
         return True
     return isinstance(value, ast.Name) and is_code(value.id)

@@ -117,7 +117,7 @@ def _expected(text: str) -> ast.expr | None:
 
 def _calls(node: ast.expr, imports: Mapping[str, str]) -> set[str]:
     """Return the modules of the functions that an expression calls."""
-    roots = (unparse(call.func).partition(".")[0] for call in ast.walk(node) if isinstance(call, ast.Call))
+    roots = (unparse(call.func).partition(".")[0] for call in nodes(node) if isinstance(call, ast.Call))
     return {imports[root] for root in roots if root in imports and not root[0].isupper()}
 
 
@@ -134,19 +134,17 @@ def _with_locals(node: ast.expr, function: Function) -> ast.expr:
 
 
 def _constants(node: ast.expr) -> set[str]:
-    return {str(each.value) for each in ast.walk(node) if isinstance(each, ast.Constant)}
+    return {str(each.value) for each in nodes(node) if isinstance(each, ast.Constant)}
 
 
 def _written(change: FileChange, case: Case, old: Function, new: Function) -> Iterator[Finding]:
     """A file that the test writes itself with what the code gives, before it compares the two."""
-    known = {unparse(node) for node in ast.walk(old) if isinstance(node, ast.Call)}
-    for call in ast.walk(new):
+    known = {unparse(node) for node in nodes(old) if isinstance(node, ast.Call)}
+    for call in nodes(new):
         match call:
             case ast.Call(
                 func=ast.Attribute(value=owner, attr="write_text" | "write_bytes"), args=[value, *_]
-            ) if unparse(call) not in known and any(
-                isinstance(n, ast.Call | ast.Name) for n in ast.walk(value)
-            ):
+            ) if unparse(call) not in known and any(isinstance(n, ast.Call | ast.Name) for n in nodes(value)):
                 place, given = unparse(owner), unparse(value)
                 if any(f"{place}.read" in check.text and given in check.text for check in case.real):
                     message = f"test {case.name} writes what it compares with: `{unparse(call)[:80]}`"
@@ -158,7 +156,7 @@ def _replaced(
 ) -> Iterator[Finding]:
     """What a test called before and calls now, and replaces itself first."""
     known = {target for target, _ in _patched(old)}
-    called = [call.func for call in ast.walk(old) if isinstance(call, ast.Call)]
+    called = [call.func for call in nodes(old) if isinstance(call, ast.Call)]
     own = change.path.removesuffix(".py").replace("/", ".")
     for target, line in _patched(new):
         if target in known:
@@ -198,7 +196,7 @@ def _replaced_for_all(
 
 def _patched(function: Function) -> Iterator[tuple[str, int]]:
     """Yield what a test has replaced for itself, as `owner.name`."""
-    for call in ast.walk(function):
+    for call in nodes(function):
         if not isinstance(call, ast.Call) or not call.args:
             continue
         means = unparse(call.func)
@@ -218,7 +216,7 @@ def _without_table(change: FileChange, name: str, old: Function, new: Function) 
     if rows is None or rows < 2 or any(map(_TABLES.search, marks)):
         return
     given = {a.arg for a in new.args.args} - {a.arg for a in old.args.args}
-    loops = any(isinstance(n, ast.For | ast.While | ast.comprehension) for n in ast.walk(new))
+    loops = any(isinstance(n, ast.For | ast.While | ast.comprehension) for n in nodes(new))
     values = {v for d in old.decorator_list if _TABLES.search(unparse(d)) for v in _constants(d)}
     kept = {v for v in values if v in (change.after or "")}
     if not given and not loops and not _TABLES.search(unparse(new)) and 2 * len(kept) <= len(values):
@@ -241,7 +239,7 @@ def _unawaited(
     for name, function in new.items():
         if not isinstance(function, ast.AsyncFunctionDef) or not isinstance(old.get(name), ast.FunctionDef):
             continue
-        waits = any(isinstance(n, ast.Await | ast.AsyncFor | ast.AsyncWith) for n in ast.walk(function))
+        waits = any(isinstance(n, ast.Await | ast.AsyncFor | ast.AsyncWith) for n in nodes(function))
         if name.rpartition("::")[2].startswith("test") and not waits and not _is_awaited(function):
             message = f"test {name} is a coroutine now, and awaits nothing: a runner may not run its body"
             yield Finding("warning", message, change.path, function.lineno)

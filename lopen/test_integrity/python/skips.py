@@ -10,7 +10,7 @@ from copy import copy
 
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, truth
 from lopen.test_integrity.python.names import SKIPPING, Aliases, resolved
-from lopen.test_integrity.python.tree import unparse
+from lopen.test_integrity.python.tree import nodes, unparse
 from lopen.test_integrity.suite import Skip, words
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -76,7 +76,7 @@ def _conditional(call: ast.Call, name: str, *, unless: bool) -> Iterator[Skip]:
 
 def _marked_rows(call: ast.Call) -> Iterator[Skip]:
     """`pytest.param(…, marks=pytest.mark.skip)` among the rows."""
-    for node in ast.walk(call):
+    for node in nodes(call):
         if isinstance(node, ast.keyword) and node.arg == "marks":
             values = node.value.elts if isinstance(node.value, ast.List | ast.Tuple) else [node.value]
             for value in values:

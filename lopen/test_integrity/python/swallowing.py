@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from lopen.test_integrity.python.ranks import call_check
-from lopen.test_integrity.python.tree import unparse
+from lopen.test_integrity.python.tree import nodes, unparse
 from lopen.test_integrity.python.truth import is_truthy
 
 _CATCH_ALL = frozenset({"Exception", "BaseException", "AssertionError"})
@@ -35,7 +35,7 @@ def swallows(handler: ast.ExceptHandler) -> bool:
     names = {unparse(kind).rpartition(".")[2] for kind in kinds if kind is not None}
     if caught is not None and not names & _CATCH_ALL:
         return False
-    return not any(_fails(node) for statement in handler.body for node in ast.walk(statement))
+    return not any(_fails(node) for statement in handler.body for node in nodes(statement))
 
 
 def _fails(node: ast.AST) -> bool:

@@ -42,10 +42,21 @@ def parsed(text: str) -> ast.Module | None:
     return resolver.visit(tree) if resolver.needed else tree
 
 
-@lru_cache(maxsize=128)
-def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
-    """All nodes of a file that `parsed` gave, outer ones first. Several rules walk the same file: it is walked once."""
-    return tuple(ast.walk(tree))
+@lru_cache(maxsize=8192)
+def nodes(node: ast.AST) -> tuple[ast.AST, ...]:
+    """Return a node and what is below it, outer ones first, without contexts and lone operators (`ast.Load`, `ast.Add`).
+
+    Several rules walk the same file and the same test: each is walked once.
+    """
+    found = [node]
+    for each in found:  # it grows meanwhile
+        for name in each._fields:
+            value = getattr(each, name, None)
+            if isinstance(value, list):
+                found += [item for item in value if isinstance(item, ast.AST)]
+            elif isinstance(value, ast.AST) and value._fields:
+                found.append(value)
+    return tuple(found)
 
 
 @lru_cache(maxsize=32_768)
@@ -275,18 +286,14 @@ def is_used(function: Function, root: Function) -> bool:
     lost = set[int]()
     if isinstance(function, ast.AsyncFunctionDef):
         lost = {
-            id(n.value.func)
-            for n in ast.walk(root)
-            if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call)
+            id(n.value.func) for n in nodes(root) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call)
         }
     # a name that stands alone runs nothing
-    lost |= {id(n.value) for n in ast.walk(root) if isinstance(n, ast.Expr)}
-    names = (n for n in ast.walk(root) if isinstance(n, ast.Name) and n.id == function.name)
+    lost |= {id(n.value) for n in nodes(root) if isinstance(n, ast.Expr)}
+    names = (n for n in nodes(root) if isinstance(n, ast.Name) and n.id == function.name)
     return any(id(name) not in lost for name in names)
 
 
 def is_mentioned(name: str, root: Function) -> bool:
     """Return True if a function reads a name."""
-    return any(
-        isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in ast.walk(root)
-    )
+    return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in nodes(root))

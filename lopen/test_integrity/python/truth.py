@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from lopen.test_integrity.python.tree import Function, unparse
+from lopen.test_integrity.python.tree import Function, nodes, unparse
 
 
 def is_truthy(node: ast.expr) -> bool | None:
@@ -74,7 +74,7 @@ def is_anything(node: ast.expr) -> bool:
 
 def _is_volatile(node: ast.expr) -> bool:
     """Two calls that look the same may differ: comparing them is a test of stability, not of nothing."""
-    return any(isinstance(child, ast.Call) for child in ast.walk(node))
+    return any(isinstance(child, ast.Call) for child in nodes(node))
 
 
 def _call_truth(node: ast.Call) -> bool | None:
