@@ -5,9 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from lopen.test_integrity.suite import CLOSE, COMMON, EXACT, LITERAL, LOOSE, NO_ERROR, Case, Check, tokens
+from lopen.test_integrity.suite import (
+    CLOSE,
+    COMMON,
+    EXACT,
+    LITERAL,
+    LOOSE,
+    NO_ERROR,
+    PARTIAL,
+    Case,
+    Check,
+    tokens,
+    words,
+)
 
+SOUGHT = re.compile(
+    r"\b(?:get|find)(?:All)?By(?:(?:Text|LabelText|AltText|Title|DisplayValue|PlaceholderText|Label)\(|Role\([^,]*, \{)"
+)
 _MOCK_CHECK = re.compile(r"\.assert_(?:not_|any_|has_)?(?:call|await)\w*\(")
+_BUILT_IN = words("len str repr list tuple set dict sorted sum min max type bool any all keys values Object")
 _CALL_LIST = re.compile(r"\.(?:call_args_list|mock_calls|method_calls|await_args_list)\b")
 
 
@@ -117,11 +133,14 @@ def _takes_in(whole: Check, part: Check) -> bool:
     """Return True if an assertion pins down a value of which another one checked a part: `user` and `user.name`."""
     inside = (f"{whole.subject}.", f"{whole.subject}[")
     places = re.findall(r"[A-Za-z_][\w.]*\[?", part.subject)
-    member = part.subject.startswith(inside) or (bool(places) and all(p.startswith(inside) for p in places))
+    named = [place for place in places if place not in _BUILT_IN]
+    member = part.subject.startswith(inside) or (
+        bool(named) and all(p == whole.subject or p.startswith(inside) for p in named)
+    )
     wanted = {word for text in part.literals - tokens(part.subject) for word in re.findall(r"\w+", text)}
     rest = part.tokens - tokens(part.subject) - COMMON
     told = (
-        part.rank <= LOOSE
+        part.rank <= (PARTIAL if whole.literals - tokens(whole.subject) else LOOSE)
         or rest <= whole.tokens
         or (bool(wanted) and wanted <= set(re.findall(r"\w+", whole.text)))
     )
@@ -145,6 +164,12 @@ def message_apart(old: Check, new: Check, gained: Sequence[Check]) -> bool:
     wanted = {text.strip("\"'") for text in old.literals}
     said = {text.strip("\"'") for other in gained for text in other.literals}
     return bool(wanted) and wanted <= said and (new.rank == CLOSE or new.subject != old.subject)
+
+
+def is_sought(old: Check, new: Check) -> bool:
+    """Return True if an element is sought by the text that was expected of it; the query fails where there is none."""
+    wanted = old.literals - tokens(old.subject)
+    return bool(wanted) and wanted <= new.literals and SOUGHT.search(new.subject) is not None
 
 
 def without(checks: Sequence[Check], others: Sequence[Check]) -> list[Check]:

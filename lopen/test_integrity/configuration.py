@@ -36,6 +36,7 @@ _CONFIGURED = re.compile(
     r"\s*(?:[\"']\s*)?:\s*(?P<value>\[[^\]]*\]|[^,\n}]+)"
 )
 _NEGATED = re.compile(r"[\"'`]!([^\"'`\s]+[./][^\"'`\s]*)[\"'`]")
+_OF_COVERAGE = re.compile(r"\bc(?:ollectC)?overage\w*[\"']?\s*:\s*\[[^\]]*$")
 _FLAGS = re.compile(
     r"\b(?P<key>passWithNoTests|invert|dangerouslyIgnoreUnhandledErrors)\s*(?:[\"']\s*)?:\s*true"
 )
@@ -124,6 +125,7 @@ def _configured(path: str, was: str, now: str, *, new: bool) -> Iterator[Finding
             found[1] not in negated
             and not HARMLESS.search(found[1])
             and not in_other_table(now, found.start())
+            and not _OF_COVERAGE.search(now, max(0, found.start() - 2_000), found.start())
         ):
             yield Finding("warning" if new else "error", f"a pattern now leaves out {found[1]}", path)
     flags = {f["key"] for f in _FLAGS.finditer(was)}
@@ -184,10 +186,6 @@ Reader = Callable[[FileChange], Iterator[Finding]]
 
 
 READERS: tuple[tuple[re.Pattern[str], Reader], ...] = (
-    (
-        re.compile(r"^(?:\.?pytest\.ini|\.?pytest\.toml|pyproject\.toml|tox\.ini|setup\.cfg)$"),
-        pytest_settings.findings,
-    ),
     (re.compile(r"^conftest\.py$"), conftest_findings),
     (re.compile(r"^(?:package|composer)\.json$"), package_findings),
     (re.compile(r"^(?:\.npmrc|\.yarnrc(?:\.yml)?|pnpm-workspace\.yaml)$"), npm_findings),
@@ -222,6 +220,8 @@ def configuration_findings(changes: Sequence[FileChange]) -> list[Finding]:
         for finding in reader(change)
     ]
     for change in changes:
+        if change.after is not None and pytest_settings.FILES.search(change.path) and _is_readable(change):
+            found += pytest_settings.findings(change, changes)
         if (
             change.after is not None
             and PLACES.search(change.path.rpartition("/")[2])

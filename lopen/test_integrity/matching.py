@@ -178,8 +178,8 @@ def _taken_up(located: Located, pairing: _Pairing) -> bool:
     real = located.case.real
     wholes = [check.tokens - COMMON for check in real] or [_content(located.case)]
     wanted = frozenset().union(*wholes)
-    kept = (new for old, new in pairing.pairs if old.path == located.path == new.path)
-    if any(new.case.body == located.case.body for new in kept):
+    kept = (old for old, new in pairing.pairs if old.path == located.path == new.path)
+    if any(old.case.body == located.case.body for old in kept):
         return True  # it was there twice
     inner = located.case.body.strip("{} ")
     if (

@@ -10,8 +10,8 @@ from lopen.oracle.verdict import Finding
 from lopen.test_integrity.suite import words
 
 RUNNER = re.compile(
-    r"\b(?:pytest|unittest|nose2|tox|nox|jest|vitest|mocha|ava|tap|jasmine|karma|playwright|cypress|ctest|rspec|phpunit|pest|paratest|nextest|gotestsum|ginkgo)\b"
-    r"|\bnode\s+--test|\b(?:manage\.py|django-admin)\s+test\b|\b(?:npm|pnpm|yarn|bun|go|cargo|deno|dotnet|gradle|gradlew|mvn|mvnw|turbo|nx|lerna|rush|moon|wireit)\b.{0,100}\b(?:test|verify|check)\b"
+    r"\b(?:pytest|unittest|nose2|tox|nox|jest|vitest|mocha|ava|tap|tape|uvu|borp|qunit|jasmine|karma|playwright|cypress|ctest|rspec|phpunit|pest|paratest|nextest|gotestsum|ginkgo)\b"
+    r"|\bnode\s+--test|\b(?:manage\.py|django-admin)\s+test\b|\b(?:npm|pnpm|yarn|bun|go|richgo|cargo|deno|dotnet|gradle|gradlew|mvn|mvnw|turbo|nx|lerna|rush|moon|wireit)\b.{0,100}\b(?:test|verify|check)\b"
 )
 _TOLERANT = re.compile(
     r"\|\|\s*(?:true\b|:|exit\s+0|echo\b|printf\b|/bin/true)|;\s*(?:true|:|exit\s+0|echo\b.*)\s*;?[\"']?$|^\s*@?-|=\s*-\s+\w"
@@ -53,6 +53,14 @@ def beside_a_whole_one(closest: str, text: str, now: Iterable[str]) -> bool:
     """Return True if another command of the same tool still runs what `closest` ran."""
     others = (other for other in now if other != text and command_name(other) == command_name(text))
     return bool(closest) and any(not [*command_findings("", "", closest, other)] for other in others)
+
+
+def divides(closest: str, added: Iterable[str]) -> bool:
+    """Return True if several new commands of the same tool share what `closest` ran among them."""
+    places = {
+        tuple(_narrowed_paths(closest, each)) for each in added if command_name(each) == command_name(closest)
+    }
+    return len(places - {()}) > 1
 
 
 def command_findings(
@@ -97,7 +105,7 @@ def _narrowed_paths(was: str, now: str) -> list[str]:
     if not was:
         return []
     old, new = _paths(was), _paths(now)
-    narrow = [path for path in new if not _WHOLE.match(path) and path not in old]
+    narrow = [path for path in new if not _WHOLE.match(path) and path not in was.split()]
     if new and len(narrow) == len(new) and (not old or any(_WHOLE.match(path) for path in old)):
         return narrow
     return new if new and set(new) < set(old) and not any(_WHOLE.match(path) for path in new) else []

@@ -171,6 +171,9 @@ def called(check: Check, behind: Sequence[Check]) -> list[Check]:
     return [check] * len(real) or [replace(check, rank=0, kind=other.kind) for other in behind[:1]]
 
 
+_SEEN_OR_NOT = re.compile(  # what a page or a file system happens to have when it is asked
+    r"\bawait\b.*\(|\.(?:is_?(?:[vV]isible|[dD]isplayed|[eE]nabled|[pP]resent)|exists|find_elements|query(?:All)?By\w+|query_selector)\("
+)
 _FAILING = re.compile(r"^(?:panic|throw|raise) if |\bfail\w*\(|^t\.")
 
 
@@ -182,7 +185,8 @@ def guard(checks: list[Check], start: int, condition: str) -> None:
     if any(condition in check.text for check in checks[:start] if check.kind == "real"):
         return
     for at, check in enumerate(checks[start:], start):
-        if check.kind == "real" and not _FAILING.search(check.text) and asked & tokens(check.subject):
+        about = asked & tokens(check.subject) or _SEEN_OR_NOT.search(condition)
+        if check.kind == "real" and not _FAILING.search(check.text) and about:
             text = f"{check.text} if {condition}"
             checks[at] = replace(check, text=text, rank=max(check.rank - 1, PRESENT))
 

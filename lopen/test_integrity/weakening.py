@@ -7,7 +7,14 @@ import re
 from collections.abc import Iterator, Sequence
 
 from lopen.oracle.verdict import Finding
-from lopen.test_integrity.check_pairs import message_apart, paired, said_elsewhere, without, words_of
+from lopen.test_integrity.check_pairs import (
+    is_sought,
+    message_apart,
+    paired,
+    said_elsewhere,
+    without,
+    words_of,
+)
 from lopen.test_integrity.conditions import split_arguments
 from lopen.test_integrity.quiet_changes import quiet_finding
 from lopen.test_integrity.suite import (
@@ -142,7 +149,7 @@ def _looser(old: Case, new: Case, path: str) -> Finding | None:
     loosened = [
         (o, n)
         for o, n in pairs
-        if (n.rank < o.rank and not message_apart(o, n, gained))
+        if (n.rank < o.rank and not message_apart(o, n, gained) and not is_sought(o, n))
         or (o.subject == n.subject and (_opened(o, n) or _asks_for_less(o, n)))
         or _is_element(o, n, gained)
         or (

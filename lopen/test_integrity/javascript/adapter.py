@@ -48,9 +48,9 @@ _FUNCTIONS = """
 (function_declaration name: (identifier) @name) @function
 (variable_declarator name: (identifier) @name value: [(arrow_function) (function_expression)] @function)
 (method_definition name: (property_identifier) @name) @function
-(assignment_expression left: (member_expression property: (property_identifier) @name)
-  right: [(arrow_function) (function_expression)] @function)
+(assignment_expression left: (member_expression property: (property_identifier) @name) right: [(arrow_function) (function_expression)] @function)
 (pair key: (property_identifier) @name value: [(arrow_function) (function_expression)] @function)
+(call_expression function: (member_expression property: (property_identifier) @added (#eq? @added "add")) arguments: (arguments . (string) @name [(arrow_function) (function_expression)] @function))
 """
 _IMPORTED = """
 (import_statement (import_clause (named_imports (import_specifier name: (identifier) @name))) source: (string) @module)

@@ -154,6 +154,13 @@ class JavaScriptBody(Flow):
         if links[0].name == "cy":
             for each in cypress_checks(self.source, node, links):
                 self.check(each, place)
+            for link in links[1:]:  # the project's own commands
+                said = f"{link.name}({', '.join(map(self.source.of, link.arguments or ()))})"
+                own = Check(said, said, EXACT, self.source.line(node))
+                if link.name in self.helpers:
+                    self.helper(link.name, own, place)
+                elif link.arguments is not None and _ASSERTING.match(link.name):
+                    self.check(own, place)
             self.arguments(links, place)
             return True
         found = self.reader.read(node, links)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from lopen.test_integrity.check_pairs import SOUGHT
 from lopen.test_integrity.conditions import ALWAYS, NEVER, always_equal, always_true, truth
 from lopen.test_integrity.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, Check, ranks, words
 from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile
@@ -46,9 +47,6 @@ _PART = re.compile(
     r"\.(?:sort|toSorted|toLowerCase|toUpperCase|replace|replaceAll|slice|filter|substring)\([^()]*\)$|^new Set\(|^Object\.keys\("
 )
 _SEEN = words("toBeInTheDocument toBeVisible toBeDefined toBeTruthy toBeAttached")
-_SOUGHT = re.compile(
-    r"\b(?:get|find)(?:All)?By(?:(?:Text|LabelText|AltText|Title|DisplayValue|PlaceholderText|Label)\(|Role\([^,]*, \{)"
-)
 _CORE = words(
     "toBe toEqual toStrictEqual toBeTruthy toBeFalsy toBeNull toBeUndefined toBeDefined toBeNaN toContain toContainEqual toHaveLength "
     "toMatch toMatchObject toThrow toThrowError toBeGreaterThan toBeLessThan toBeCloseTo toBeInstanceOf toHaveProperty "
@@ -69,7 +67,7 @@ def expected_rank(subject: str, matcher: str, arguments: Sequence[str], *, negat
         return EXACT if arguments and matcher in _THROWS else CLOSE
     if matcher in _BOOLEANS or arguments in (["true"], ["false"]):
         rank = _condition_rank(subject) or rank
-    if matcher in _SEEN and _SOUGHT.search(subject):
+    if matcher in _SEEN and SOUGHT.search(subject):
         return PARTIAL
     if subject.startswith("typeof ") or re.search(r"\.some\(", subject):
         return min(rank, LOOSE)

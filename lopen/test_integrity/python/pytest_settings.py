@@ -45,15 +45,29 @@ _USUAL_FOLDER = re.compile(r"^\.?/?$|\btests?\b|\btesting\b|^src\b|^lib\b")
 
 _ON = (("true",), ("True",), ("1",), ("yes",), ("on",))
 
+FILES = re.compile(r"(?:^|/)(?:\.?pytest\.ini|\.?pytest\.toml|pyproject\.toml|tox\.ini|setup\.cfg)$")
 Settings = Mapping[str, tuple[str, ...]]
 
 
-def findings(change: FileChange) -> Iterator[Finding]:
-    """Errors for what the after side no longer runs. A file that does not parse is pytest's own to refuse."""
+def findings(change: FileChange, changes: Sequence[FileChange] = ()) -> Iterator[Finding]:
+    """Errors for what the after side no longer runs. A file that does not parse is pytest's own to refuse.
+
+    Settings that move between two files of a folder are compared with what they were in the other one.
+    """
     before = read(change.path, change.before or "")
     after = read(change.path, change.after or "")
     if before is None or after is None:
         return
+    if not before or not after:
+        folder = change.path.rpartition("/")[0]
+        beside = [
+            c
+            for c in changes
+            if c is not change and c.path.rpartition("/")[0] == folder and FILES.search(c.path)
+        ]
+        sides = [(read(c.path, c.before or ""), read(c.path, c.after or "")) for c in beside]
+        before = before or next((was for was, now in sides if was and not now), before)
+        after = after or next((now for was, now in sides if now and not was), after)
     known = options(before.get("addopts", ()))
     for option in options(after.get("addopts", ())):
         if option not in known:

@@ -157,6 +157,7 @@ def _replaced(
     """What a test called before and calls now, and replaces itself first."""
     known = {target for target, _ in _patched(old)}
     called = [call.func for call in nodes(old) if isinstance(call, ast.Call)]
+    written = {unparse(call.func) for call in nodes(new) if isinstance(call, ast.Call)}
     own = change.path.removesuffix(".py").replace("/", ".")
     for target, line in _patched(new):
         if target in known:
@@ -171,7 +172,8 @@ def _replaced(
             and (place[0].isupper() or unparse(f.value).rpartition(".")[2] == place)
             for f in called
         )
-        if member or (plain and (owner == "__name__" or own.endswith(owner))):
+        plain = plain and (owner == "__name__" or own.endswith(owner) or target in written)
+        if member or plain:
             message = f"test {name} replaces what it tests: {target}"
             yield Finding("error" if plain else "warning", message, change.path, line)
 

@@ -169,11 +169,10 @@ def row_count(node: Function, loop_rows: int | None) -> int | None:
     for decorator in node.decorator_list:
         if isinstance(decorator, ast.Call) and unparse(decorator.func).endswith("parametrize"):
             values = [*decorator.args[1:2], *(k.value for k in decorator.keywords if k.arg == "argvalues")]
-            if not values or not isinstance(values[0], ast.List | ast.Tuple | ast.Set):
+            listed = literal_rows(values[0]) if values else None
+            if listed is None:
                 return None
-            if any(isinstance(element, ast.Starred) for element in values[0].elts):
-                return None
-            rows = (1 if rows is None else rows) * len(values[0].elts)
+            rows = (1 if rows is None else rows) * listed
     return _example_count(node.decorator_list) if rows is None else rows
 
 

@@ -218,6 +218,12 @@ class _Resolved(ast.NodeTransformer):
                 start, end = bounds
                 cut = table.elts[slice(start[0], end[0])]  # type: ignore[index]  # none of them is None
                 return ast.copy_location(ast.List(cut, ast.Load()), node)
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name() as owner, attr=attr), args=[]):
+                called = ast.Attribute(self._inlined(owner), attr, ast.Load())
+                return ast.copy_location(ast.Call(ast.copy_location(called, node), [], node.keywords), node)
+            case ast.Call(func=ast.Name(id="sorted" | "list" | "tuple" | "enumerate"), args=[given, *_]):
+                node.args[0] = self._inlined(given)
         return node
 
 

@@ -56,8 +56,6 @@ def _comparison(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> bool | 
         return None
     if isinstance(operator, ast.Eq) and (is_anything(left) or is_anything(right)):
         return True
-    if isinstance(operator, ast.In) and unparse(left) in {"''", "b''"}:
-        return True
     is_length = isinstance(left, ast.Call) and unparse(left.func) == "len"
     bound = unparse(right)
     if is_length and (
