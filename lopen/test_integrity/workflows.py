@@ -24,6 +24,9 @@ _ITEM = re.compile(r"\s*(?:-\s+)*")
 _MOST_LINES = 3_000
 _MOST_MARKS = 50
 _COMMAND = re.compile(r"^\s*(?:-\s+)?(?:(?:run|script|command|bash)\s*:\s*)?[|>]?")
+_HANDED = re.compile(  # to what runs the tests by another file of the project
+    r"(?:\b(?:make|just|task|invoke|inv|rake|hatch|mage|earthly|pixi|scripts?/[\w./-]*)[ \t:]|\./)[^\n#]{0,200}?(?:test|check|verify|spec|\bci\b)"
+)
 _OTHER = re.compile(r"^\s*(?:-\s*)?(?:#|(?:name|uses|key|path|if|id|env|with|needs)\s*:|[\w-]+\s*:\s*$)")
 
 
@@ -45,7 +48,8 @@ def _findings(change: FileChange, *, elsewhere: bool) -> Iterator[Finding]:
             yield Finding("warning", f"{says}: `{text}`", change.path, line)
     was = _commands(before)
     now = _commands(after)
-    if was and not now and not elsewhere:
+    handed = any(_HANDED.search(line) and not _OTHER.match(line) for line in after.splitlines())
+    if was and not now and not elsewhere and not handed:
         yield Finding(
             "warning", f"`{next(iter(was.values()))[:80]}` is gone: no step runs tests", change.path
         )

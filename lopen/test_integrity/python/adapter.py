@@ -77,6 +77,7 @@ def _check(line: str, number: int) -> Check:
 _DEEPEST = 8  # classes above a class
 _COLLECTED = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests?)\.py$")
 _SUPPORT = re.compile(r"(?:^|/)(?:tests?|testing)/|(?:^|/)conftest\.py$")
+_HELPING = re.compile(r"(?:helper|util|base|common|support)[^/]*\.py$")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -93,14 +94,12 @@ def read(files: Mapping[str, str]) -> dict[str, Suite]:
     helpers = Helpers(parsing)
     modules = {module_name(path): Names.of(tree) for path, tree in trees.items() if tree is not None}
     return {
-        path: read_lines(files[path])
-        if tree is None
-        else _suite(tree, helpers, modules, package=path.endswith("__init__.py"))
+        path: read_lines(files[path]) if tree is None else _suite(tree, helpers, modules, path)
         for path, tree in trees.items()
     }
 
 
-def _suite(tree: ast.Module, helpers: Helpers, modules: Mapping[str, Names], *, package: bool) -> Suite:
+def _suite(tree: ast.Module, helpers: Helpers, modules: Mapping[str, Names], path: str) -> Suite:
     known = Names.of(tree).importing(tree, modules)
     reading = _Reading(helpers, known)
     available = fixtures(tree.body)
@@ -112,8 +111,13 @@ def _suite(tree: ast.Module, helpers: Helpers, modules: Mapping[str, Names], *, 
         for node in nodes(tree)
         if isinstance(node, Function) and not node.name.startswith("test")
     }
-    reading.cases += support_cases(support, fixture_rows(tree.body))
-    return Suite(numbered(reading.cases), endings(tree, package=package), reading.uncollected)
+    if (
+        reading.cases or _SUPPORT.search(path) or _HELPING.search(path)
+    ):  # else a file of the program that is named like one of tests
+        reading.cases += support_cases(support, fixture_rows(tree.body))
+    return Suite(
+        numbered(reading.cases), endings(tree, package=path.endswith("__init__.py")), reading.uncollected
+    )
 
 
 @dataclass
