@@ -24,6 +24,7 @@ SOUGHT = re.compile(
 )
 _MOCK_CHECK = re.compile(r"\.assert_(?:not_|any_|has_)?(?:call|await)\w*\(")
 _BUILT_IN = words("len str repr list tuple set dict sorted sum min max type bool any all keys values Object")
+_TELLING = 4  # characters of a literal with its quotes that two assertions have hardly by chance
 _CALL_LIST = re.compile(r"\.(?:call_args_list|mock_calls|method_calls|await_args_list)\b")
 
 
@@ -49,13 +50,14 @@ def said_elsewhere(check: Check, gained: Sequence[Check], old: Case, new: Case) 
     again = any(check.text == other.text for other in new.real)
     looped = new.body.count("for ") > old.body.count("for ")
     again = again and (looped or new.body.count(check.text) >= old.body.count(check.text))
+    again = again and _given_up(check, new) <= _given_up(check, old)
     if again or any(check.text in other.behind for other in new.real):
         return True  # a helper's call stands for several, and there it still is
     if check.subject == NO_ERROR and "await " in new.body:
         return True
     if any(_takes_in(other, check) for other in gained):
         return True
-    if any(len(text) > 5 for text in check.literals) and any(
+    if any(len(text) > _TELLING for text in check.literals) and any(
         check.literals < other.literals and other.rank == EXACT for other in gained
     ):
         return True  # several values compared at once
@@ -65,6 +67,8 @@ def said_elsewhere(check: Check, gained: Sequence[Check], old: Case, new: Case) 
     messages = [_plain(text) for o in gained if o.subject == "an exception" for text in o.literals]
     wanted = [_plain(text) for text in check.literals]
     if wanted and all(any(text in message for message in messages) for text in wanted):
+        return True
+    if check.text == "err != nil" and _set_up_apart(old, new):
         return True
     if check.subject == "err" and "err" not in new.tokens and new.real:
         ignored = (len(re.findall(r"\b_ :?= |, _ :?= ", case.body)) for case in (old, new))
@@ -82,6 +86,25 @@ def said_elsewhere(check: Check, gained: Sequence[Check], old: Case, new: Case) 
     if any(o.rank == EXACT or (o.rank >= check.rank and check.literals <= o.literals) for o in same):
         return True  # it is exact now about the same, or says as much in one
     return (new.rows or 0) > (old.rows or 0) and new.says(check.literals)
+
+
+_OF_THE_SYSTEM = re.compile(
+    r"\berr :?= (?:os|ioutil|io|filepath|net|exec|http|url|time|tls|user)\.[A-Z]\w*\("
+)
+_GIVING_UP = re.compile(r"\bif ([^{}\n]{1,200}?) ?\{\s*(?:return|continue)\b")
+
+
+def _given_up(check: Check, case: Case) -> int:
+    """How often a test ends without a word where a check would fail it (`if err != nil { return }`)."""
+    found = (each.rpartition("; ")[2].strip() for each in _GIVING_UP.findall(case.body))
+    return sum(each == check.text for each in found)
+
+
+def _set_up_apart(old: Case, new: Case) -> bool:
+    """Return True if a test asks its system for less, and asks for each error that is left."""
+    before, after = (len(_OF_THE_SYSTEM.findall(case.body)) for case in (old, new))
+    dropped = sum(c.text == "err != nil" for c in old.real) - sum(c.text == "err != nil" for c in new.real)
+    return 0 < dropped <= before - after
 
 
 def _expects_more(whole: Check, part: Check) -> bool:
@@ -117,7 +140,9 @@ def _is_local(name: str, case: Case) -> bool:
 def _inlined(check: Check, old: Case, new: Case) -> bool:
     """Return True for the call of a helper that the test calls no more, and whose values it still names."""
     called = re.match(r"(?:\w+\.)*(?!\w*_(?:call|await))(\w+)\([^=]*\)$", check.text)
-    if called is None or called[1] in new.tokens or called[1] not in old.tokens or not new.real:
+    if called is None or check.subject == "an exception" or not new.real:
+        return False  # an expected exception is no call of a helper
+    if called[1] in new.tokens or called[1] not in old.tokens:
         return False
     said = [_plain(text) for text in tokens(new.body) if LITERAL.match(text)]
     values = [_plain(text) for text in check.literals]
@@ -155,6 +180,17 @@ def _bare(said: frozenset[str]) -> frozenset[str]:
 def words_of(check: Check) -> list[str]:
     """The words of a check, however its strings are written."""
     return re.findall(r"\w+", re.sub(r"\\.", " ", check.text))
+
+
+_EITHER_WAY = re.compile(r"^\(?(\w+) != nil\)? (?:!=|==) \w")
+
+
+def both_ways(old: Check, gained: Sequence[Check]) -> bool:
+    """Return True if `(err != nil) != wantErr` became two assertions, one for each answer."""
+    found = _EITHER_WAY.match(old.text)
+    about = [other.text for other in gained if found and re.search(rf"\b{found[1]}\b", other.text)]
+    good = [text for text in about if re.search(r"\bNoErr|\bNil\(|!= nil|ToNot\(|NotTo\(|ErrorIsNil", text)]
+    return bool(good) and len(good) < len(about)
 
 
 def message_apart(old: Check, new: Check, gained: Sequence[Check]) -> bool:

@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from lopen.oracle.verdict import Finding, Severity
 from lopen.test_integrity.matching import Located, calls_same, match_cases, replaces
-from lopen.test_integrity.suite import EMPTY, HOOK, Case, Check, Skip, Suite
+from lopen.test_integrity.suite import EMPTY, HOOK, Case, Check, Skip, Suite, tokens
 from lopen.test_integrity.weakening import weakening_findings
 
 MayGo = Callable[[str], str]  # why tests of this file may be removed; empty where they may not
@@ -127,11 +127,22 @@ def _hooks_gone(changes: Sequence[Change]) -> Iterator[Finding]:
     for change in changes:
         for old in change.before.cases:
             gone = old.name.startswith(HOOK) and old.name not in kept and not change.deleted
+            gone = gone and not _asserted_elsewhere(old, change)
             if (gone and any(case.real for case in change.after.cases)) or (gone and not change.collected):
                 message = (
                     f"{old.name} is gone, and with it what it checked, such as {old.checks[0].text[:80]}"
                 )
                 yield Finding("warning", message, change.path)
+
+
+def _asserted_elsewhere(hook: Case, change: Change) -> bool:
+    """Return True if tests or helpers of the file make each call now by which a hook checked something."""
+    wanted = {name for check in hook.checks for name in _METHOD.findall(check.text)[:1]}
+    said = frozenset().union(*(tokens(check.text) for case in change.after.cases for check in case.real))
+    return bool(wanted) and wanted <= said
+
+
+_METHOD = re.compile(r"\.(\w+)\(")
 
 
 def _deleted(

@@ -174,6 +174,7 @@ def called(check: Check, behind: Sequence[Check]) -> list[Check]:
 _SEEN_OR_NOT = re.compile(  # what a page or a file system happens to have when it is asked
     r"\bawait\b.*\(|\.(?:is_?(?:[vV]isible|[dD]isplayed|[eE]nabled|[pP]resent)|exists|find_elements|query(?:All)?By\w+|query_selector)\("
 )
+_BOUND_BY_IF = frozenset({"got", "want"})  # `if let Ok(got) = …`
 _FAILING = re.compile(r"^(?:panic|throw|raise) if |\bfail\w*\(|^t\.")
 
 
@@ -181,7 +182,7 @@ def guard(checks: list[Check], start: int, condition: str) -> None:
     """Make the checks from `start` on those under an `if`: less, where it asks for what they check, unless that was
     checked before.
     """
-    asked = {name for name in tokens(condition) - COMMON if not LITERAL.match(name)}
+    asked = {name for name in tokens(condition) - (COMMON - _BOUND_BY_IF) if not LITERAL.match(name)}
     if any(condition in check.text for check in checks[:start] if check.kind == "real"):
         return
     for at, check in enumerate(checks[start:], start):

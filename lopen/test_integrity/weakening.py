@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity.check_pairs import (
+    both_ways,
     is_sought,
     message_apart,
     paired,
@@ -40,7 +41,8 @@ _WHOLE_ENUM = re.compile(r"@EnumSource\((?![^)]*\bnames\b)[^)]*\)")
 _PASSED_LINES = re.compile(r"\bnumLinesToSkip = (\d{1,6})")
 _PART_OF_ENUM = re.compile(r"@EnumSource\([^)]*\bnames\b[^)]*\)")
 _RETRIED = re.compile(
-    r"@(?:[\w.]*\.)?(?:flaky|retry|rerun\w*|RetryingTest|RepeatedIfExceptionsTest)\b|\b(?:retries|retryTimes)\(\s*[1-9]"
+    r"@(?:[\w.]*\.)?(?:flaky|retry|rerun\w*|RetryingTest|RepeatedIfExceptionsTest)\b|\b(?:retries|retryTimes|FlakeAttempts)\(\s*[1-9]"
+    r"|\bretryAnalyzer\s*=|\bsuccessPercentage\s*=\s*\d{1,2}\b"
     r"|[{,]\s*retr(?:y|ies):\s*[1-9]"
 )
 _WHY: dict[Kind, str] = {
@@ -55,7 +57,8 @@ _WHY: dict[Kind, str] = {
 
 def weakening_findings(old: Case, new: Case, path: str) -> Iterator[Finding]:
     """At most one finding about assertions and one about the rows of a table."""
-    if old.body == new.body and old.checks == new.checks and old.rows == new.rows:
+    same = (old.body, old.checks, old.rows, old.given) == (new.body, new.checks, new.rows, new.given)
+    if same:
         return
     rows = _fewer_rows(old, new, path)
     if rows is not None:
@@ -119,6 +122,9 @@ def _without_checks(old: Case, new: Case, path: str) -> Finding | None:
 
 def _stood_in(old: Case, new: Case, path: str) -> Finding | None:
     """A method that the test replaces itself before it checks what that method returns."""
+    if ("mock(" in new.given or "@Mock" in new.given) and (double := _double(old, new)):
+        message = f"test {new.name} checks a double of what it is about: {double}"
+        return Finding("error", message, path, new.line)
     known = {found[0] for found in _REPLACED.finditer(f"{old.body} {old.given}")}
     for found in _REPLACED.finditer(f"{new.body} {new.given}"):
         method = ".".join(word for word in found.groups() if word)
@@ -128,6 +134,14 @@ def _stood_in(old: Case, new: Case, path: str) -> Finding | None:
             message = f"test {new.name} checks what it replaces itself: {method} in {_short(check)}"
             return Finding("error", message, path, check.line)
     return None
+
+
+def _double(old: Case, new: Case) -> str:
+    """The new double of the class that a test class is named after."""
+    subject = re.escape(re.sub(r"^Test|(?:Tests?|IT|TestCase)$", "", new.name.partition("::")[0]))
+    double = re.compile(rf"\bmock\({subject}\.class|@Mock(?:itoBean|Bean)?\b[^;]{{0,80}}\b{subject} \w+;")
+    found = double.search(new.given)
+    return found[0] if found and not double.search(old.given) else ""
 
 
 def _hollowed(old: Case, new: Case, path: str) -> Finding | None:
@@ -149,9 +163,15 @@ def _looser(old: Case, new: Case, path: str) -> Finding | None:
     loosened = [
         (o, n)
         for o, n in pairs
-        if (n.rank < o.rank and not message_apart(o, n, gained) and not is_sought(o, n))
+        if (
+            n.rank < o.rank
+            and not message_apart(o, n, gained)
+            and not is_sought(o, n)
+            and not both_ways(o, gained)
+        )
         or (o.subject == n.subject and (_opened(o, n) or _asks_for_less(o, n)))
         or _is_element(o, n, gained)
+        or _against_itself(o, n)
         or (
             n.text == n.subject
             and n.rank <= o.rank
@@ -212,6 +232,20 @@ def _is_element(old: Check, new: Check, gained: Sequence[Check]) -> bool:
         return False
     elements = split_arguments(old.subject[1:-1])
     return new.subject in elements and not {*elements} <= {check.subject for check in gained}
+
+
+def _against_itself(old: Check, new: Check) -> bool:
+    """Return True if what is expected was written out before, and is taken from the checked value itself now."""
+    root = re.match(r"(?!self\b|this\b)([a-z_]\w*)(?=[.\[]|$)", new.subject)
+    if root is None or old.subject != new.subject or not old.rank == new.rank == EXACT or not old.literals:
+        return False
+    own = re.compile(rf"(?<![\w.]){root[1]}\b")
+    was, now = (check.text.replace(check.subject, "", 1) for check in (old, new))
+    was, now = (f"{_STRING.sub('', text)} {_INSERTED.findall(text)}" for text in (was, now))
+    return bool(own.search(now)) and not own.search(was)
+
+
+_INSERTED = re.compile(r"(?:\bformat!\(|\bf)\"[^\"\n]{0,200}?\{(\w+)")  # by a string that is no message
 
 
 def _asks_for_less(old: Check, new: Check) -> bool:

@@ -13,7 +13,17 @@ from lopen.test_integrity.go.body import TABLES, GoBody, GoNames
 from lopen.test_integrity.go.checks import main_skips
 from lopen.test_integrity.go.specs import Specs
 from lopen.test_integrity.place import Place
-from lopen.test_integrity.suite import EXACT, Case, Check, Language, Skip, Suite, numbered, support_cases
+from lopen.test_integrity.suite import (
+    EXACT,
+    HOOK,
+    Case,
+    Check,
+    Language,
+    Skip,
+    Suite,
+    numbered,
+    support_cases,
+)
 from lopen.test_integrity.syntax import ParsedFile, parsed_file
 
 if TYPE_CHECKING:
@@ -31,6 +41,9 @@ _FOREIGN_FILE = re.compile(
     rf"_(?:{_FOREIGN})(?:_\w+)?_test\.go$|_(?:386|arm|mips\w*|ppc64\w*|riscv64|s390x)_test\.go$"
 )
 _SET_UP = re.compile(r"^(?:SetupTest|SetupSuite|SetupSubTest|BeforeTest|SetUpTest|SetUpSuite)$")
+_TEAR_DOWN = re.compile(r"^(?:TearDown|After)(?:Test|Suite|SubTest)$")
+_RUN_SUITE = re.compile(r"\bsuite\.Run\(\w+, ?(?:new\((?P<new>\w+)|&(?P<made>\w+))")
+_SUITE = re.compile(rb"^type (\w+) struct \{[^}]*?^\s*suite\.Suite\b", re.MULTILINE)
 _REWRITING = re.compile(
     rb"\bflag\.Bool(?:Var)?\([^)\n]*\"(update\w*|golden|overwrite|regenerate|[\w-]*update)\", true,"
 )
@@ -72,10 +85,36 @@ def read(files: Mapping[str, str]) -> dict[str, Suite]:
     everywhere = [pair for found in bodies.values() for pair in found]
     helpers = {name: body.checks for name, body in everywhere}
     skipping = {name: marks for name, body in everywhere if (marks := _of_tester(body))}
-    return {
+    suites = {
         path: _suite(path, source, names[path], bodies[path], helpers, skipping)
         for path, source in sources.items()
     }
+    return (
+        suites if all(b"suite.Suite" not in each.text for each in sources.values()) else _run(suites, sources)
+    )
+
+
+def _run(suites: Mapping[str, Suite], sources: Mapping[str, ParsedFile]) -> dict[str, Suite]:
+    """The suites, each test of a testify suite that nothing runs with that as a skip; what runs one is no test."""
+    declared = {name.decode() for each in sources.values() for name in _SUITE.findall(each.text)}
+    runners = [found for suite in suites.values() for case in suite.cases for found in _runs(case)]
+    lone = declared - set(runners)
+    return {
+        path: replace(
+            suite,
+            cases=tuple(
+                replace(case, skips=(*case.skips, Skip(f"a suite {owner} that nothing runs", case.line)))
+                if (owner := case.name.partition(".")[0]) in lone and not case.support
+                else replace(case, support=case.support or bool(_runs(case) and not case.real))
+                for case in suite.cases
+            ),
+        )
+        for path, suite in suites.items()
+    }
+
+
+def _runs(case: Case) -> list[str]:
+    return [found["new"] or found["made"] for found in _RUN_SUITE.finditer(case.body)]
 
 
 def _names(source: ParsedFile) -> GoNames:
@@ -124,6 +163,7 @@ def _suite(
     constraints = tuple(_constraints(source))
     cases: list[Case] = []
     narrowing: list[Skip] = []
+    hooks: dict[str, Sequence[Check]] = {}
     for name, function in source.functions(_FUNCTIONS):
         if name in {"TestMain", "init"}:
             narrowing += main_skips(source, name, function)
@@ -131,6 +171,10 @@ def _suite(
             body = GoBody(source, function, helpers, names, name, skipping)
             body.block(function.child_by_field_name("body"), Place())
             narrowing += [replace(skip, text=f"{name}'s {skip.text}") for skip in _of_tester(body)]
+        elif _TEAR_DOWN.match(name) and function.type == "method_declaration":
+            body = GoBody(source, function, helpers, names, name, skipping)
+            body.block(function.child_by_field_name("body"), Place())
+            hooks |= {f"{HOOK}{name}": body.checks} if body.checks else {}
         elif _is_test(name, source, function):
             full = f"{receiver}.{name}" if (receiver := _receiver(source, function)) else name
             cases += _cases(GoBody(source, function, helpers, names, full, skipping), function, constraints)
@@ -145,7 +189,7 @@ def _suite(
         for name, function in source.functions(_FUNCTIONS)
         if not _is_test(name, source, function) and "testing." in _parameters(source, function)
     }
-    support = support_cases({name: body.checks for name, body in own})
+    support = support_cases({name: body.checks for name, body in own} | hooks)
     cases = cases if path.endswith("_test.go") else []
     return Suite(numbered([*cases, *support]), tuple(narrowing), uncollected)
 

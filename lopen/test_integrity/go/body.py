@@ -31,6 +31,7 @@ TABLES = """
 """
 _WRITTEN = re.compile(r"[\d\"'`&\[-]|(?:nil|true|false)$")  # a value that no call returned
 _GIVEN = re.compile(r"\b(\w+) :?= (\w+)\s")
+_COMPARED = re.compile(r"^!(?:\w+\.)?(?:DeepEqual|Equal)\((\w+), ?(\w+)\)$")
 _CONVEY = frozenset({"Convey", "SkipConvey", "FocusConvey"})
 _RESULTS = """
 (short_var_declaration left: (expression_list . (identifier) @name) right: (expression_list . (call_expression) @value .))
@@ -125,7 +126,9 @@ class GoBody(Flow):
         if (tester or alone) and last.name in _SKIPS:
             self.skip(f"{dotted(list(links))}", node, place)
         elif (tester and last.name in _FAILING) or (last.name == "panic" and place.condition):
-            self.check(self._compared(failing(text, place.condition, line), place.condition), place)
+            equal = _COMPARED.match(place.condition.rpartition(";")[2].strip())
+            compared = f"{equal[1]} != {equal[2]}" if equal else place.condition
+            self.check(self._compared(failing(text, place.condition, line), compared), place)
         elif last.name in {"So", "SoMsg"} and len(given) > 1:
             given = given[1:] if last.name == "SoMsg" else given
             self.check(so(text, [self.source.of(each) for each in given], line), place)

@@ -85,7 +85,7 @@ class JavaBody(Flow):
                 self.skip(f"{names.replace('getRuntime', 'getRuntime()')}(0)", node, place)
             return True
         for index, link in enumerate(links):
-            bdd = link.name == "should" and links[0].name == "then"
+            bdd = link.name.startswith("should") and links[0].name == "then"
             if link.arguments is None or (index and links[index - 1].arguments is not None and not bdd):
                 continue
             if _ASSUME.match(link.name):

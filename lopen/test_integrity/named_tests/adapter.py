@@ -116,7 +116,7 @@ def _cases(
         return
     if _NOT_COLLECTED.search(head):
         return
-    if "title" in match and match["title"].type not in {"string", "binary", "identifier"}:
+    if "title" in match and match["title"].type not in {"string", "binary", "identifier", "block"}:
         return
     groups = [each for each in ancestors(node) if each.type in table.groups][:_MAX_GROUPS]
     heads = [_head(source, each, _body(each)) for each in groups]

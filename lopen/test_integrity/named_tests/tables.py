@@ -73,10 +73,11 @@ TABLES = {
         """
         (method name: (identifier) @name) @test
         (call method: (identifier) @word arguments: (argument_list . (_) @title)) @test
+        (call method: (identifier) @word !arguments block: (_) @title) @test
         """,
         r"^(?:x|f)?(?:it|specify|example|test)\b|^skip\b|^def\s+test_|^pending\b"
         r"|^(?:it_behaves_like|it_should_behave_like|include_examples)\b",
-        r"^x(?:it|specify|describe|context|example)\b|^(?:skip|pending)\b|,\s*(?::skip\b|:pending\b|skip:\s*(?!false)[^,]+|pending:\s*(?!false)[^,]+)",
+        r"^x(?:it|specify|describe|context|example)\b|^(?:skip|pending)\b|,\s*(?::skip\b|:pending\b|skip:\s*(?!false)[^,]+|pending:\s*(?!false)[^,]+|if:\s*(?:false|nil)\b|unless:\s*true\b)",
         r"(?<![\w.:@$\"'])(?:skip|pending|omit)\b(?!\s*(?:=|:|do\b))",
         frozenset({"call", "class", "module"}),
         runs=r"_(?:spec|test)\.rb$|(?:^|/)test_\w+\.rb$",

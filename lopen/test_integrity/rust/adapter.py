@@ -20,6 +20,7 @@ from lopen.test_integrity.place import Place
 from lopen.test_integrity.rust.body import RustBody
 from lopen.test_integrity.rust.checks import cfg_truth
 from lopen.test_integrity.rust.generated import asserting_macros, examples, tests_in_macros, written_by_macros
+from lopen.test_integrity.rust.macros import closing
 from lopen.test_integrity.suite import (
     CLOSE,
     EXACT,
@@ -42,7 +43,7 @@ _ENOUGH = 100
 _IGNORED_ROW = re.compile(r"=>\s*(?:ignore|inconclusive)\b")
 _SHOULD_PANIC = re.compile(r"should_panic\b|cfg_attr\(.*,\s*should_panic\b")
 _ATTRIBUTES = re.compile(r"^#!?\[(.*)\]$", re.DOTALL)
-_USUAL = re.compile(r'^(?:unix|target_os = "linux"|not\((?:windows|miri|loom|target_os = "\w+")\))$')
+_USUAL = re.compile(r'^(?:unix|target_os = "linux"|not\((?:windows|miri|loom|target_os = "(?!linux)\w+")\))$')
 _CONSTANTS = "[(const_item name: (identifier) @name value: (_) @value) (static_item name: (identifier) @name value: (_) @value)]"
 
 
@@ -216,7 +217,11 @@ def _case(
 def _tried(source: ParsedFile, function: Node, attributes: Sequence[str], rows: int | None) -> int | None:
     """With how many inputs a test runs, by the values and the ranges of its parameters; more than enough are enough."""
     said = source.of(function.child_by_field_name("parameters"))
-    values = [len(split_arguments(_inside(said, found.end()))) for found in re.finditer(r"#\[values\(", said)]
+    text = said.encode()
+    values = [
+        len(split_arguments(text[found.end() : closing(text, found.end())].decode("utf-8", "replace")))
+        for found in re.finditer(rb"#\[values\(", text)
+    ]
     if values:
         return prod(values) * (rows or 1)
     if not re.search(r"\bin\b", said) or not any(each == "test" for each in attributes):
@@ -226,15 +231,6 @@ def _tried(source: ParsedFile, function: Node, attributes: Sequence[str], rows: 
         for start, closed, end in re.findall(r"\bin (?:(-?\d{1,9})\w*\.\.(=?)(-?\d{1,9})\w*(?=\W|$))?", said)
     ]
     return min(rows or _ENOUGH, _ENOUGH, max(prod(max(span, 1) for span in spans), 1))
-
-
-def _inside(text: str, start: int) -> str:
-    """What stands between a bracket that opens before `start` and the one that closes it."""
-    depth, end = 1, start
-    while depth and end < len(text):
-        depth += (text[end] in "([{") - (text[end] in ")]}")
-        end += 1
-    return text[start : end - 1]
 
 
 def _returned(source: ParsedFile, body: Node | None, attributes: Sequence[str]) -> Iterator[Check]:

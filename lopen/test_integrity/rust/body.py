@@ -33,6 +33,8 @@ _TABLES = "(let_declaration pattern: (identifier) @name value: (_) @value)"
 _WRITTEN = re.compile(
     r"[\d\"'&\[-]|(?:Some|Ok|Err|None|true|false|vec!|[A-Z])"
 )  # a value that no call returned
+_TAKEN = re.compile(r"^(?:Ok|Some)\((\w+)\) => \1,?$")
+_FAILED = re.compile(r"^(?:Err\(\w+\)|None) => \{? ?panic!?_?\W")
 _RESULTS = "(let_declaration pattern: (identifier) @name value: (call_expression) @value)"
 
 
@@ -88,6 +90,9 @@ class RustBody(Flow):
             self.walk(value, place)
             self.block(otherwise, place.under(f"not (let {pattern} = {self.source.of(value)})", OPEN))
             return True
+        if node.type == "match_expression" and (value := self._unwrapped(node)) is not None:
+            self.walk(value, place)
+            return True
         parent = node.parent
         if node.type != "async_block" or parent is None:
             return False
@@ -99,6 +104,16 @@ class RustBody(Flow):
             lost = self.source.of(parent.child_by_field_name("pattern")).startswith("_")
         self.block(node, place.worse("unawaited" if lost else "real"))
         return True
+
+    def _unwrapped(self, node: Node) -> Node | None:
+        """What a `match` takes the value of and panics else, as `unwrap` does by itself: that checks nothing."""
+        body = node.child_by_field_name("body")
+        arms = [each for each in body.named_children if each.type == "match_arm"] if body is not None else []
+        texts = [self.source.of(each) for each in arms]
+        taken = [text for text in texts if _TAKEN.match(text)]
+        panics = [text for text in texts if _FAILED.match(text)]
+        alone = len(taken) == len(panics) == 1 and len(arms) == 2
+        return node.child_by_field_name("value") if alone and not self.helpers else None
 
     def call(self, node: Node, links: Sequence[Link], place: Place) -> bool:
         last, text, line = links[-1], self.source.of(node), self.source.line(node)

@@ -71,12 +71,12 @@ def asserted(text: str, name: str, given: Sequence[str], line: int) -> Check:
     if base == "assert" and given:
         if always_true(subject) or _is_either(subject):
             return Check(text, subject, 0, line, "vacuous")
-        if re.search(r"[^=!<>]==[^=]", subject) and "||" not in subject:
-            left, _, right = subject.partition("==")
-            return _equal(text, left.strip(), right.strip(), name, line)
         if re.match(r"(?:std::)?matches!", subject):
             parts = split_arguments(subject.partition("!")[2].strip()[1:-1])
             return Check(text, parts[0] if parts else "", _matching(parts[1:]), line)
+        if re.search(r"[^=!<>]==[^=]", subject) and "||" not in subject:
+            left, _, right = subject.partition("==")
+            return _equal(text, left.strip(), right.strip(), name, line)
         if _ALL.search(subject):
             return Check(text, subject, PARTIAL, line)
         if " || " in subject and not re.search(r"[(,] ?\|", subject):
@@ -93,8 +93,9 @@ def asserted(text: str, name: str, given: Sequence[str], line: int) -> Check:
 def _is_either(condition: str) -> bool:
     """Return True for a condition and its opposite: `x.is_ok() || x.is_err()`."""
     parts = {part.strip() for part in condition.split(" || ")}
-    opposite = {_OPPOSITE.sub(lambda found: f".{_OPPOSITES[found[1]]}()", part) for part in parts}
-    return len(parts) > 1 and bool(parts & {part for part in opposite if part not in parts or "is_" in part})
+    told = [part for part in parts if _OPPOSITE.search(part)]
+    opposite = {_OPPOSITE.sub(lambda found: f".{_OPPOSITES[found[1]]}()", part) for part in told}
+    return bool(parts & opposite)
 
 
 def _equal(text: str, left: str, right: str, name: str, line: int) -> Check:
@@ -117,7 +118,9 @@ def _matching(pattern: Sequence[str]) -> int:
         return max(PRESENT, min(_matching([part]) for part in text.split(" | ")) - 1)
     if _FIELD.search(text):
         return CLOSE if _WILDCARD.search(text) else EXACT
-    return PARTIAL if re.search(r"[({]\s*&?\w+::\w|^\w+::\w| if ", text) else LOOSE
+    if " if " in text:
+        return CLOSE
+    return PARTIAL if re.search(r"[({]\s*&?\w+::\w|^\w+::\w", text) else LOOSE
 
 
 def mocked(text: str, links: Sequence[Link], line: int) -> Iterator[Check]:

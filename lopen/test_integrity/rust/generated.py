@@ -35,7 +35,8 @@ def written_by_macros(source: ParsedFile, item: Node, macros: Mapping[str, Node]
     name = source.name(call.child_by_field_name("macro"))
     if name not in macros:
         return
-    checks = _checks(source.of(macros[name]), source.line(call))
+    written = source.of(macros[name])
+    checks = _checks(written, source.line(call))
     text = source.of(call).partition("!")[2].strip(" ;")
     inner = text[text.find(next((sign for sign in text if sign in "({["), "(")) + 1 : -1]
     rows = split_arguments(inner.replace(";", ",")) if text[:1] != "(" or "=>" in inner else [inner]
@@ -45,7 +46,8 @@ def written_by_macros(source: ParsedFile, item: Node, macros: Mapping[str, Node]
         own = tuple(
             Check(f"{row}: {each.text}", each.subject, each.rank, each.line, each.kind) for each in checks
         )
-        yield Case(found[1] if found else name, source.line(call), f"{name}! {row}", own, skips)
+        body = f"{name}! {row}"
+        yield Case(found[1] if found else name, source.line(call), body, own, skips, given=written)
 
 
 def tests_in_macros(source: ParsedFile) -> dict[str, Node]:

@@ -7,6 +7,7 @@ import re
 _MACRO_CALL = re.compile(
     rb"\b((?:prop_|debug_)?assert(?:_eq|_ne)?|panic|unreachable|unimplemented|todo)!(?=\s*\()"
 )
+_SIGN = re.compile(rb"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^\\'])'|[(){}\[\]]", re.DOTALL)
 _PROPERTIES = re.compile(rb"\b(proptest!(?=\s*\{))|\b(proptest!\s*\([^|;{}]{0,200}\|\()|\bfn\s+\w+\s*\(")
 
 
@@ -24,13 +25,20 @@ def _readable_properties(text: bytes) -> bytes:
         if found[1]:
             readable[found.start() : found.end()] = b"mod prop_" + found[0][9:]
             continue
-        depth, end = 1, found.end()
-        while depth and end < len(text):
-            depth += (text[end] in b"([{") - (text[end] in b")]}")
-            end += 1
-        given = text[found.end() : end - 1]
+        end = closing(text, found.end())
+        given = text[found.end() : end]
         if re.search(rb"\bin\b", given):
-            readable[found.end() : end - 1] = re.sub(rb"[^\n]", b" ", given)
+            readable[found.end() : end] = re.sub(rb"[^\n]", b" ", given)
         if found[2]:
             readable[found.start() : found.start() + 9] = b"proptest_"
     return bytes(readable)
+
+
+def closing(text: bytes, start: int) -> int:
+    """Where the bracket stands that closes one opened before `start`; signs in strings are none."""
+    depth = 1
+    for found in _SIGN.finditer(text, start):
+        depth += (found[0] in (b"(", b"[", b"{")) - (found[0] in (b")", b"]", b"}"))
+        if not depth:
+            return found.start()
+    return len(text)
