@@ -21,15 +21,19 @@ from lopen.test_integrity.python.skips import (
     statement_skips,
 )
 from lopen.test_integrity.python.swallowing import (
+    as_kind,
     asserts,
     ends_there,
+    is_mentioned,
+    is_used,
     raises_itself,
     refuses,
     swallows,
     swallows_in_context,
     unreached,
+    worse,
 )
-from lopen.test_integrity.python.tree import Function, is_mentioned, is_used, nodes, unparse
+from lopen.test_integrity.python.tree import Function, nodes, unparse
 from lopen.test_integrity.python.truth import is_anything, is_of_a_double, is_truthy
 from lopen.test_integrity.suite import CLOSE, EXACT, PRESENT, Check, Kind, Skip, called, guard
 
@@ -95,18 +99,18 @@ class _Walk:
                 self._loop(node, kind, condition)
             case ast.While():
                 never = is_truthy(node.test) is False
-                self.block(node.body, _worse(kind, "unreachable" if never else "real"), condition)
+                self.block(node.body, worse(kind, "unreachable" if never else "real"), condition)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 used = is_used(node, self.root)
                 self.inner.add(node.name)
-                self.block(node.body, _worse(kind, "real" if used else "unreachable"), "in a function")
+                self.block(node.body, worse(kind, "real" if used else "unreachable"), "in a function")
             case ast.Raise() if (
                 condition
                 and condition != "an exception"
                 and not (self.depth and is_of_a_double(self.root, node))
             ):
                 # `if total != 4: raise …` fails the test as an assertion of the opposite would
-                self.checks += _as_kind([Check(f"raise if {condition}", condition, EXACT, node.lineno)], kind)
+                self.checks += as_kind([Check(f"raise if {condition}", condition, EXACT, node.lineno)], kind)
             case ast.ClassDef() | ast.Return(value=None):
                 pass
             case _:
@@ -115,7 +119,7 @@ class _Walk:
     def _assert(self, test: ast.expr, kind: Kind) -> None:
         """An asserted expression, and what the helpers check that it calls."""
         before = len(self.checks)
-        self.checks += _as_kind(expression_checks(opened(test, self.helpers, self.open)), kind)
+        self.checks += as_kind(expression_checks(opened(test, self.helpers, self.open)), kind)
         match test:
             case ast.Call(func=ast.Name(id="all"), args=[ast.GeneratorExp() | ast.ListComp() as each]):
                 self.loops.append((before, len(self.checks), each.generators[0].iter))
@@ -123,7 +127,7 @@ class _Walk:
             known = self._helper(call)
             behind = self._helper_checks(known) if known is not None else []
             if any(check.kind == "real" for check in behind):
-                self.checks += _as_kind(called(_call_as_check(call), behind), kind)
+                self.checks += as_kind(called(_call_as_check(call), behind), kind)
 
     def weigh_loops(self) -> None:
         """Take less for what is checked in a loop over something that the code makes, if nothing else looks at that."""
@@ -154,27 +158,27 @@ class _Walk:
         for item in node.items:
             self._expression(item.context_expr, kind, alone=False)
             if swallows_in_context(item.context_expr):
-                inner = _worse(kind, "swallowed")
+                inner = worse(kind, "swallowed")
         if inner == "swallowed" and any(map(asserts, node.body)):
             del self.checks[before:]  # all that it expects is that the assertion in it fails
         if len(node.items) == 1 and raises_itself(node):
-            self.checks[before:] = _as_kind(self.checks[before:], "vacuous")
+            self.checks[before:] = as_kind(self.checks[before:], "vacuous")
         last = unreached(node)
         self.block(node.body[:last], inner, condition)
-        self.block(node.body[last:], _worse(inner, "unreachable"), condition)
+        self.block(node.body[last:], worse(inner, "unreachable"), condition)
 
     def _try(self, node: ast.Try | ast.TryStar, kind: Kind, condition: str) -> None:
         swallowed = any(map(swallows, node.handlers)) or any(map(ends_there, node.finalbody))
-        self.block(node.body, _worse(kind, "swallowed" if swallowed else "real"), condition)
+        self.block(node.body, worse(kind, "swallowed" if swallowed else "real"), condition)
         expected = any(map(refuses, [*node.body, *node.orelse])) and not swallowed
         if expected and node.handlers:
             kinds = ", ".join(unparse(h.type) for h in node.handlers if h.type)
             check = Check(f"raises({kinds})", "an exception", CLOSE, node.lineno)
-            self.checks += _as_kind([check], kind)
+            self.checks += as_kind([check], kind)
         for handler in node.handlers:
             if kind == "real" and handler.type is not None and gives_up(handler.body) == "return":
                 self.skips.append(Skip(f"return if {unparse(handler.type)}", handler.lineno, False))
-            self.block(handler.body, _worse(kind, "real" if expected else "conditional"), "an exception")
+            self.block(handler.body, worse(kind, "real" if expected else "conditional"), "an exception")
         self.block([*node.orelse, *node.finalbody], kind, condition)
 
     def _if(self, node: ast.If, kind: Kind) -> None:
@@ -184,20 +188,18 @@ class _Walk:
         inner: Kind = "unreachable" if truth is False else "real"
         if truth is None and not node.orelse and ENVIRONMENT.search(condition):
             inner = "conditional"
-        self.block(node.body, _worse(kind, inner), condition)
+        self.block(node.body, worse(kind, inner), condition)
         if truth is None and not node.orelse:
             guard(self.checks, before, condition)
         if kind == "real" and len(self.checks) == before and (word := gives_up(node.body)):
             certain = word == "return" or bool(SKIP_WORD.search(condition))
             self.skips.append(Skip(f"{word} if {condition}", node.lineno, certain and not foreign(condition)))
-        self.block(
-            node.orelse, _worse(kind, "unreachable" if truth is True else "real"), f"not ({condition})"
-        )
+        self.block(node.orelse, worse(kind, "unreachable" if truth is True else "real"), f"not ({condition})")
 
     def _loop(self, node: ast.For | ast.AsyncFor, kind: Kind, condition: str) -> None:
         rows = literal_rows(node.iter)
         before = len(self.checks)
-        self.block(node.body, _worse(kind, "unreachable" if rows == 0 else "real"), condition)
+        self.block(node.body, worse(kind, "unreachable" if rows == 0 else "real"), condition)
         self.loops.append((before, len(self.checks), node.iter))
         self.block(node.orelse, kind, condition)
         if rows is not None and len(self.checks) > before:
@@ -210,14 +212,14 @@ class _Walk:
         match node:
             case ast.Assign(targets=[ast.Tuple(elts=[_]) | ast.List(elts=[_])], value=value):
                 subject = unparse(value)
-                self.checks += _as_kind([Check(f"len({subject}) == 1", subject, CLOSE, node.lineno)], kind)
+                self.checks += as_kind([Check(f"len({subject}) == 1", subject, CLOSE, node.lineno)], kind)
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.stmt):
                 self.statement(child, kind, condition)
             elif isinstance(child, ast.match_case):
                 self.block(child.body, kind, condition)
             elif isinstance(child, ast.expr):
-                inner = _worse(kind, "unreachable" if self._is_idle(child, node) else "real")
+                inner = worse(kind, "unreachable" if self._is_idle(child, node) else "real")
                 self._expression(child, inner, alone=isinstance(node, ast.Expr))
 
     def _is_idle(self, node: ast.expr, statement: ast.stmt) -> bool:
@@ -241,13 +243,13 @@ class _Walk:
                 renamed = ast.copy_location(
                     ast.Call(self.aliases[call.func.id], call.args, call.keywords), call
                 )
-                self.checks += _as_kind(self._call_checks(renamed), kind)
+                self.checks += as_kind(self._call_checks(renamed), kind)
                 return
             if isinstance(call.func, ast.Name) and call.func.id in self.inner:
                 continue
             known = self._helper(call)
             if isinstance(known, ast.AsyncFunctionDef) and alone and call is node:
-                kind = _worse(kind, "unawaited")
+                kind = worse(kind, "unawaited")
             if known is not None:
                 if kind == "real" and alone:
                     name = unparse(call.func)
@@ -256,11 +258,11 @@ class _Walk:
                         for s in function_skips(known)
                         if not s.text.startswith("os._exit")
                     ]
-                self.checks += _as_kind(called(_call_as_check(call), self._helper_checks(known)), kind)
+                self.checks += as_kind(called(_call_as_check(call), self._helper_checks(known)), kind)
                 continue
             found = self._call_checks(call, alone=alone and call in (node, getattr(node, "value", None)))
             if found:
-                self.checks += _as_kind(found, kind)
+                self.checks += as_kind(found, kind)
                 return  # the outermost one speaks for the chain
 
     def _call_checks(self, call: ast.Call, *, alone: bool = False) -> list[Check]:
@@ -288,13 +290,3 @@ def _call_as_check(call: ast.Call) -> Check:
 def _calls(node: ast.expr) -> Iterator[ast.Call]:
     """The calls in an expression from the outside in, those in lambdas and comprehensions included."""
     return (child for child in nodes(node) if isinstance(child, ast.Call))
-
-
-def _as_kind(checks: Sequence[Check], kind: Kind) -> list[Check]:
-    if kind == "real":
-        return list(checks)
-    return [Check(c.text, c.subject, c.rank, c.line, kind if c.kind == "real" else c.kind) for c in checks]
-
-
-def _worse(outer: Kind, inner: Kind) -> Kind:
-    return inner if outer == "real" else outer

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from lopen.test_integrity.python.ranks import call_check
-from lopen.test_integrity.python.tree import nodes, unparse
+from lopen.test_integrity.python.tree import Function, nodes, unparse
 from lopen.test_integrity.python.truth import is_truthy
+from lopen.test_integrity.suite import Check, Kind
 
 _CATCH_ALL = frozenset({"Exception", "BaseException", "AssertionError"})
 
@@ -83,3 +85,35 @@ def swallows_in_context(node: ast.expr) -> bool:
     return name in {"raises", "assertRaises", "assertRaisesRegex"} and any(
         unparse(kind) in _CATCH_ALL for kind in kinds
     )
+
+
+def is_used(function: Function, root: Function) -> bool:
+    """Return True if a function in a test runs: it is decorated, or mentioned by something other than a lost coroutine."""
+    if function.decorator_list:
+        return True
+    lost = set[int]()
+    if isinstance(function, ast.AsyncFunctionDef):
+        lost = {
+            id(n.value.func) for n in nodes(root) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call)
+        }
+    # a name that stands alone runs nothing
+    lost |= {id(n.value) for n in nodes(root) if isinstance(n, ast.Expr)}
+    names = (n for n in nodes(root) if isinstance(n, ast.Name) and n.id == function.name)
+    return any(id(name) not in lost for name in names)
+
+
+def is_mentioned(name: str, root: Function) -> bool:
+    """Return True if a function reads a name."""
+    return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in nodes(root))
+
+
+def as_kind(checks: Sequence[Check], kind: Kind) -> list[Check]:
+    """The checks, as much of that kind as they can be."""
+    if kind == "real":
+        return list(checks)
+    return [Check(c.text, c.subject, c.rank, c.line, kind if c.kind == "real" else c.kind) for c in checks]
+
+
+def worse(outer: Kind, inner: Kind) -> Kind:
+    """The kind of what stands in an inner place of an outer one."""
+    return inner if outer == "real" else outer

@@ -283,23 +283,3 @@ def _literals(body: Sequence[ast.stmt]) -> Mapping[str, ast.expr]:
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             twice.add(node.target.id)
     return {name: value for name, value in found.items() if name not in twice}
-
-
-def is_used(function: Function, root: Function) -> bool:
-    """Return True if a function in a test runs: it is decorated, or mentioned by something other than a lost coroutine."""
-    if function.decorator_list:
-        return True
-    lost = set[int]()
-    if isinstance(function, ast.AsyncFunctionDef):
-        lost = {
-            id(n.value.func) for n in nodes(root) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call)
-        }
-    # a name that stands alone runs nothing
-    lost |= {id(n.value) for n in nodes(root) if isinstance(n, ast.Expr)}
-    names = (n for n in nodes(root) if isinstance(n, ast.Name) and n.id == function.name)
-    return any(id(name) not in lost for name in names)
-
-
-def is_mentioned(name: str, root: Function) -> bool:
-    """Return True if a function reads a name."""
-    return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in nodes(root))
