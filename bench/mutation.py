@@ -70,7 +70,7 @@ def measured(base: Path) -> tuple[float, str]:
         commands = Commands(sandbox, repository, ProtectedPaths(root), journal)
         room = CleanRoom(base / "rooms", repository, root, mounted=sandbox.name == "bwrap")
         audit = AuditTrail(database, session.id, str)
-        runner = MutationRunner(root, commands, room, journal, audit, clock, network=False)
+        runner = MutationRunner(commands, room, journal, audit, clock, network=False)
         tree = repository.snapshot()
         room.enter(tree)  # as for the run of the tests before it, which has the room show git's folder
         room.leave(wanted=lambda _: False)

@@ -9,7 +9,7 @@ from functools import cached_property
 from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK, TreeChange
 from lopen.loop.judged_change import LARGEST_COMPARED
-from lopen.loop.judged_files import kind
+from lopen.loop.judged_files import is_specification, kind
 from lopen.loop.machine_paths import linked_texts
 from lopen.test_integrity import FileChange
 from lopen.test_integrity.unread import MAX_CHARS
@@ -18,11 +18,6 @@ from lopen.workspace.plain_files import LINK
 MOST_COMPARED = 64 * 2**20  # bytes of all files together
 LONGEST_LINK = 4_096  # bytes
 UNREADABLE = " " * (MAX_CHARS + 1)
-
-
-def is_specification(path: str, module: str) -> bool:
-    """Return whether `path` is the module's specification, which the judge gets as such."""
-    return path == f"specs/{module}/SPECIFICATION.md"
 
 
 @dataclass(frozen=True)

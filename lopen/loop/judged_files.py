@@ -74,6 +74,11 @@ _MPEG_PACKET = 188  # bytes; each begins with 0x47
 _MPEG_SUFFIXES = words(".ts .mts")  # which films share with TypeScript
 
 
+def is_specification(path: str, module: str) -> bool:
+    """Return whether `path` is the module's specification, which the judge gets as such."""
+    return path == f"specs/{module}/SPECIFICATION.md"
+
+
 def kind(path: str) -> FileKind:
     """Return how much a file weighs as evidence, by its name."""
     if looks_like_test(path):

@@ -11,7 +11,7 @@ from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK
 from lopen.guardrails.completion import holds_inline_tests
 from lopen.loop.change_checks import ChangeChecks
-from lopen.loop.compared_trees import ComparedTrees, compared_trees, is_specification, sides
+from lopen.loop.compared_trees import ComparedTrees, compared_trees, sides
 from lopen.loop.judged_change import (
     LARGEST_COMPARED,
     TestRemovals,
@@ -25,6 +25,7 @@ from lopen.loop.judged_change import (
     untested_code,
 )
 from lopen.loop.judged_files import (
+    is_specification,
     kind,
     linked_tests,
     rewritten_files,
@@ -38,6 +39,8 @@ from lopen.oracle.mutation import MutationCheck
 from lopen.oracle.tests_run import TestsRun
 from lopen.oracle.verdict import BREADTH, Finding, Scope, Verdict, accepted
 from lopen.test_integrity import find_tampering
+from lopen.tools.earlier_tests import EarlierTestsRunner
+from lopen.tools.mutation import MutationRunner
 from lopen.tools.reruns import TestRun
 from lopen.tools.verification import Verified
 from lopen.tools.workbench import Workbench
@@ -130,7 +133,7 @@ def _earlier_tests(
     if bench.settings.oracle.earlier_tests == "off" or run is None:
         return
     after = verifier.test_runs().get(change.tree, TestsRun())
-    found = verifier.earlier_tests.check(change.base, change.files, change.compared, run, after)
+    found = verifier.again(EarlierTestsRunner).check(change.base, change.files, change.compared, run, after)
     if found is not None:
         yield from found.findings(change.compared, removals.reason)
 
@@ -187,7 +190,9 @@ def _mutation(
         return None, ()
     found, unread = checks.attempted(
         "what its tests notice",
-        lambda: bench.project.verifier.mutants.check(change.base, change.compared, run, first=first),
+        lambda: bench.project.verifier.again(MutationRunner).check(
+            change.base, change.compared, run, first=first
+        ),
     )
     if unread:
         return None, unread

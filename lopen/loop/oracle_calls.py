@@ -16,7 +16,6 @@ from lopen.git.checkout import Checkout
 from lopen.guardrails.completion import required
 from lopen.guardrails.guard import one_line
 from lopen.llm.messages import Json, ToolSpec, ToolUse
-from lopen.loop.judged_work import JudgedBoundary, evidence_for
 from lopen.loop.model_calls import CallPaused, ModelAccess, ModelCall
 from lopen.oracle.diff_files import split_diff
 from lopen.oracle.evidence import Evidence, evidence_hash
@@ -126,6 +125,7 @@ class Judge(Protocol):
 
     def pronounce(self, bench: Workbench, scope: Scope, subject: str, note: str = "") -> BoundaryVerdict:
         """Return the verdict on `subject` as the work tree is now. `note` is the builder's claim."""
+
         ...
 
 
@@ -170,6 +170,11 @@ class OracleCalls:
 
     def pronounce(self, bench: Workbench, scope: Scope, subject: str, note: str = "") -> BoundaryVerdict:
         """Return the verdict on `subject` as the work tree is now. `note` is the builder's claim."""
+        from lopen.loop.judged_work import (  # costs 100 ms: a run starts without it
+            JudgedBoundary,
+            evidence_for,
+        )
+
         wide = widest(bench.session, scope, subject)
         results = gathered(bench, wide[0])
         if wide != (scope, subject) and not all(r.passed for r in results):

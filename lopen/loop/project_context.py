@@ -14,9 +14,8 @@ from lopen.git.trees import GITLINK
 from lopen.guardrails.completion import advice, missing_gates
 from lopen.limits.budgets.scopes import DEFAULT_TASK_TYPE, task_tokens
 from lopen.limits.circuits.rules import RuleBook
-from lopen.loop.compared_trees import is_specification
 from lopen.loop.context import SessionContext
-from lopen.loop.judged_files import kind
+from lopen.loop.judged_files import is_specification, kind
 from lopen.loop.languages import installed, languages, outline
 from lopen.loop.oracle_calls import verdicts_of, warnings_for_builder
 from lopen.oracle.verdict import Finding, established

@@ -17,6 +17,7 @@ from lopen.test_integrity.local_stand_ins import local_stand_in_findings
 from lopen.test_integrity.moved_imports import moved_import_findings
 from lopen.test_integrity.named_tests import adapter as named_tests
 from lopen.test_integrity.passed_over import passed_over_findings
+from lopen.test_integrity.paths import looks_like_test
 from lopen.test_integrity.python import adapter as python
 from lopen.test_integrity.python import tree as python_tree
 from lopen.test_integrity.python.doctests import doctest_findings
@@ -161,16 +162,6 @@ def removed_names(changes: Sequence[FileChange]) -> frozenset[str]:
 def _defined(text: str) -> Iterator[str]:
     for found in _DEFINITION.finditer(text):
         yield next(group for group in found.groups() if group)
-
-
-def looks_like_test(path: str) -> bool:
-    """Return True if a path is a test's or a test's support file by its name."""
-    return bool(
-        re.search(
-            r"(?:^|/)(?:tests?|__tests__|spec)/|(?:^|[/_.-])(?:tests?|spec|conftest)[_.-]|Test\w*\.java$",
-            path,
-        )
-    )
 
 
 def tests_by_file(texts: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

@@ -13,8 +13,9 @@ from typing import Any
 
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity.compare import MayGo
-from lopen.test_integrity.detect import LANGUAGES, can_be_read, looks_like_test, read_sides, removed_names
+from lopen.test_integrity.detect import LANGUAGES, can_be_read, read_sides, removed_names
 from lopen.test_integrity.matching import Located, match_cases
+from lopen.test_integrity.paths import looks_like_test
 from lopen.test_integrity.python.tree import parse_quietly, unparse
 from lopen.test_integrity.rust.inline_tests import with_inline_changes
 from lopen.test_integrity.suite import FileChange, tokens

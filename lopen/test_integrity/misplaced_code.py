@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from lopen.test_integrity.detect import looks_like_test
+from lopen.test_integrity.paths import looks_like_test
 from lopen.test_integrity.suite import FileChange
 
 _IMPORTING = re.compile(r"\.(?:py|[cm]?[jt]sx?)$")

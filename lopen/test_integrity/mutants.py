@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Literal
 
-from lopen.test_integrity.detect import looks_like_test
 from lopen.test_integrity.misplaced_code import product_among_tests
+from lopen.test_integrity.paths import looks_like_test
 from lopen.test_integrity.suite import FileChange, words
 from lopen.test_integrity.syntax import BRANCHES, FUNCTIONS, ParsedFile, ancestors, parsed_file, unwrapped
 from lopen.test_integrity.unread import MAX_CHARS

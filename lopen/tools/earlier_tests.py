@@ -13,7 +13,7 @@ from operator import attrgetter
 
 from lopen.git.trees import GITLINK, TreeChange, TreeEntry
 from lopen.oracle.tests_run import SINGLE, TestsRun
-from lopen.test_integrity.detect import looks_like_test, tests_by_file
+from lopen.test_integrity.detect import tests_by_file
 from lopen.test_integrity.earlier_tests import (
     ALL,
     EarlierTests,
@@ -24,6 +24,7 @@ from lopen.test_integrity.earlier_tests import (
     renamed,
     together,
 )
+from lopen.test_integrity.paths import looks_like_test
 from lopen.test_integrity.rust.inline_tests import with_inline_changes, with_tests_of
 from lopen.test_integrity.suite import FileChange
 from lopen.tools.clean_room import CleanRoom

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Event
 
 from lopen.base.clock import Clock
@@ -51,7 +50,6 @@ class Rerun:
 class Rerunner:
     """Runs one session's test command again, and stores what was found."""
 
-    root: Path
     commands: Commands
     room: CleanRoom
     journal: Journal
@@ -79,12 +77,12 @@ class Rerunner:
         try:
             for path, edited in edits.items():
                 room.edit(path, edited)
-            report = JUnitReport(self.root, tests.command, place.files)
+            report = JUnitReport(self.commands.repository.root, tests.command, place.files)
             record = room.record(place, go_on=go_on)
             ran = run(
                 Command(
                     tests.command,
-                    cwd=self.root,
+                    cwd=self.commands.repository.root,
                     timeout_s=timeout_s,
                     network=self.network,
                     trusted=True,

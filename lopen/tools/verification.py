@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from lopen.base.clock import Clock
 from lopen.git.ignores import is_cache
@@ -21,16 +22,16 @@ from lopen.storage.journal import Journal
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
 from lopen.tools.dependency_files import NEEDED, SetupApproval, is_lock_file
-from lopen.tools.earlier_tests import EarlierTestsRunner
-from lopen.tools.mutation import MutationRunner
 from lopen.tools.reports import JUnitReport, TwoPlaces, keep_record, shown_end, why_not_passed, with_notes
+from lopen.tools.reruns import Rerunner
 from lopen.workspace.paths import Root
 from lopen.workspace.protection import ToolRefused
 from lopen.workspace.room_files import Found
 
 SETUP_HINT = (
-    "fix what verify-setup needs (a manifest, a lock file); it is run again before the next verification"
+    "fix what verify-setup needs (a manifest, a lock file); it runs again before the next verification"
 )
+Again = TypeVar("Again", bound=Rerunner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +93,10 @@ class Verifier:
         self.setup_approval = SetupApproval(journal, room.setup_key, None if network else run.sandbox)
         self._trying = False
         self._places = TwoPlaces()
-        again = (root, run, room, journal, audit, clock, network)
-        self.mutants = MutationRunner(*again)
-        self.earlier_tests = EarlierTestsRunner(*again)
+
+    def again(self, kind: type[Again]) -> Again:
+        """Return what runs the session's test command on other trees: for mutants, for earlier tests."""
+        return kind(self._runs, self.room, self._journal, self._audit, self._clock, self._network)
 
     def touch(self) -> None:
         """Discard the tree id, because the work tree may have changed."""

@@ -105,7 +105,7 @@ def test_a_failing_setup_fails_what_needs_it_and_is_tried_again(root: Path) -> N
     assert first.fields["output"] == (
         "not run, because verify-setup (install) failed with exit code 7:\nno network"
     )
-    assert "run again before the next verification" in first.fields["hint"]
+    assert "runs again before the next verification" in first.fields["hint"]
     assert second.fields["passed"] is third.fields["passed"] is True
     assert at.sandbox.ran == ["install", "install", "run-tests", "run-tests"]
 

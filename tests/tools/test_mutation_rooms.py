@@ -21,4 +21,4 @@ def test_rooms_are_few_where_files_are_large(
         (root / name).write_bytes(b"x" * (size // 2))
     at = bench(root, planned()).at
     verifier = at.project.verifier
-    assert verifier.mutants._room_count(verifier.tree(), 20) == most
+    assert verifier.again(mutation.MutationRunner)._room_count(verifier.tree(), 20) == most

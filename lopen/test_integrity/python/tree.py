@@ -267,19 +267,12 @@ def _literals(body: Sequence[ast.stmt]) -> Mapping[str, ast.expr]:
     found: dict[str, ast.expr] = {}
     twice: set[str] = set()
     for node in body:
-        targets = (
-            node.targets
-            if isinstance(node, ast.Assign)
-            else [node.target]
-            if isinstance(node, ast.AnnAssign)
-            else []
-        )
-        for target in targets:
-            if isinstance(target, ast.Name):
-                twice |= {target.id} & found.keys()
-                value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
-                if isinstance(value, _TABLES):
-                    found[target.id] = value
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Name):
+                    twice |= {target.id} & found.keys()
+                    if isinstance(node.value, _TABLES):
+                        found[target.id] = node.value
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             twice.add(node.target.id)
     return {name: value for name, value in found.items() if name not in twice}
