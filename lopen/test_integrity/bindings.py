@@ -141,6 +141,14 @@ def leaves_block(source: ParsedFile, node: Node) -> bool:
     )
 
 
+def rounds(loop: Node, rows: int | None) -> int | None:
+    """How often a loop over so many rows goes round: once where its body ends with what leaves it."""
+    body = loop.child_by_field_name("body")
+    last = body.named_children[-1].type if body is not None and body.named_child_count else ""
+    once = last in {"break_statement", "return_statement"}
+    return min(rows, 1) if rows is not None and once else rows
+
+
 def is_filtered(source: ParsedFile, table: Node) -> bool:
     """Return True if only some rows of a table are taken by `filter`, and nothing else takes the others."""
     found = re.match(r"([\w$]+)\.filter\(", source.of(table))

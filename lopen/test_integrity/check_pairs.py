@@ -78,6 +78,8 @@ def said_elsewhere(check: Check, gained: Sequence[Check], old: Case, new: Case) 
         return True  # all calls are compared at once
     if re.match(r"(?:panic|unreachable)!", check.text) and any(other.rank == EXACT for other in gained):
         return True  # the other arm of a match that an equality stands for now
+    if ".exceptions" in check.text and any("RaisesGroup(" in other.text for other in gained):
+        return True  # what the group holds is said by what is expected of it
     if any(_expects_more(other, check) for other in gained):
         return True
     if _of_local(check, old, new, said) or _inlined(check, old, new):
@@ -164,8 +166,10 @@ def _takes_in(whole: Check, part: Check) -> bool:
     )
     wanted = {word for text in part.literals - tokens(part.subject) for word in re.findall(r"\w+", text)}
     rest = part.tokens - tokens(part.subject) - COMMON
+    counted = part.subject.removeprefix(whole.subject) in {".length", ".size"} and "[" in whole.text
     told = (
-        part.rank <= (PARTIAL if whole.literals - tokens(whole.subject) else LOOSE)
+        counted
+        or part.rank <= (PARTIAL if whole.literals - tokens(whole.subject) else LOOSE)
         or rest <= whole.tokens
         or (bool(wanted) and wanted <= set(re.findall(r"\w+", whole.text)))
     )
@@ -178,8 +182,8 @@ def _bare(said: frozenset[str]) -> frozenset[str]:
 
 
 def words_of(check: Check) -> list[str]:
-    """The words of a check, however its strings are written."""
-    return re.findall(r"\w+", re.sub(r"\\.", " ", check.text))
+    """The words of a check, however its strings are written and put together."""
+    return re.findall(r"\w+", re.sub(r"\\.|%[sdrfi]|\bf(?=[\"'])|\.format\b", " ", check.text))
 
 
 _EITHER_WAY = re.compile(r"^\(?(\w+) != nil\)? (?:!=|==) \w")

@@ -193,6 +193,7 @@ READERS: tuple[tuple[re.Pattern[str], Reader], ...] = (
     (
         re.compile(
             r"^(?:jest|vitest|vite|karma|playwright|cypress|ava)\.config\.\w+$|^\.mocharc\.\w+$|^jasmine\.\w+$"
+            r"|^(?:karma|wdio|protractor|nightwatch|codecept)\.conf\.\w+$|^(?:angular|project|web-test-runner\.config)\.\w+$"
         ),
         javascript_findings,
     ),

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lopen.test_integrity.bindings import bound_name, leaves_block, refers, row_count
+from lopen.test_integrity.bindings import bound_name, leaves_block, refers, rounds, row_count
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, ENVIRONMENT, NEVER, OPEN, SKIP_WORD, truth
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import EXACT, Check, Skip, called, guard
@@ -241,7 +241,7 @@ class Flow(ABC):
         ranges = [child for child in node.named_children if child.type == "range_clause"]
         if ranges:
             table = ranges[0].child_by_field_name("right")
-        rows = self.count(table) if table is not None else None
+        rows = rounds(node, self.count(table) if table is not None else None)
         for child in node.named_children:
             if child != node.child_by_field_name("body"):
                 self.walk(child, place)

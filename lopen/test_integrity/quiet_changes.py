@@ -24,6 +24,8 @@ _HAD_TO_BE = re.compile(r"\s*(?:\.await)?\s*(?:\.(?:unwrap|expect)\(|\?)")
 _SORTS = re.compile(
     r"\b(?:sort\.(?:Strings|Ints|Slice\w*|Sort|Float64s)|slices\.Sort\w*)\((\w+)|\b(\w+)\.sort(?:_unstable)?(?:_by\w*)?\("
 )
+_STATUS = re.compile(r"\b(?:status(?:_?[cC]ode)?|exit_?[cC]ode|returncode|ok)$")
+_TELLING = 4  # characters of a text that says something
 _MOST = 30  # of one test that are looked at, so that a huge one stays quick
 _REPEATED = re.compile(r"\b(?:for|while|each|forEach|loop|map|iter|range|Range|param\w*|given|where)\b")
 _BOUND_TO_CALL = r"\b{}\b[^=\n;]{{0,60}}= (?:&|await )?[\w.:<>]+!?\("
@@ -37,6 +39,7 @@ def quiet_finding(old: Case, new: Case, path: str) -> Finding | None:
         or _ignored(old, new, path)
         or _sorted(old, new, path)
         or _in_part(old, new, path)
+        or _status_alone(old, new, path)
         or _without_rows(old, new, path)
         or _made_up(old, new, path)
     )
@@ -89,6 +92,26 @@ def _in_part(old: Case, new: Case, path: str) -> Finding | None:
         if check.rank == EXACT and check.subject and parts and (rest := _unsaid(check.literals, said)):
             message = f"test {new.name} compares parts of {check.subject} alone: nothing says {', '.join(sorted(rest))}"
             return Finding("warning", message[:300], path, parts[0].line)
+    return None
+
+
+def _status_alone(old: Case, new: Case, path: str) -> Finding | None:
+    """A text that was looked for in an answer, and in whose place a code alone is checked now."""
+    gained = [each for each in without(new.real, old.real) if _STATUS.search(each.subject)]
+    for check in without(old.real, new.real)[:_MOST] if gained else ():
+        texts = {text for text in check.literals if len(text) > _TELLING and not text[0].isdigit()}
+        about = re.match(r"\w+", check.subject)
+        same = about is not None and re.match(rf"{about[0]}\b", gained[0].subject)
+        if (
+            same
+            and not _STATUS.search(check.subject)
+            and texts
+            and not any(new.says([text]) for text in texts)
+        ):
+            message = (
+                f"test {new.name} checks {gained[0].subject} alone: nothing says {', '.join(sorted(texts))}"
+            )
+            return Finding("warning", message[:300], path, gained[0].line)
     return None
 
 

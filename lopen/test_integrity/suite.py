@@ -262,7 +262,8 @@ def _tokens_and_words(text: str) -> frozenset[str]:
 
 COMMON = tokens(
     "assert assertEqual expect toBe toEqual self t Errorf Fatalf assert_eq assertEquals if got want "
-    "assert_called_with assert_called_once_with assert_any_call assert_has_calls call_count not in is and or"
+    "assert_called_with assert_called_once_with assert_any_call assert_has_calls call_count not in is and or "
+    "toBeNull toBeUndefined toBeTruthy toBeFalsy toStrictEqual toBeGreaterThan toBeGreaterThanOrEqual toBeLessThan toBeLessThanOrEqual"
 )
 
 

@@ -39,6 +39,8 @@ _REPLACED = re.compile(
 _WILDCARD = re.compile(r"\bexpect\.(?:any|anything|\w+Containing|stringMatching)\(|\bmatch\.any\b")
 _WHOLE_ENUM = re.compile(r"@EnumSource\((?![^)]*\bnames\b)[^)]*\)")
 _PASSED_LINES = re.compile(r"\bnumLinesToSkip = (\d{1,6})")
+_RUNS = re.compile(r"\bnumRuns: (\d{1,6})")
+_USUAL_RUNS = 100  # of a property of fast-check
 _PART_OF_ENUM = re.compile(r"@EnumSource\([^)]*\bnames\b[^)]*\)")
 _RETRIED = re.compile(
     r"@(?:[\w.]*\.)?(?:flaky|retry|rerun\w*|RetryingTest|RepeatedIfExceptionsTest)\b|\b(?:retries|retryTimes|FlakeAttempts)\(\s*[1-9]"
@@ -99,6 +101,11 @@ def _fewer_rows(old: Case, new: Case, path: str) -> Finding | None:
         message = f"test {new.name} passes over {after} lines of its table where it passed over {before}"
         return Finding("warning", message, path, new.line)
     rows = 1 if new.plain and new.rows is None else new.rows
+    runs = [min(map(int, _RUNS.findall(case.body)), default=_USUAL_RUNS) for case in (old, new)]
+    if runs[1] < min(runs[0], _USUAL_RUNS):
+        return Finding(
+            "warning", f"test {new.name} runs {runs[1]} times where it ran {runs[0]}", path, new.line
+        )
     if old.rows is None or rows is None or rows >= old.rows:
         return None
     if rows == 0:

@@ -10,10 +10,20 @@ from typing import TYPE_CHECKING
 from lopen.test_integrity.bindings import bound_name, is_filtered
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
 from lopen.test_integrity.flow import Flow, Helpers
-from lopen.test_integrity.javascript.blocks import Block, content, given, is_empty, marks, row_count, title
+from lopen.test_integrity.javascript.blocks import (
+    Block,
+    content,
+    given,
+    is_empty,
+    is_titled,
+    marks,
+    row_count,
+    rule_case,
+    title,
+)
 from lopen.test_integrity.javascript.checks import EXPECTING, JavaScriptBody
-from lopen.test_integrity.javascript.reading import JavaScriptNames, weighed
-from lopen.test_integrity.javascript.words import RENAMED, SETUP, Word, Words, at_top
+from lopen.test_integrity.javascript.reading import JavaScriptNames, names_of, weighed
+from lopen.test_integrity.javascript.words import SETUP, Word, Words, at_top
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import (
     HOOK,
@@ -52,13 +62,7 @@ _FUNCTIONS = """
 (pair key: (property_identifier) @name value: [(arrow_function) (function_expression)] @function)
 (call_expression function: (member_expression property: (property_identifier) @added (#eq? @added "add")) arguments: (arguments . (string) @name [(arrow_function) (function_expression)] @function))
 """
-_IMPORTED = """
-(import_statement (import_clause (named_imports (import_specifier name: (identifier) @name))) source: (string) @module)
-(variable_declarator name: (object_pattern (shorthand_property_identifier_pattern) @name)
-  value: (call_expression arguments: (arguments (string) @module)))
-"""
 _COUNT = "the number of assertions that are reached"
-_ARRAYS = "(variable_declarator name: (identifier) @name value: (_) @value)"
 
 
 def covers(path: str) -> bool:
@@ -70,7 +74,7 @@ def covers(path: str) -> bool:
 def read(files: Mapping[str, str]) -> dict[str, Suite]:
     """The suites; functions that check, whichever of the files defines them, count where they are called."""
     sources = {path: parsed_file(text, grammar(path)) for path, text in files.items()}
-    names = {path: _names(source) for path, source in sources.items()}
+    names = {path: names_of(source) for path, source in sources.items()}
     own = {path: _helper_checks(source, names[path], {}) for path, source in sources.items()}
     shared = {name: checks for found in own.values() for name, checks in found.items()}
     return {
@@ -84,19 +88,6 @@ def grammar(path: str) -> str:
     if re.search(r"\.[cm]?ts$", path):
         return "typescript"
     return "tsx" if path.endswith(".tsx") else "javascript"
-
-
-def _names(source: ParsedFile) -> JavaScriptNames:
-    """What the file's names stand for where that matters to checks."""
-    tables = {source.name(found["name"]): found["value"] for found in source.matches(_ARRAYS)}
-    asserting = {
-        source.name(found["name"])
-        for found in source.matches(_IMPORTED)
-        if re.search(r"assert|chai", source.name(found["module"]))
-    }
-    renamed = {source.name(f["name"]): source.name(f["value"]) for f in source.matches(RENAMED)}
-    playwright = b"@playwright/test" in source.text
-    return JavaScriptNames(tables, frozenset(asserting), renamed, playwright)
 
 
 def _helper_checks(
@@ -120,6 +111,7 @@ class _File(Flow):
         self.names = names
         self.groups: list[Block] = []
         self.tests: list[Block] = []
+        self.ruled: list[Case] = []
         self.everywhere: list[Skip] = []
         self.narrowing: list[Skip] = []
         self.hooks: dict[str, tuple[Check, ...]] = {}
@@ -131,7 +123,7 @@ class _File(Flow):
     def suite(self, support: Helpers) -> Suite:
         """The file's tests and helpers."""
         self.block(self.root, Place())
-        cases = [self._case(block) for block in self.tests]
+        cases = [*map(self._case, self.tests), *self.ruled]
         return Suite(numbered([*cases, *support_cases({**support, **self.hooks})]), tuple(self.narrowing))
 
     def call(self, node: Node, links: Sequence[Link], place: Place) -> bool:
@@ -143,6 +135,8 @@ class _File(Flow):
             self._hook(name, links[-1].arguments, place)
             return True
         word = self.words.resolve(links)
+        if word is None and (case := rule_case(self.source, node, links)):
+            self.ruled.append(case)
         if word is None:
             return self._ends(links, node, place)
         table, final = None, None
@@ -159,18 +153,12 @@ class _File(Flow):
         if final is None or set(word.dots) & _NO_TESTS:
             return False
         arguments = given(self.source, final.arguments or ())
-        if not self._titled(arguments):
+        if not is_titled(arguments):
             self._skip_group(word, final, node, place)
         elif word.body is None or all(group.word.body != word.body for group in self.groups):
             word = replace(word, condition=condition)
             self._declare(word, links, arguments, table, node, place)
         return True
-
-    def _titled(self, arguments: Sequence[Node]) -> bool:
-        return bool(arguments) and (
-            arguments[0].type in {"string", "template_string"}
-            or any(argument.type in FUNCTIONS or argument.type == "identifier" for argument in arguments[1:])
-        )
 
     def _declare(
         self,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
 from lopen.test_integrity.javascript.words import GROUPS, SKIPPING, Word
 from lopen.test_integrity.place import Place
-from lopen.test_integrity.suite import Skip
-from lopen.test_integrity.syntax import FUNCTIONS, ParsedFile, unwrapped
+from lopen.test_integrity.suite import EXACT, Case, Check, Skip
+from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, unwrapped
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -98,6 +98,36 @@ def given(source: ParsedFile, arguments: tuple[Node, ...]) -> tuple[Node, ...]:
         value = member.child_by_field_name("value")
         found[key] = value if value is not None else member
     return (found["name"], first, found["fn"]) if {"name", "fn"} <= set(found) else arguments
+
+
+def is_titled(arguments: Sequence[Node]) -> bool:
+    """Return True if these may be the arguments of a declaration: a title, or a function behind whatever stands for one."""
+    return bool(arguments) and (
+        arguments[0].type in {"string", "template_string"}
+        or any(argument.type in FUNCTIONS or argument.type == "identifier" for argument in arguments[1:])
+    )
+
+
+def rule_case(source: ParsedFile, node: Node, links: Sequence[Link]) -> Case | None:
+    """Return the test that ESLint's RuleTester makes of `tester.run(name, rule, { valid: […], invalid: […] })`."""
+    given = links[-1].arguments or ()
+    if links[-1].name != "run" or len(given) != 3 or given[2].type != "object":
+        return None
+    pairs = [pair for pair in given[2].named_children if pair.type == "pair"]
+    tables = {source.name(p.child_by_field_name("key")): p.child_by_field_name("value") for p in pairs}
+    if "invalid" not in tables:
+        return None
+    rows = [
+        row
+        for table in tables.values()
+        for row in (table.named_children if table is not None and table.type == "array" else ())
+        if row.type != "comment"
+    ]
+    spread = len(tables) != len(given[2].named_children) or any(row.type == "spread_element" for row in rows)
+    literal = all(table is not None and table.type == "array" for table in tables.values())
+    line, name = source.line(node), f"the rule {source.name(given[0])}"
+    check = Check(name, name, EXACT, line)
+    return Case(name, line, source.of(given[2]), (check,), rows=len(rows) if literal and not spread else None)
 
 
 def content(source: ParsedFile, tables: Mapping[str, Node], block: Block) -> str:

@@ -59,10 +59,14 @@ _TEXT = re.compile(r"^[\"'`]")
 def expected_rank(subject: str, matcher: str, arguments: Sequence[str], *, negated: bool) -> int:
     """Return how much an `expect` chain pins down."""
     rank = _RANKS.get(matcher, PARTIAL)
+    if negated and matcher in _SEEN and "query" in subject:
+        return LOOSE
     if negated:
         return PRESENT if matcher in {"toBeNull", "toBeUndefined"} else min(rank, LOOSE)
     if arguments == ["Error"] and matcher in {*_THROWS, "toBeInstanceOf", "instanceOf"}:
         return PRESENT
+    if matcher in {"toBeNull", "toBeUndefined"} and "query" in subject:
+        return LOOSE  # that there is no such element
     if matcher in _THROWS or matcher == "toBeInstanceOf":
         return EXACT if arguments and matcher in _THROWS else CLOSE
     if matcher in _BOOLEANS or arguments in (["true"], ["false"]):

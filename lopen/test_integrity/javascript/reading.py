@@ -15,6 +15,7 @@ from lopen.test_integrity.javascript.ranks import (
     response_rank,
     whole_rank,
 )
+from lopen.test_integrity.javascript.words import RENAMED
 from lopen.test_integrity.suite import EXACT, PARTIAL, PRESENT, Check, words
 from lopen.test_integrity.syntax import Link, ParsedFile
 
@@ -28,6 +29,12 @@ _T_METHODS = words(
 _CLOSE_TO = frozenset({"closeTo", "approximately", "inDelta"})
 _BOOLEAN = frozenset({"ok", "true", "isTrue", "isOk", "truthy", "assert"})
 _SETTINGS = frozenset({"assertions", "hasAssertions", "extend", "addSnapshotSerializer", "any", "anything"})
+_IMPORTED = """
+(import_statement (import_clause (named_imports (import_specifier name: (identifier) @name))) source: (string) @module)
+(variable_declarator name: (object_pattern (shorthand_property_identifier_pattern) @name)
+  value: (call_expression arguments: (arguments (string) @module)))
+"""
+_ARRAYS = "(variable_declarator name: (identifier) @name value: (_) @value)"
 _CALLED = re.compile(r"(?:await )?([\w$.]+)\(")
 
 
@@ -39,6 +46,19 @@ class JavaScriptNames:
     asserting: frozenset[str]
     renamed: Mapping[str, str]
     playwright: bool = False  # whose assertions about a page are promises
+
+
+def names_of(source: ParsedFile) -> JavaScriptNames:
+    """What the file's names stand for where that matters to checks."""
+    tables = {source.name(found["name"]): found["value"] for found in source.matches(_ARRAYS)}
+    asserting = {
+        source.name(found["name"])
+        for found in source.matches(_IMPORTED)
+        if re.search(r"assert|chai", source.name(found["module"]))
+    }
+    renamed = {source.name(f["name"]): source.name(f["value"]) for f in source.matches(RENAMED)}
+    playwright = b"@playwright/test" in source.text
+    return JavaScriptNames(tables, frozenset(asserting), renamed, playwright)
 
 
 def weighed(check: Check, table: str) -> Check:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _DATA = re.compile(r"(?:^|/)(?:__)?fixtures?(?:__)?/")
 _WORTH_READING = re.compile(
-    r"uncaught|unhandled|process\.exit|expect\.extend|global(?:This)?\.|window\.|retr(?:y|ies)|\buvu\b|prototype\.|mock|stub|overwriteMethod|overwriteProperty"
+    r"uncaught|Cypress\.on\(|unhandled|process\.exit|expect\.extend|global(?:This)?\.|window\.|retr(?:y|ies)|\buvu\b|prototype\.|mock|stub|overwriteMethod|overwriteProperty"
 )
 _UVU = re.compile(r"['\"]uvu['\"]")
 _RUN = re.compile(r"^\s*\w+\.run\(\)", re.MULTILINE)
@@ -86,7 +86,9 @@ def _called(source: ParsedFile, call: Node) -> Iterator[_Told]:
     given, name, line = links[-1].arguments or (), dotted(links), source.line(call)
     text = source.of(call)[:80]
     if links[-1].name in {"on", "once", "addListener"} and len(given) > 1:
-        if source.name(given[0]) in _UNCAUGHT and _is_idle(source, given[1]):
+        if dotted(links) == "Cypress.on" and source.name(given[0]) == "fail" and _is_idle(source, given[1]):
+            yield "error", f"tests pass even if they fail: `{text}`", line
+        elif source.name(given[0]) in _UNCAUGHT and _is_idle(source, given[1]):
             yield "warning", f"failures that nothing catches are passed over now: `{text}`", line
     elif name in {"process.exit", "Deno.exit"} and "".join(map(source.of, given)) in {"", "0"}:
         around = (each for each in ancestors(call) if each.type == "call_expression")

@@ -17,7 +17,7 @@ from lopen.test_integrity.python.skips import (
     is_empty,
     iterated,
     leaves,
-    literal_rows,
+    loop_rows,
     statement_skips,
 )
 from lopen.test_integrity.python.swallowing import (
@@ -26,6 +26,7 @@ from lopen.test_integrity.python.swallowing import (
     ends_there,
     is_mentioned,
     is_used,
+    only_listens,
     raises_itself,
     refuses,
     swallows,
@@ -102,8 +103,12 @@ class _Walk:
                 self.block(node.body, worse(kind, "unreachable" if never else "real"), condition)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 used = is_used(node, self.root)
+                before = len(self.checks)
                 self.inner.add(node.name)
                 self.block(node.body, worse(kind, "real" if used else "unreachable"), "in a function")
+                if only_listens(node, self.root):  # it is called if the code under test does
+                    heard = self.checks[before:]
+                    self.checks[before:] = [replace(c, rank=max(c.rank - 1, PRESENT)) for c in heard]
             case ast.Raise() if (
                 condition
                 and condition != "an exception"
@@ -197,7 +202,7 @@ class _Walk:
         self.block(node.orelse, worse(kind, "unreachable" if truth is True else "real"), f"not ({condition})")
 
     def _loop(self, node: ast.For | ast.AsyncFor, kind: Kind, condition: str) -> None:
-        rows = literal_rows(node.iter)
+        rows = loop_rows(node)
         before = len(self.checks)
         self.block(node.body, worse(kind, "unreachable" if rows == 0 else "real"), condition)
         self.loops.append((before, len(self.checks), node.iter))

@@ -25,7 +25,7 @@ _DISCOVERS = re.compile(
 _CALLED = re.compile(r"test|setUp|tearDown|setup_|teardown_|addModuleCleanup")
 _ENDS_WELL = re.compile(r"os\._exit\((?:0|os\.EX_OK)?\)$")
 _CHOOSES = re.compile(
-    r"loadTestsFromNames?\(|\bif [^\n]{0,300}\n\s*\w+\.addTests?\(| for \w+ in [^\n]{0,300} if "
+    r"loadTestsFromNames?\(|\.addTest\([A-Z]\w*\([\"']|\bif [^\n]{0,300}\n\s*\w+\.addTests?\(| for \w+ in [^\n]{0,300} if "
 )
 _MAIN = re.compile(r"__name__")
 

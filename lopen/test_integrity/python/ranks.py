@@ -34,6 +34,9 @@ _UNITTEST = {
     "assertTrue": LOOSE,
     "assertFalse": LOOSE,
     "assertNotEqual": LOOSE,
+    "assertNotEquals": LOOSE,
+    "assertNotAlmostEqual": LOOSE,
+    "assertItemsEqual": CLOSE,
     "assertNotIn": LOOSE,
     "assertIsNot": LOOSE,
     "assertIsInstance": LOOSE,
@@ -58,6 +61,8 @@ _PERHAPS_CHECKING = re.compile(r"^_?(?:check|verify|expect|ensure)(?:_|[A-Z]|$)"
 _RAISING = frozenset(
     [
         "raises",
+        "RaisesGroup",
+        "RaisesExc",
         "warns",
         "deprecated_call",
         "assertRaises",
@@ -109,8 +114,11 @@ def _subject_and_rank(node: ast.expr) -> tuple[str, int]:
             return unparse(node.values[0]), min(_subject_and_rank(value)[1] for value in node.values) - 1
         case ast.Call() if unparse(node.func) == "isinstance" and node.args:
             return unparse(node.args[0]), LOOSE
-        case ast.Call(func=ast.Attribute(value=owner, attr=attr), args=[*_, last]) if attr in _NEEDLES:
-            return unparse(last if unparse(owner) == "re" else owner), PARTIAL
+        case ast.Call(func=ast.Attribute(value=owner, attr=attr), args=[first, *_] as given) if (
+            attr in _NEEDLES
+        ):
+            subject = given[-1] if unparse(owner) == "re" else owner
+            return unparse(subject), PRESENT if _matches_all(first) else PARTIAL
         case ast.Call(func=ast.Name(id="all"), args=[ast.GeneratorExp() | ast.ListComp() as each]):
             return _subject_and_rank(each.elt)
         case ast.Call() if unparse(node.func) in {"all", "any"} and node.args:
@@ -147,6 +155,8 @@ def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> tuple[str
         return unparse(left.args[0]) if left.args else subject, LOOSE
     if isinstance(operator, ast.Eq) and other in _EMPTY:
         return subject, LOOSE  # the same as asserting the opposite, but for the type
+    if subject.endswith(".count()") and isinstance(operator, ast.Eq):
+        return subject, CLOSE
     if isinstance(left, ast.Call) and unparse(left.func) == "len" and isinstance(operator, ast.Eq):
         return unparse(left.args[0]) if left.args else subject, CLOSE
     rank = next((r for kind, r in _OPERATORS.items() if isinstance(operator, kind)), PARTIAL)

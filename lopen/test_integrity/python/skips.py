@@ -163,9 +163,9 @@ def _skip_name(node: ast.stmt) -> str:
     return ""
 
 
-def row_count(node: Function, loop_rows: int | None) -> int | None:
+def row_count(node: Function, looped: int | None) -> int | None:
     """How many times the test runs or loops over literal rows; None where it does neither, or it cannot be read."""
-    rows = loop_rows
+    rows = looped
     for decorator in node.decorator_list:
         if isinstance(decorator, ast.Call) and unparse(decorator.func).endswith("parametrize"):
             values = [*decorator.args[1:2], *(k.value for k in decorator.keywords if k.arg == "argvalues")]
@@ -215,6 +215,13 @@ def literal_rows(node: ast.expr) -> int | None:
         if name in {"enumerate", "iter", "list", "sorted"} and node.args:
             return literal_rows(node.args[0])
     return None
+
+
+def loop_rows(node: ast.For | ast.AsyncFor) -> int | None:
+    """How many literal rows a loop runs over: one where its body ends with what leaves it."""
+    rows = literal_rows(node.iter)
+    once = rows is not None and isinstance(node.body[-1], ast.Break | ast.Return)
+    return min(rows or 0, 1) if once else rows
 
 
 def leaves(node: ast.stmt) -> bool:

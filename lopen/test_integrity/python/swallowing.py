@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 
 from lopen.test_integrity.python.ranks import call_check
@@ -10,6 +11,9 @@ from lopen.test_integrity.python.tree import Function, nodes, unparse
 from lopen.test_integrity.python.truth import is_truthy
 from lopen.test_integrity.suite import Check, Kind
 
+LISTENING = re.compile(
+    r"(?:connect|subscribe|once?|listen|register|add_?\w*(?:listener|handler|callback|observer))$"
+)
 _CATCH_ALL = frozenset({"Exception", "BaseException", "AssertionError"})
 
 
@@ -100,6 +104,14 @@ def is_used(function: Function, root: Function) -> bool:
     lost |= {id(n.value) for n in nodes(root) if isinstance(n, ast.Expr)}
     names = (n for n in nodes(root) if isinstance(n, ast.Name) and n.id == function.name)
     return any(id(name) not in lost for name in names)
+
+
+def only_listens(function: Function, root: Function) -> bool:
+    """Return True if a function in a test is handed to what may call it later, and to nothing else."""
+    uses = [n for n in nodes(root) if isinstance(n, ast.Name) and n.id == function.name]
+    calls = [n for n in nodes(root) if isinstance(n, ast.Call) and any(a in uses for a in n.args)]
+    heard = (LISTENING.match(unparse(call.func).rpartition(".")[2]) for call in calls)
+    return 0 < len(uses) == len(calls) and all(heard) and not function.decorator_list
 
 
 def is_mentioned(name: str, root: Function) -> bool:
