@@ -22,6 +22,7 @@ from lopen.test_integrity.suite import (
 SOUGHT = re.compile(
     r"\b(?:get|find)(?:All)?By(?:(?:Text|LabelText|AltText|Title|DisplayValue|PlaceholderText|Label)\(|Role\([^,]*, \{)"
 )
+STRING = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'")
 _MOCK_CHECK = re.compile(r"\.assert_(?:not_|any_|has_)?(?:call|await)\w*\(")
 _BUILT_IN = words("len str repr list tuple set dict sorted sum min max type bool any all keys values Object")
 _TELLING = 4  # characters of a literal with its quotes that two assertions have hardly by chance
@@ -82,7 +83,7 @@ def said_elsewhere(check: Check, gained: Sequence[Check], old: Case, new: Case) 
         return True  # what the group holds is said by what is expected of it
     if any(_expects_more(other, check) for other in gained):
         return True
-    if _of_local(check, old, new, said) or _inlined(check, old, new):
+    if _of_local(check, old, new, said) or _inlined(check, old, new) or _unwrapped(check, new):
         return True
     same = [o for o in gained if o.subject == check.subject and check.subject != "an exception"]
     if any(o.rank == EXACT or (o.rank >= check.rank and check.literals <= o.literals) for o in same):
@@ -139,11 +140,30 @@ def _is_local(name: str, case: Case) -> bool:
     return bool(re.search(rf"(?<![\w.]){re.escape(name)}\s*(?::=|:[^=\n]{{1,60}}=|=)(?!=)", case.body))
 
 
+_FAILS = re.compile(r"(?:t|tb|b|f)\.[A-Z]\w*\(")
+_EITHER = re.compile(r"(?P<subject>.+)\.is_(?P<word>ok|err|some|none)\(\)$")
+
+
+def _unwrapped(check: Check, new: Case) -> bool:
+    """Return True if what was asked for of a result is what a pattern or an `unwrap` asks for now."""
+    found = _EITHER.match(check.subject)
+    if found is None:
+        return False
+    pattern = re.compile(
+        rf"\b{found['word'].title()}\(.*(?:= |\(){re.escape(found['subject'])}\b|\(\s*{re.escape(found['subject'])}, *{found['word'].title()}\("
+    )
+    taken = {"ok": "", "some": "", "err": "_err"}.get(found["word"])
+    return any(pattern.search(other.text) for other in new.real) or (
+        taken is not None
+        and any(f"{found['subject']}.{word}{taken}(" in new.body for word in ("unwrap", "expect"))
+    )
+
+
 def _inlined(check: Check, old: Case, new: Case) -> bool:
     """Return True for the call of a helper that the test calls no more, and whose values it still names."""
     called = re.match(r"(?:\w+\.)*(?!\w*_(?:call|await))(\w+)\([^=]*\)$", check.text)
-    if called is None or check.subject == "an exception" or not new.real:
-        return False  # an expected exception is no call of a helper
+    if called is None or check.subject == "an exception" or _FAILS.match(check.text) or not new.real:
+        return False  # neither an expected exception nor a failure is the call of a helper
     if called[1] in new.tokens or called[1] not in old.tokens:
         return False
     said = [_plain(text) for text in tokens(new.body) if LITERAL.match(text)]
@@ -171,6 +191,7 @@ def _takes_in(whole: Check, part: Check) -> bool:
         counted
         or part.rank <= (PARTIAL if whole.literals - tokens(whole.subject) else LOOSE)
         or rest <= whole.tokens
+        or (part.subject.rpartition(".")[2] in whole.tokens and "{" in whole.text)
         or (bool(wanted) and wanted <= set(re.findall(r"\w+", whole.text)))
     )
     return whole.rank == EXACT and bool(whole.subject) and member and told
@@ -195,6 +216,20 @@ def both_ways(old: Check, gained: Sequence[Check]) -> bool:
     about = [other.text for other in gained if found and re.search(rf"\b{found[1]}\b", other.text)]
     good = [text for text in about if re.search(r"\bNoErr|\bNil\(|!= nil|ToNot\(|NotTo\(|ErrorIsNil", text)]
     return bool(good) and len(good) < len(about)
+
+
+def against_itself(old: Check, new: Check) -> bool:
+    """Return True if what is expected was written out before, and is taken from the checked value itself now."""
+    root = re.match(r"(?!self\b|this\b)([a-z_]\w*)(?=[.\[]|$)", new.subject)
+    if root is None or old.subject != new.subject or not old.rank == new.rank == EXACT or not old.literals:
+        return False
+    own = re.compile(rf"(?<![\w.]){root[1]}\b")
+    was, now = (check.text.replace(check.subject, "", 1) for check in (old, new))
+    was, now = (f"{STRING.sub('', text)} {_INSERTED.findall(text)}" for text in (was, now))
+    return bool(own.search(now)) and not own.search(was)
+
+
+_INSERTED = re.compile(r"(?:\bformat!\(|\bf)\"[^\"\n]{0,200}?\{(\w+)")  # by a string that is no message
 
 
 def message_apart(old: Check, new: Check, gained: Sequence[Check]) -> bool:

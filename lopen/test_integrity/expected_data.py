@@ -17,6 +17,7 @@ _DATA = re.compile(
 
 def data_findings(changes: Sequence[FileChange]) -> Iterator[Finding]:
     """Yield a warning for each file of expected values or cases of which only some are left."""
+    yield from _seeds(changes)
     for change in changes:
         if change.before is None or change.after is None or not _DATA.search(change.path):
             continue
@@ -25,6 +26,17 @@ def data_findings(changes: Sequence[FileChange]) -> Iterator[Finding]:
         if lost > 0 and not set(now) - set(was):
             message = f"data of tests has {len(now)} rows where it had {len(was)}"
             yield Finding("warning", message, change.path)
+
+
+_SEED = re.compile(r"(?:^|/)(?P<target>testdata/fuzz/Fuzz\w+|proptest-regressions|fuzz/corpus/[^/]+)/[^/]+$")
+
+
+def _seeds(changes: Sequence[FileChange]) -> Iterator[Finding]:
+    """Yield a warning for inputs that once failed a fuzz target or a property and are no longer tried."""
+    gone = [change for change in changes if change.after is None and _SEED.search(change.path)]
+    new = sum(change.before is None and bool(_SEED.search(change.path)) for change in changes)
+    for change in gone[new:]:
+        yield Finding("warning", "an input that fuzzing found is no longer tried", change.path)
 
 
 def _rows(text: str) -> list[str]:

@@ -237,7 +237,7 @@ SETTINGS = (
         False, "error", divides=True,
     ),
     Setting(_CMAKE, "CTest turns round or leaves out:", _matches(r"\b(?:WILL_FAIL|DISABLED)\s+(?:TRUE|ON|YES|1)\b"), False, "error"),
-    Setting(_CMAKE, "CTest leaves out tests by", _matches(r"\b(?:TEST_FILTER|TEST_SPEC)\s+([^\s)]+)"), False, divides=True),
+    Setting(_CMAKE, "CTest leaves out tests by", _matches(r"(?:\b(?:TEST_FILTER|TEST_SPEC)\s+|--gtest_filter=)([^\s)]+)"), False, divides=True),
     Setting(_CMAKE, "tests are off unless asked for:", _matches(r"\boption\(\s*(\w*TEST\w*)\s+(?:\"[^\"]*\")?\s*OFF\b"), False),
     Setting(_CMAKE, "CTest no longer has", _matches(r"\b(?:add_test|\w+_(?:discover|add)_tests)\s*\(\s*(?:NAME\s+)?([^\s()]+)"), counted=True),
     Setting(_CMAKE, "CMake no longer has", _matches(r"\badd_subdirectory\(\s*[^\s()]*tests?\b[^\s()]*|\benable_testing\(|\binclude\(\s*CTest\b"), counted=True),

@@ -47,7 +47,7 @@ _SUITE = re.compile(rb"^type (\w+) struct \{[^}]*?^\s*suite\.Suite\b", re.MULTIL
 _REWRITING = re.compile(
     rb"\bflag\.Bool(?:Var)?\([^)\n]*\"(update\w*|golden|overwrite|regenerate|[\w-]*update)\", true,"
 )
-_LEFT_OUT = re.compile(r"!\s*(?:ci|CI|test\w*|short|fast|unit|\w*ci)\b")
+_LEFT_OUT = re.compile(r"!\s*(?:ci|CI|test\w*|short|fast|unit|race|\w*ci)\b")
 _FUNCTIONS = """
 (function_declaration name: (identifier) @name) @function
 (method_declaration name: (field_identifier) @name) @function
@@ -167,6 +167,9 @@ def _suite(
     for name, function in source.functions(_FUNCTIONS):
         if name in {"TestMain", "init"}:
             narrowing += main_skips(source, name, function)
+            if "goleak.VerifyTestMain(" in source.of(function):
+                text = "goleak.VerifyTestMain"
+                hooks[HOOK + text] = [Check(f"{text}(m)", "leaks", EXACT, source.line(function))]
         elif _SET_UP.match(name) and function.type == "method_declaration":
             body = GoBody(source, function, helpers, names, name, skipping)
             body.block(function.child_by_field_name("body"), Place())

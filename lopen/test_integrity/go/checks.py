@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lopen.test_integrity.conditions import always_equal, always_true
+from lopen.test_integrity.conditions import always_equal, always_true, split_arguments
 from lopen.test_integrity.flow import Flow
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, Check, Skip, ranks
@@ -45,6 +45,8 @@ _NEGATED = frozenset({"ToNot", "NotTo", "ShouldNot"})
 _BOOLEAN = frozenset({"true", "false"})
 _AN_ERROR = re.compile(r"(?:^|\.|\b)\w*[eE]rr(?:or)?\w*(?:\(\))?$")
 _ANYTHING = re.compile(r"^(?:regexp\.MustCompile\()?[`\"](?:\(\?\w+\))?\^?\(?\.[*+]?\)?\$?[`\"]\)?$")
+_CHECKER = re.compile(r"^(?:qt|td)\.(?P<name>[A-Z]\w*)\((?P<given>.*)\)$", re.DOTALL)
+_BY_PATTERN = frozenset({"ErrorMatches", "Matches", "PanicMatches"})
 _COUNTED = frozenset({"Times", "Once", "Twice", "MinTimes", "MaxTimes"})
 _UNCOUNTED = frozenset({"AnyTimes", "Maybe"})
 
@@ -98,8 +100,14 @@ def asserted(source: ParsedFile, text: str, name: str, given: Sequence[Node], li
     """An assertion of testify or of a library like it; `given` are its arguments without `t`."""
     arguments = [source.of(argument) for argument in given]
     name = name if name in _TESTIFY else name.removesuffix("f")
+    if name in {"Assert", "Check", "That"} and len(given) == 1 and (made := _CHECKER.match(arguments[0])):
+        subject, *rest = split_arguments(made["given"]) or [""]  # a checker of go-quicktest
+        idle = made["name"] in _BY_PATTERN and rest and _ANYTHING.match(rest[0])
+        return Check(text, _bare(subject), PRESENT if idle else _matched(made["name"], subject), line)
     if name in {"Assert", "Check", "That"} and len(given) > 1:
         subject = arguments[0]
+        if arguments[1].rpartition(".")[2] in _BY_PATTERN and arguments[2:] and _ANYTHING.match(arguments[2]):
+            return Check(text, _bare(subject), PRESENT, line)
         return Check(text, _bare(subject), _matched(arguments[1], subject), line)
     equal = name in {"Equal", "Exactly", "EqualValues", "Equals"} and len(arguments) > 1
     same = equal and always_equal(arguments[0], arguments[1])

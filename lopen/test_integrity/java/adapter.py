@@ -40,7 +40,7 @@ _SETTING_UP = frozenset(
     {"Before", "BeforeEach", "BeforeAll", "BeforeClass", "BeforeMethod", "BeforeTest", "BeforeSuite"}
 )
 _ELSEWHERE = re.compile(
-    r"(?:^|/)src/(?!main/|\w*(?:[tT]est|[sS]pec|[iI]ntegration|[fF]unctional|e2e|IT)\w*/|it/)\w+/(?:java|kotlin)/"
+    r"^(?!(?:.*/)?src/)(?:.*/)?(?:docs?|examples?|samples?|archive|attic|old|disabled)/|(?:^|/)src/(?!main/|\w*(?:[tT]est|[sS]pec|[iI]ntegration|[fF]unctional|e2e|IT)\w*/|it/)\w+/(?:java|kotlin)/"
 )
 _CONDITIONAL = re.compile(
     r"^(?:(?:Disabled|Enabled)(?:On|If|For)|IfProfileValue|DisableIf|DisabledUntil|RunIf|SkipIf)\w*$"

@@ -20,10 +20,10 @@ from lopen.test_integrity.java.ranks import (
     slack_text,
     subject_of,
 )
-from lopen.test_integrity.java.responses import is_statement, response_checks
+from lopen.test_integrity.java.responses import is_statement, only_listed, response_checks
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, Check, words
-from lopen.test_integrity.syntax import Link, ParsedFile, dotted, may_fail
+from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, dotted, may_fail
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -41,7 +41,10 @@ _ABOUT = re.compile(r"\b(?:atLeast(?:Once)?|atMost(?:Once)?)\(")
 _APART = words("Thread execute submit runAsync supplyAsync startVirtualThread schedule")
 _NEVER_TOLD = words("Thread execute startVirtualThread")
 _AWAITING = words("join get orTimeout resultNow")
-_ANY = re.compile(r"\bany(?:String|Int|Long|Double|Boolean|List|Map|Collection|Set)?\(")
+_ANY = re.compile(
+    r"\bany(?:String|Int|Long|Double|Boolean|List|Map|Collection|Set)?\(|\bargThat\(\(?\w+\)? -> true\)"
+)
+_GROUPING = frozenset({"assertAll", "assertSoftly"})
 _MADE = re.compile(r"^new \w+(?:<\w*>)?\([^()]*\)$")
 _LAZY = words("peek map filter flatMap mapToObj mapToInt mapToLong mapToDouble sorted onEach doOnNext")
 _STREAMS = re.compile(r"^(?:stream|parallelStream|Stream|IntStream|LongStream|DoubleStream|lines)$")
@@ -92,6 +95,8 @@ class JavaBody(Flow):
                 self._assume(node, names, link, place)
                 return True
             chained = link.name == "assertThat" and len(links) > index + 1
+            if link.name in _GROUPING and any(each.type in FUNCTIONS for each in link.arguments):
+                return False  # what is grouped is what is checked
             if _ASSERT.match(link.name) and (chained or link.name not in self.helpers):
                 forgotten = index and self._collected_only(links[0].name)
                 inner = place.worse("unawaited" if forgotten else "real")
@@ -177,6 +182,8 @@ class JavaBody(Flow):
             expected = self._first(link) if link.name.endswith("Throws") else "Throwable"
             broad = re.search(r"\b(?:Throwable|AssertionError|Error)(?:\.class)?$", expected)
             return place.worse("swallowed" if broad else "real")
+        if link.name in {"of", "asList"} and only_listed(self.source, self.root, node):
+            return place.worse("unreachable")
         after = {each.name for each in links[index:]}
         told = link.name not in _NEVER_TOLD and (_AWAITING & after or not is_statement(links))
         if link.name in _APART and not told:

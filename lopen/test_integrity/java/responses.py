@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from lopen.test_integrity.bindings import refers
 from lopen.test_integrity.java.ranks import CHAINED, matched_rank
 from lopen.test_integrity.suite import EXACT, LOOSE, PARTIAL, PRESENT, Check, Kind, words
-from lopen.test_integrity.syntax import Link, ParsedFile
+from lopen.test_integrity.syntax import Link, ParsedFile, ancestors
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -84,3 +85,13 @@ def is_statement(links: Sequence[Link]) -> bool:
     while last is not None and last.type in {"method_invocation", "object_creation_expression"}:
         last = last.parent
     return last is not None and last.type == "expression_statement"
+
+
+def only_listed(source: ParsedFile, root: Node, node: Node) -> bool:
+    """Return True for a function in a list that has a name, by which nothing calls for it."""
+    for parent in ancestors(node):
+        if parent.type == "variable_declarator":
+            return not refers(source, root, source.name(parent.child_by_field_name("name")), node)
+        if parent.type not in {"argument_list", "method_invocation"}:
+            return False
+    return False

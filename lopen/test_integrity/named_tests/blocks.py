@@ -51,6 +51,7 @@ def block_cases(source: ParsedFile, table: Table) -> Iterator[Case]:
         around = [each for each in ancestors(block.node) if each.type in table.groups]
         classes = [source.name(each.child_by_field_name("name")) for each in reversed(around)]
         skips = [Skip(mark, line) for each in (*block.around, block) for mark in marks(table, each.head)]
+        skips += [Skip(mark, line) for each in around for mark in marks(table, _before(source, each))]
         skips += [*calls(source, table, block.body), *left_early(source, block.body)]
         text = source.of(block.body)
         yield Case(
@@ -63,6 +64,12 @@ def block_cases(source: ParsedFile, table: Table) -> Iterator[Case]:
             block.body is not None and not text.strip("{} "),
             given=f"{block.head} {given_rows(source, block.head)}",
         )
+
+
+def _before(source: ParsedFile, group: Node) -> str:
+    """What stands before the name of a class: its annotations."""
+    name = group.child_by_field_name("name")
+    return source.span(group.start_byte, name.start_byte) if name is not None else ""
 
 
 def focused_blocks(source: ParsedFile, table: Table) -> Iterator[Skip]:

@@ -26,7 +26,10 @@ _CONDITIONAL = frozenset({"if_statement", "if", "unless", "if_modifier", "unless
 _LEAVING = frozenset(
     {"return_statement", "return_expression", "return", "jump_expression", "throw_statement"}
 )
-_INNER_BLOCKS = frozenset({"block", "statements", "body_statement", "function_body"})
+_INNER_BLOCKS = frozenset(
+    {"block", "statements", "body_statement", "function_body", "annotated_lambda", "lambda_literal"}
+)
+_DIRECTIVES = frozenset({"preproc_if", "preproc_ifdef"})
 _ASKING = re.compile(
     r"^assume(?:True|False)$|^Skip\.If(?:Not)?$|^Assume\.That$|^Assert\.Skip(?:When|Unless)$"
 )
@@ -97,6 +100,10 @@ def conditional(source: ParsedFile, name: str, node: Node, body: Node) -> Iterat
     for parent in ancestors(node):
         if parent.start_byte < body.start_byte:
             break
+        if parent.type in _DIRECTIVES:
+            asked = parent.child_by_field_name("name") or parent.child_by_field_name("condition")
+            yield Skip(f"{name} if {source.of(asked)}", line, bool(_USUAL.match(source.of(asked))))
+            return
         if parent.type in _CONDITIONAL:
             condition = source.of(parent.child_by_field_name("condition"))
             holds = truth(condition)

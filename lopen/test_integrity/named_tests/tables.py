@@ -43,7 +43,7 @@ TABLES = {
         r"(?:^|/)(?:test|androidTest|commonTest|jvmTest)/.*\.kt$|Test\w*\.kt$",
         "(function_declaration name: (identifier) @name) @test",
         r"@(?:\w+\.)*(?:Test|ParameterizedTest|RepeatedTest|TestFactory)\b",
-        r"@(?:\w+\.)*(?:Ignore|Disabled)\b(?:\([^)]*\))?|@(?:Enabled|Disabled)(?:If|On|For)\w*\([^)]*\)"
+        r"@(?:\w+\.)*(?:Ignored?|Disabled)\b(?:\([^)]*\))?|@(?:Enabled|Disabled)(?:If|On|For)\w*\([^)]*\)"
         r"|^x(?:test|it|describe|context|should|expect|feature|scenario|given|when|then)\b|^(?:\w+\()?\s*\"!|\benabled\s*=\s*false\b"
         r"|\benabled(?:If|OrReasonIf)\s*=\s*[^,)]+",
         r"\b(?:assumeTrue|assumeFalse|abort)\s*\(|\bthrow\s+(?:TestAbortedException|AssumptionViolatedException)\b",
@@ -96,7 +96,7 @@ TABLES = {
         r"(?:^|/)tests?/.*\.(?:cc|cpp|cxx|hpp)$|[_.-]?(?:unit)?tests?\.(?:cc|cpp|cxx)$|(?:^|/)test_\w+\.(?:cc|cpp|cxx)$|Tests?\.(?:cc|cpp)$",
         "",
         r"",
-        r"\bDISABLED_\w+|\"[^\"]*\[!?(?:\.|hide|mayfail|shouldfail)[^\"]*\"|\*\s*(?:doctest::)?(?:skip|may_fail|should_fail)\s*\([^)]*\)",
+        r"\bDISABLED_\w+|\"[^\"]*\[!?(?:\.|hide|mayfail|shouldfail)[^\"]*\"|\*\s*(?:\w+::)*(?:skip|may_fail|should_fail|disabled|expected_failures)\s*\([^)]*\)",
         r"\b(?:GTEST_SKIP|SKIP)\s*\(\s*\)?",
         frozenset(),
     ),

@@ -41,6 +41,7 @@ _OF_TESTS = re.compile(r"(?:^|/)tests?(?:/|\.rs$)|(?:^|[/_])test\w*\.rs$")
 _TEST = re.compile(r"^(?:[\w:]*\btest|rstest|test_case|quickcheck|[\w:]+_test)(?:\(|$)")
 _ENOUGH = 100
 _IGNORED_ROW = re.compile(r"=>\s*(?:ignore|inconclusive)\b")
+_EXPECTED_ROW = re.compile(r"test_case\b.*=>(?!\s*(?:ignore|inconclusive)\b)", re.DOTALL)
 _SHOULD_PANIC = re.compile(r"should_panic\b|cfg_attr\(.*,\s*should_panic\b")
 _ATTRIBUTES = re.compile(r"^#!?\[(.*)\]$", re.DOTALL)
 _USUAL = re.compile(r'^(?:unix|target_os = "linux"|not\((?:windows|miri|loom|target_os = "(?!linux)\w+")\))$')
@@ -242,7 +243,7 @@ def _returned(source: ParsedFile, body: Node | None, attributes: Sequence[str]) 
     if any(re.match(r"(?:[\w:]+::)?quickcheck\b", each) for each in attributes):
         idle = text == "true" or re.search(r"TestResult::(?:passed|discard)\(\)$", text)
         yield Check(text, text, 0 if idle else EXACT, line, "vacuous" if idle else "real")
-    elif any(re.match(r"test_case\b", each) and "=>" in each for each in attributes):
+    elif any(_EXPECTED_ROW.match(each) for each in attributes):
         yield Check(text, text, EXACT, line)
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _FIELD = re.compile(r"[({,:]\s*-?(?:\d|\"|')")  # a literal in a pattern
 _WILDCARD = re.compile(r"\.\.|\b_\b")
+_EMPTY = re.compile(r"^(?P<not>!?)(?P<of>[\w.\[\]()]+)\.is_empty\(\)$")
 _ALL = re.compile(r"\.all\(")
 _RANKS = ranks(
     exact="assert_eq assert_str_eq assert_snapshot assert_debug_snapshot assert_json_snapshot assert_yaml_snapshot "
@@ -77,12 +78,14 @@ def asserted(text: str, name: str, given: Sequence[str], line: int) -> Check:
         if re.search(r"[^=!<>]==[^=]", subject) and "||" not in subject:
             left, _, right = subject.partition("==")
             return _equal(text, left.strip(), right.strip(), name, line)
+        if empty := _EMPTY.match(subject):
+            return Check(text, empty["of"], LOOSE if empty["not"] else CLOSE, line)
         if _ALL.search(subject):
             return Check(text, subject, PARTIAL, line)
         if " || " in subject and not re.search(r"[(,] ?\|", subject):
             return Check(text, subject.split(" || ")[0], PRESENT, line)
         if "|" not in subject:
-            subject = re.split(r" [<>]=? ", subject)[0]
+            subject = re.split(r" [<>]=? ", subject)[0].removeprefix("!")
     if base == "assert_matches":
         return Check(text, subject, _matching(given[1:]), line)
     rank = _RANKS.get(base, PARTIAL)
@@ -131,7 +134,8 @@ def mocked(text: str, links: Sequence[Link], line: int) -> Iterator[Check]:
     named = {link.name: link for link in links[at:]} if at else {}
     subject = f"the calls of {links[at].name}"
     if _COUNTED & set(named):
-        yield Check(f"{subject}: {'.'.join(named)}", subject, EXACT, line)
+        rank = PRESENT if "times" in named and ".times(..)" in text else EXACT
+        yield Check(f"{subject}: {'.'.join(named)}{' (..)' * (rank == PRESENT)}", subject, rank, line)
     if {"with", "withf"} & set(named):
         yield Check(
             f"the arguments of {text.partition('.returning')[0]}",
