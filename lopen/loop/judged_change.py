@@ -134,8 +134,12 @@ def changed_commands(
     bench: Workbench, repository: Checkout, tree: str, files: Sequence[FileChange]
 ) -> tuple[Finding, ...]:
     """Return a finding for each changed file by which an approved verify command runs, whatever the change is."""
-    if not files:
-        return ()
+    commands = bench.project.verifier.commands
+    return tuple(run_file_findings(commands, files, reader(repository, tree, files))) if files else ()
+
+
+def reader(repository: Checkout, tree: str, files: Sequence[FileChange]) -> Callable[[str], str | None]:
+    """Return what gives the text of a file after the change; None where there is none, or it is not an ordinary file."""
     texts = {file.path: file.after for file in files}
     entries = repository.entries(tree)
 
@@ -145,7 +149,7 @@ def changed_commands(
         blob = entries[path].blob
         return repository.blob_contents([blob])[blob].decode("utf-8", "replace")
 
-    return tuple(run_file_findings(bench.project.verifier.commands, files, read))
+    return read
 
 
 def listed_tests(

@@ -21,6 +21,7 @@ from lopen.loop.judged_change import (
     described,
     left_out,
     listed_tests,
+    reader,
     tests_left_out,
     untested_code,
 )
@@ -39,6 +40,7 @@ from lopen.oracle.mutation import MutationCheck
 from lopen.oracle.tests_run import TestsRun
 from lopen.oracle.verdict import BREADTH, Finding, Scope, Verdict, accepted
 from lopen.test_integrity import find_tampering
+from lopen.test_integrity.run_files import changed_run_files
 from lopen.tools.earlier_tests import EarlierTestsRunner
 from lopen.tools.mutation import MutationRunner
 from lopen.tools.reruns import TestRun
@@ -88,7 +90,9 @@ def evidence_for(
     tests, unread = checks.attempted(
         "its tests", lambda: listed_tests(bench, tree, _texts(change)) if scope != "task" else ()
     )
-    earlier = checks.findings({"earlier tests": lambda: _earlier_tests(bench, boundary, change, removals)})
+    earlier = checks.findings(
+        {"earlier tests": lambda: _earlier_tests(bench, repository, boundary, change, removals)}
+    )
     mutation, blind = _mutation(bench, boundary, change, checks, first=bool(narrower))
     told = (*earlier, *blind)
     return Evidence(
@@ -126,14 +130,22 @@ def _passing_tests(boundary: JudgedBoundary, change: ComparedTrees) -> TestRun |
 
 
 def _earlier_tests(
-    bench: Workbench, boundary: JudgedBoundary, change: ComparedTrees, removals: TestRemovals
+    bench: Workbench,
+    repository: Checkout,
+    boundary: JudgedBoundary,
+    change: ComparedTrees,
+    removals: TestRemovals,
 ) -> Iterator[Finding]:
-    """Yield what the earlier versions of changed tests tell."""
+    """Yield what the earlier versions of changed tests tell, and the unchanged tests without the new ones."""
     run, verifier = _passing_tests(boundary, change), bench.project.verifier
     if bench.settings.oracle.earlier_tests == "off" or run is None:
         return
     after = verifier.test_runs().get(change.tree, TestsRun())
-    found = verifier.again(EarlierTestsRunner).check(change.base, change.files, change.compared, run, after)
+    read = reader(repository, change.tree, change.compared)
+    run_files = changed_run_files(run.command, change.compared, read)
+    found = verifier.again(EarlierTestsRunner).check(
+        change.base, change.files, change.compared, run, after, run_files
+    )
     if found is not None:
         yield from found.findings(change.compared, removals.reason)
 

@@ -4,7 +4,6 @@ both, though they told the two apart (docs/reference/completion.md).
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -16,7 +15,6 @@ from lopen.test_integrity.compare import MayGo
 from lopen.test_integrity.detect import LANGUAGES, can_be_read, read_sides, removed_names
 from lopen.test_integrity.matching import Located, match_cases
 from lopen.test_integrity.paths import looks_like_test
-from lopen.test_integrity.python.tree import parse_quietly, unparse
 from lopen.test_integrity.rust.inline_tests import with_inline_changes
 from lopen.test_integrity.suite import FileChange, tokens
 
@@ -44,6 +42,15 @@ BEYOND = (
     "that no run tells if they are weaker than before: {names}"
 )
 
+LEANING = (
+    "tests that the change does not touch fail on the new code without {files}, which the change adds or changes: {names}. "
+    "With these files they pass on the old code too: make the code right for the tests as they are"
+)
+UNCLEAR = (
+    "tests that the change does not touch fail on the new code without {files}, which the change adds or changes: {names}. "
+    "Do these files test the code, or stand in for it?"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class EarlierTests:
@@ -54,6 +61,8 @@ class EarlierTests:
     versions fail, and the runner names no test. `reason`: why nothing, or not all, is known. Names are those of the runner.
     `misfits`: those of `weakened` whose earlier version failed by a name or a call that does not fit, not by an assertion.
     `beyond`: tests that fail in both runs, and whose new version uses what the old code lacks, or does not run on it.
+    `leaning` are tests of files that did not change, and fail on the new code without the changed files `beside` them (test
+    files, the runner's settings); they pass at the base, and on the old code with these files. `unclear` ones fail there.
     """
 
     files: int
@@ -65,11 +74,17 @@ class EarlierTests:
     unnamed: bool = False
     misfits: tuple[str, ...] = ()
     beyond: tuple[str, ...] = ()
+    leaning: tuple[str, ...] = ()
+    unclear: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
         """Yield the result for people: one line, then the names."""
         files = f"{self.files} changed test file{'' if self.files == 1 else 's'}"
-        if self.reason:
+        without = "fails on the new code without what the change adds for tests"
+        if not self.files and not self.reason:
+            yield f"ran the tests that did not change, without {_listed(self.beside) or 'what is new for tests'}"
+        elif self.reason:
             yield f"the earlier versions of {files} did not all run on the new code: {self.reason}"
         else:
             yield f"ran the earlier versions of {files} on the new code: {self._how_they_went()}"
@@ -77,6 +92,7 @@ class EarlierTests:
         yield from (f"  passes on the old code, did not run in its earlier version: {n}" for n in self.untold)
         yield from (f"  fails on the old code: {name}" for name in self.changed)
         yield from (f"  uses what the old code lacks, or does not run on it: {name}" for name in self.beyond)
+        yield from (f"  {without}: {name}" for name in (*self.leaning, *self.unclear))
 
     def _how_they_went(self) -> str:
         if self.unnamed:
@@ -115,6 +131,10 @@ class EarlierTests:
                 )
             else:
                 yield Finding("warning", message, path or None)
+        if self.leaning:
+            yield Finding("error", LEANING.format(files=_listed(self.beside), names=_listed(self.leaning)))
+        if self.unclear:
+            yield Finding("warning", UNCLEAR.format(files=_listed(self.beside), names=_listed(self.unclear)))
         if self.changed:
             yield Finding("info", CHANGED.format(names=_listed(self.changed)))
         if self.beyond:
@@ -149,7 +169,7 @@ def together(one: EarlierTests, other: EarlierTests) -> EarlierTests:
 def earlier_tests_from_json(stored: Mapping[str, Any]) -> EarlierTests:
     """Return the result that `EarlierTests.to_json` wrote."""
     weakened, untold, changed = (tuple(stored[key]) for key in ("weakened", "untold", "changed"))
-    misfits, beyond = (tuple(stored.get(key, ())) for key in ("misfits", "beyond"))  # absent in older records
+    later = ("misfits", "beyond", "leaning", "unclear", "beside")  # absent in older records
     return EarlierTests(
         stored["files"],
         stored["failing"],
@@ -158,8 +178,7 @@ def earlier_tests_from_json(stored: Mapping[str, Any]) -> EarlierTests:
         changed,
         stored["reason"],
         stored["unnamed"],
-        misfits,
-        beyond,
+        *(tuple(stored.get(key, ())) for key in later),
     )
 
 
@@ -169,39 +188,6 @@ def misfits(output: str) -> dict[str, str]:
     for found in _FAILED.finditer(output):
         kinds.setdefault(found["name"].split("[")[0], set()).add(found["error"] or "")
     return {name: min(told) for name, told in kinds.items() if "" not in told}
-
-
-def optional_imports(source: bytes) -> bytes:
-    """Return a Python file in which each import at its top may fail, so that only the tests that need it fail by it."""
-    try:
-        tree = parse_quietly(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return source
-    lines = source.split(b"\n")
-    if any(b"\r" in line.removesuffix(b"\r") for line in lines):
-        return source  # Python counts other lines
-    for node in reversed(tree.body):
-        if not isinstance(node, ast.Import | ast.ImportFrom) or node.end_lineno is None:
-            continue
-        before = lines[node.lineno - 1][: node.col_offset]
-        behind = lines[node.end_lineno - 1][node.end_col_offset :].strip()
-        if before.strip() or (behind and not behind.startswith(b"#")) or _of_future(node):
-            continue
-        each = [unparse(_importing(node, alias)).encode() for alias in node.names]
-        lines[node.lineno - 1 : node.end_lineno] = [
-            b"try: %s\nexcept ImportError: pass" % statement for statement in each
-        ]
-    return b"\n".join(lines)
-
-
-def _of_future(node: ast.Import | ast.ImportFrom) -> bool:
-    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
-
-
-def _importing(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> ast.stmt:
-    if isinstance(node, ast.Import):
-        return ast.Import([alias])
-    return ast.ImportFrom(node.module, [alias], node.level)
 
 
 def _listed(names: Sequence[str]) -> str:

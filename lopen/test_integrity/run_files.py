@@ -24,6 +24,11 @@ _MOST_FILES = 200
 _MOST_CHARS = 100_000  # of one file
 _MAKE = words("make gmake")
 _PACKAGE = words("npm pnpm yarn bun")
+_MODULES = ("js", "ts", "mjs", "cjs", "mts")
+_BABEL = (
+    *(f"babel.config.{end}" for end in (*_MODULES, "json")),
+    *(f".babelrc{end}" for end in ("", ".js", ".cjs", ".json")),
+)
 _NAMED: Mapping[str, tuple[str, ...]] = {
     "just": ("justfile", "Justfile", ".justfile"),
     "task": ("Taskfile.yml", "Taskfile.yaml"),
@@ -53,11 +58,12 @@ _NAMED: Mapping[str, tuple[str, ...]] = {
     "rspec": (".rspec", "spec/spec_helper.rb", "spec/rails_helper.rb"),
     "dotnet": ("Directory.Build.props", "Directory.Build.targets", "test.runsettings"),
     "ctest": ("CMakeLists.txt", "tests/CMakeLists.txt", "test/CMakeLists.txt"),
-    "mocha": (".mocharc.js", ".mocharc.cjs", ".mocharc.json", ".mocharc.yml"),
-    **{
-        name: tuple(f"{name}.config.{end}" for end in ("js", "ts", "mjs", "cjs", "mts"))
-        for name in ("jest", "vitest")
-    },
+    "mocha": (*(f".mocharc.{end}" for end in ("js", "cjs", "json", "jsonc", "yml", "yaml")), *_BABEL),
+    "jest": (*(f"jest.config.{end}" for end in (*_MODULES, "json")), *_BABEL, ".swcrc"),
+    "vitest": (
+        *(f"{name}.{end}" for name in ("vitest.config", "vite.config", "vitest.workspace") for end in _MODULES),
+        "vitest.workspace.json",
+    ),
 }  # fmt: skip
 _MAKE_FILES = ("GNUmakefile", "makefile", "Makefile")
 _NPM_FILES = ("package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "pnpm-workspace.yaml")
@@ -74,6 +80,7 @@ _STARTED = re.compile(
 _RUNNERS = re.compile(
     r"\b(pytest|py\.test|jest|vitest|mocha|tox|nox|cargo|just|rake|bazel|task|mvnw?|gradlew?|composer|phpunit|pest|rspec|dotnet|ctest)\b"
 )
+_LOADS = re.compile(r"\.(?:py|[cm]?[jt]s|rb|pl|php)$")
 _RECIPE_SIGNS = re.compile(r"^[@+-]+")
 
 CHANGED = "the approved command {name} (`{command}`) runs by this file, and the work changes it: see what it runs now"
@@ -101,6 +108,16 @@ def run_file_findings(
             yield Finding(
                 severity, form.format(name=name, command=" ".join((command or "").split())[:80]), path
             )
+
+
+def changed_run_files(command: str, changes: Sequence[FileChange], read: Read) -> frozenset[str]:
+    """Return the changed files by which a command runs: its settings and scripts, not what these load."""
+
+    def settings(path: str) -> str | None:
+        return None if _LOADS.search(path) else read(path)
+
+    paths = frozenset(run_by(command, settings))
+    return frozenset(change.path for change in changes if change.path in paths and _differs(change))
 
 
 def run_by(command: str, read: Read) -> list[str]:

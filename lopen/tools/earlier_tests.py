@@ -6,8 +6,8 @@ verifications, so that the same change is not tried twice (docs/reference/comple
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Container, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 
@@ -20,11 +20,11 @@ from lopen.test_integrity.earlier_tests import (
     earlier_tests_from_json,
     in_file,
     misfits,
-    optional_imports,
     renamed,
     together,
 )
 from lopen.test_integrity.paths import looks_like_test
+from lopen.test_integrity.python.optional_imports import optional_imports
 from lopen.test_integrity.rust.inline_tests import with_inline_changes, with_tests_of
 from lopen.test_integrity.suite import FileChange
 from lopen.tools.clean_room import CleanRoom
@@ -56,15 +56,25 @@ class EarlierTestsRunner(Rerunner):
         changes: Sequence[FileChange],
         tests: TestRun,
         after: TestsRun,
+        run_files: Container[str] = (),
     ) -> EarlierTests | None:
-        """Return which changed tests accept old and new code, as stored or by running them; None where none changed.
+        """Return which tests accept old and new code, or lean on new test files, as stored or by running them.
 
-        `files` and `changes` lead from the tree `base` to that of `tests`, on which `after` ran.
+        `files` and `changes` lead from the tree `base` to that of `tests`, on which `after` ran; the test command runs by
+        `run_files`. None where there is nothing to compare.
         """
-        ours = [c for c in files if looks_like_test(c.path) and GITLINK not in (c.mode_before, c.mode_after)]
+        real = [c for c in files if GITLINK not in (c.mode_before, c.mode_after)]
+        ours = [c for c in real if looks_like_test(c.path)]
+        beside = [c for c in real if c.path in run_files and c not in ours]
         inline = [c for c in with_inline_changes(changes) if not looks_like_test(c.path)]
         count = sum(c.before is not None for c in ours) + len(inline)
-        if not count:
+        names = _names(after)
+        untouched = frozenset(n for n in names if not any(in_file(n, c.path) for c in ours))
+        new = {c.path: c.after for c in changes if c.before is None and c.after is not None}
+        helpers = {c.path for c in ours if c.before is None} - tests_by_file(new).keys()
+        added = beside or (helpers if count else ours)  # new tests are left out with the changed ones
+        leaning = added and (untouched or not (names or count))
+        if not count and not leaning:
             return None
         known = self.audit.checked("earlier_tests", base, tests.tree, tests.command)
         if known is not None:
@@ -76,9 +86,12 @@ class EarlierTestsRunner(Rerunner):
             with self.commands.guarded() as run:
                 (room,) = self.room.beside(1)
                 both = _BothWays(self, base, tests, run, room, started + TOTAL_S)
-                found = both.found(count, ours, inline, changes, after)
+                found = both.found(count, ours, inline, changes, after) if count else EarlierTests(0)
+                if leaning and not found.reason:
+                    found = both.of_untouched(found, ours, beside, untouched)
         kept = {"base": base, **found.to_json()}
-        self.keep(TOOL, tests, started, [*found.lines()], passed=not found.weakened, earlier_tests=kept)
+        passed = not (found.weakened or found.leaning)
+        self.keep(TOOL, tests, started, [*found.lines()], passed=passed, earlier_tests=kept)
         return found
 
 
@@ -130,6 +143,41 @@ class _BothWays:
             [*earlier],
             after,
             changes,
+        )
+
+    def of_untouched(
+        self,
+        known: EarlierTests,
+        ours: Sequence[TreeChange],
+        beside: Sequence[TreeChange],
+        untouched: Collection[str],
+    ) -> EarlierTests:
+        """Run the tests that the change does not touch as they were: without its test files, settings and scripts."""
+        changed = [*ours, *beside]
+        earlier: Files = {c.path: c.entry_before for c in changed}
+        tree_with = self.runner.commands.repository.tree_with
+        tree = tree_with(self.tests.tree, earlier)
+        try:
+            first = self._rerun(tree)
+            failing = {name for name in first.failed if name in untouched} - {
+                *known.weakened,
+                *known.changed,
+                *known.beyond,
+            }
+            if first.passed or (untouched and not failing):
+                return known  # what did not run at all needs what the change adds: nothing is known of it
+            before, again = self._rerun(self.base), self._rerun(tree)
+            with_old = self._rerun(tree_with(self.base, {c.path: c.entry_after for c in changed}))
+        except _OutOfTimeError:
+            return replace(known, reason=OUT_OF_TIME)
+        files = tuple(sorted(earlier))
+        if not untouched:  # the runner names no test
+            held_up = before.passed and with_old.passed and not again.passed
+            return replace(known, unclear=(ALL,), beside=files) if held_up else known
+        failing &= again.failed
+        sure = failing & (_names(before.ran) - before.failed) & (_names(with_old.ran) - with_old.failed)
+        return replace(
+            known, leaning=tuple(sorted(sure)), unclear=tuple(sorted(failing - sure)), beside=files
         )
 
     def _of_inline(

@@ -208,7 +208,7 @@ class OracleSettings(SettingsSection):
     earlier_tests: Annotated[
         Literal["auto", "off"],
         Field(
-            description="Run the earlier versions of changed tests on the new code before a verdict: auto where tests run under 30 s."
+            description="Run the earlier versions of changed tests, and unchanged tests without what is new beside them, on the new code before a verdict: auto where tests run under 30 s."
         ),
         USER_ONLY,
     ] = "auto"
