@@ -18,7 +18,7 @@ _LINUX_NAME = r"[\"'`](?:linux|posix|Linux)"
 _ELSEWHERE = re.compile(
     rf"(?:(?<![!=])={{2,3}}|[sS]tarts_?[wW]ith\(|\bin\b)\s*[\[({{]?\s*{_FOREIGN_NAME}"
     rf"|!==?\s*{_LINUX_NAME}"
-    r"|\b(?:is_?|IS_?|on_?)?(?:wasi|emscripten|android|apple|windows|win32|pypy|WASI|EMSCRIPTEN|WINDOWS|PYPY|MACOS)\b"
+    r"|\b(?:is_?|IS_?|on_?)?(?:wasi|emscripten|android|apple|windows|win32|pypy|WASI|EMSCRIPTEN|WINDOWS|WIN(?:32)?|PYPY|MAC|MACOS|OSX)\b"
     r"|\b[iI]s_?(?:Win|Mac|win|mac|Darwin)\w*|\bOS\.(?:WINDOWS|MAC|AIX|SOLARIS)\b|testing\.Short\(\)|mac os"
 )
 _HERE = re.compile(

@@ -18,7 +18,7 @@ from lopen.test_integrity.narrowed_places import (
 from lopen.test_integrity.place_settings import HARMLESS, PLACES, in_other_table
 from lopen.test_integrity.project_tasks import nox_findings, task_findings, tool_command_findings
 from lopen.test_integrity.python import pytest_settings
-from lopen.test_integrity.python.pytest_settings import conftest_findings
+from lopen.test_integrity.python.pytest_plugins import conftest_findings
 from lopen.test_integrity.runner_commands import RUNNER, command_findings
 from lopen.test_integrity.runner_scripts import script_findings
 from lopen.test_integrity.rust.manifests import (

@@ -178,8 +178,12 @@ def _taken_up(located: Located, pairing: _Pairing) -> bool:
     real = located.case.real
     wholes = [check.tokens - COMMON for check in real] or [_content(located.case)]
     wanted = frozenset().union(*wholes)
-    kept = (old for old, new in pairing.pairs if old.path == located.path == new.path)
-    if any(old.case.body == located.case.body for old in kept):
+    same = (
+        old
+        for old, new in pairing.pairs
+        if old.case.body == located.case.body == new.case.body and old.path == new.path
+    )
+    if any(old.path == located.path or old.case.name == located.case.name for old in same):
         return True  # it was there twice
     inner = located.case.body.strip("{} ")
     if (

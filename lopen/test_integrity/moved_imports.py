@@ -102,6 +102,11 @@ def _javascript(change: FileChange, written: Mapping[str, str]) -> Iterator[Find
             continue
         if before in ("", module) or not module.startswith((".", "/", "#", "~")):
             continue
+        related = before.startswith(f"{module}/")
+        if related or not before.startswith((".", "/", "#", "~", "@/", "src/", "node:")):
+            package = _FRAMEWORKS.match(before)
+            if related or not package:
+                continue  # a module that hands on its parts, or a package that the code under test is not of
         if _hands_on(written, posixpath.join(posixpath.dirname(change.path), module), before, name):
             continue
         if _FRAMEWORKS.match(before):

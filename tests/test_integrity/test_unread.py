@@ -34,7 +34,6 @@ HONEST = {
         SCRIPT,
         "// @flow\nfunction g(x: number): string { return '' }\n" + SCRIPT,
     ),
-    "exports of types": ("a.test.ts", SCRIPT, "export type * from './a';\n" + SCRIPT),
     "variance": ("a.test.ts", SCRIPT, "interface A<in out T> { a: T }\n" + SCRIPT),
     "safe functions of Rust": ("tests/a.rs", RUST, 'unsafe extern "C" { safe fn g(); }\n' + RUST),
     "modules of Java": ("src/test/java/ATest.java", JAVA, "import module java.base;\n" + JAVA),

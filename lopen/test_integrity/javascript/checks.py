@@ -91,7 +91,8 @@ class JavaScriptBody(Flow):
     def _thrown(self, node: Node, place: Place) -> None:
         """A function that must not be called throws: that is an assertion too."""
         super()._thrown(node, place)
-        if not place.condition and not self.ends_test(node):
+        again = node.named_child_count and node.named_children[0].type == "identifier"  # what was caught
+        if not place.condition and not again and not self.ends_test(node):
             self.check(Check(self.source.of(node), "a call", EXACT, self.source.line(node)), place)
 
     def _switch(self, node: Node, place: Place) -> None:

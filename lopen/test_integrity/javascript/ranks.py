@@ -20,11 +20,11 @@ _RANKS = ranks(
     "strictEqual deepStrictEqual same strictSame is members calledWith calledOnceWith calledWithExactly calledOnceWithExactly "
     "toHaveBeenCalledExactlyOnceWith toHaveReturnedWith toHaveResolvedWith toHaveLastReturnedWith toBeNull toBeUndefined toBeNaN toHaveDisplayValue toHaveFormValues",
     close="toMatchInlineSnapshot toHaveText toHaveValue toBeCloseTo closeTo toMatchObject "
-    "toHaveLength toHaveCount lengthOf toHaveBeenCalledTimes throws rejects toThrow "
+    "toHaveLength toHaveCount lengthOf toHaveBeenCalledTimes throws throwsAsync rejects toThrow "
     "toHaveTextContent toHaveAccessibleName throw toThrowError toHaveBeenCalledOnce calledOnce calledTwice calledThrice callCount",
     loose="toBeVisible toBeHidden toBeDisabled toBeEnabled toBeChecked toBeTruthy toBeFalsy ok notOk true false truthy falsy exist isTrue isFalse "
     "toBeInstanceOf toHaveProperty toHaveAttribute toHaveBeenCalled called notEqual isOk a an",
-    present="toBeInTheDocument toBeDefined exists isDefined isNotNull doesNotThrow pass",
+    present="toBeInTheDocument toBeDefined exists isDefined isNotNull doesNotThrow notThrows notThrowsAsync pass",
 )
 _CHAINERS = ranks(
     exact="text html value eq equal eql members calledWith calledWithExactly keys",
@@ -118,7 +118,9 @@ def asserted_rank(name: str, arguments: Sequence[str]) -> int:
     """Return how much an assertion that is a plain call pins down."""
     if name in _BOOLEANS and arguments and (rank := _condition_rank(arguments[0])):
         return rank
-    if name in {"throws", "rejects"} and len(arguments) > 1 and not _TEXT.match(arguments[1]):
+    if arguments[1:2] in (["true"], ["false"]):
+        return min(_RANKS.get(name, PARTIAL), _condition_rank(arguments[0]) or LOOSE)
+    if name in {"throws", "throwsAsync", "rejects"} and len(arguments) > 1 and not _TEXT.match(arguments[1]):
         return PARTIAL if arguments[1] == "Error" else EXACT
     if len(arguments) > 1 and arguments[0] == arguments[1]:
         return PRESENT

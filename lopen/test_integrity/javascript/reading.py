@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _T_METHODS = words(
     "ok notOk equal notEqual deepEqual deepStrictEqual same strictSame is not true false truthy falsy throws "
-    "doesNotThrow rejects match like regex pass fail is_deeply notStrictEqual strictEqual propEqual"
+    "doesNotThrow throwsAsync notThrows notThrowsAsync snapshot rejects match like regex pass fail is_deeply notStrictEqual strictEqual propEqual"
 )
 _CLOSE_TO = frozenset({"closeTo", "approximately", "inDelta"})
 _BOOLEAN = frozenset({"ok", "true", "isTrue", "isOk", "truthy", "assert"})
