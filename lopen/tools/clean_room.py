@@ -211,7 +211,7 @@ class CleanRoom:
         if install:
             added = [p for p in found.added if p not in found.contents]
             self._installed.take(added, at_home.added, self._ignored)
-            for path in found.contents:
+            for path in (p for p in found.added if p in found.contents):  # changed ones are written again
                 remove(str(self._files.top / path))
         elif not self._mounted:
             self._installed.check()

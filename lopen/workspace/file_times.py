@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,8 +51,12 @@ def clock_passes(probe: str, newest_ns: int) -> bool:
 
 
 def set_time(path: str, time_ns: int, folder: int | None = None) -> None:
-    """Set the times of change and access of a file, folder or link; `path` may be relative to an open `folder`."""
-    os.utime(path, ns=(time_ns, time_ns), dir_fd=folder, follow_symlinks=False)
+    """Set the times of change and access of a file, folder or link, if one is there.
+
+    `path` may be relative to an open `folder`.
+    """
+    with suppress(FileNotFoundError, NotADirectoryError):
+        os.utime(path, ns=(time_ns, time_ns), dir_fd=folder, follow_symlinks=False)
 
 
 @contextmanager

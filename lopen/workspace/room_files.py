@@ -119,9 +119,10 @@ class RoomFiles:
         for path in (*files, *self._names.keys() - self._folders.keys()):
             if path in self._names:
                 set_time(f"{self.top}/{path}", self._time_ns)
-            found = os.lstat(f"{self.top}/{path}")
-            (self._folders if path in self._names else self._states)[path] = state_of(found)
-            changed_at[path] = found.st_ctime_ns
+            # () where it is gone, which `tidy` finds
+            state = state_at(f"{self.top}/{path}")
+            (self._folders if path in self._names else self._states)[path] = state
+            changed_at[path] = state[-1] if state else 0
         now = time.time_ns()
         sure = clock_passes(f"{self.top}.tick", max(changed_at.values(), default=0))
         self._unsure = set() if sure else {path for path, at in changed_at.items() if not settled(at, now)}

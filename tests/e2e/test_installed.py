@@ -21,6 +21,9 @@ echo 'VALUE = 3' > $(echo .venv/lib/python*/site-packages)/dep.py
 mkdir -p node_modules/.bin ~/.local/bin
 printf '#!/bin/sh\\necho from-the-layer\\n' > node_modules/.bin/checker
 chmod +x node_modules/.bin/checker
+ln -s nowhere node_modules/.bin/gone
+ln -s ../.bin/nowhere node_modules/.bin/lost
+echo '[3]' > package-lock.json
 date +%s%N > ~/.local/made
 """
 TEST = """import unittest
@@ -56,6 +59,7 @@ def test_commands_see_what_is_installed_and_cannot_change_it(make_project: MakeP
         [plan(), look, tools(*verified("calc-t1"))], LOPEN_SANDBOX__MODE=mode, LOPEN_SANDBOX__NETWORK="true"
     )
     project.write("setup.sh", SETUP)
+    project.write("package-lock.json", "{}\n")
     project.git("add", "-A")
     project.git("commit", "-qm", "Add a set-up script")
     commands = {"verify-setup": "sh setup.sh", "verify-tests": ".venv/bin/python -m unittest -q"}
@@ -68,6 +72,7 @@ def test_commands_see_what_is_installed_and_cannot_change_it(make_project: MakeP
     assert seen.data["exit_code"] == 0, seen
     assert "from-the-layer" in seen.text
     assert mode == "none" or "written" not in spoilt.text, spoilt.text
+    assert project.git("show", "HEAD:package-lock.json") == "[3]"
     assert not os.path.lexists(project.root / ".venv")
     assert not os.path.lexists(project.root / "node_modules")
     if mode == "bwrap":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -153,3 +154,15 @@ def test_kept_paths_stay_and_folders_go_with_their_last_file(room: RoomFiles) ->
     assert sorted(tree(room.top)) == ["src", "src/node_modules", "twin"]
     room.drop(["src/node_modules"])
     assert sorted(tree(room.top)) == ["twin"]
+
+
+def test_what_vanishes_before_the_command_is_written_again(room: RoomFiles) -> None:
+    before = tree(room.top)
+    (room.top / "src/deep/b.py").unlink()
+    shutil.rmtree(room.top / "twin")
+    room.seal()
+
+    found = room.tidy()
+
+    assert (list(found.changed), list(found.added)) == (["src/deep/b.py", "twin/deep/b.py"], [])
+    assert tree(room.top) == before
