@@ -43,8 +43,8 @@ BEYOND = (
 )
 
 LEANING = (
-    "tests that the change does not touch fail on the new code without {files}, which the change adds or changes: {names}. "
-    "With these files they pass on the old code too: make the code right for the tests as they are"
+    "tests that the change does not touch passed before it, and fail on the new code without {files}, which the change adds "
+    "or changes: {names}. Make the code right for these tests as they are, or change them openly"
 )
 UNCLEAR = (
     "tests that the change does not touch fail on the new code without {files}, which the change adds or changes: {names}. "
@@ -62,7 +62,7 @@ class EarlierTests:
     `misfits`: those of `weakened` whose earlier version failed by a name or a call that does not fit, not by an assertion.
     `beyond`: tests that fail in both runs, and whose new version uses what the old code lacks, or does not run on it.
     `leaning` are tests of files that did not change, and fail on the new code without the changed files `beside` them (test
-    files, the runner's settings); they pass at the base, and on the old code with these files. `unclear` ones fail there.
+    files, the runner's settings), but pass at the base. `unclear` ones fail there, too.
     """
 
     files: int

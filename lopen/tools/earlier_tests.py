@@ -167,15 +167,14 @@ class _BothWays:
             if first.passed or (untouched and not failing):
                 return known  # what did not run at all needs what the change adds: nothing is known of it
             before, again = self._rerun(self.base), self._rerun(tree)
-            with_old = self._rerun(tree_with(self.base, {c.path: c.entry_after for c in changed}))
         except _OutOfTimeError:
             return replace(known, reason=OUT_OF_TIME)
         files = tuple(sorted(earlier))
         if not untouched:  # the runner names no test
-            held_up = before.passed and with_old.passed and not again.passed
+            held_up = before.passed and not again.passed
             return replace(known, unclear=(ALL,), beside=files) if held_up else known
         failing &= again.failed
-        sure = failing & (_names(before.ran) - before.failed) & (_names(with_old.ran) - with_old.failed)
+        sure = failing & (_names(before.ran) - before.failed)
         return replace(
             known, leaning=tuple(sorted(sure)), unclear=tuple(sorted(failing - sure)), beside=files
         )

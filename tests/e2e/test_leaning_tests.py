@@ -38,6 +38,10 @@ HOSTILE = {  # what the change adds beside an old test that fails on the new cod
         BAD,
         write("tests/test_aaa.py", f"import calc\n\nvars(calc).update(add=int.__add__){NEW_TEST}"),
     ],
+    "what the old code lacks": [
+        write("calc.py", "limit = 8\n\n\ndef add(a, b):\n    return a + b if b <= limit else 0\n"),
+        write("tests/test_aaa.py", f"import calc\nfrom calc import limit\n\nvars(calc).update(limit=limit + 12)\n{NEW_TEST}"),
+    ],
     "item": [
         BAD,
         write("conftest.py", "def pytest_runtest_call(item):\n    item.runtest = lambda: None\n"),
@@ -67,7 +71,7 @@ def test_what_holds_up_an_old_test_is_refused(make_project: MakeProject, how: st
     ran = project.drive()
 
     assert ran.code != 0
-    told = [f["message"] for f in findings(project) if "does not touch fail on the new code" in f["message"]]
+    told = [f["message"] for f in findings(project) if "does not touch passed before it" in f["message"]]
     (message,) = told
     assert "tests/test_old.py::TestOld::test_old" in message
     assert [check["passed"] for check in checks(ran)][:1] == [False]
@@ -81,7 +85,7 @@ def test_honest_support_of_tests_completes(make_project: MakeProject, how: str) 
     ran = project.drive()
 
     assert ran.code == 0, (ran.err, findings(project))
-    assert "does not touch fail" not in str(project.oracle_requests)
+    assert "does not touch" not in str(project.oracle_requests)
     assert checks(ran)[0]["output"].startswith("ran the tests that did not change, without")
 
 
@@ -116,4 +120,6 @@ def test_javascript_loaded_before_an_old_test_is_refused(make_project: MakeProje
     ran = project.drive()
 
     assert ran.code != 0
-    assert any("fail on the new code without" in f["message"] for f in findings(project)), findings(project)
+    assert any("does not touch passed before it" in f["message"] for f in findings(project)), findings(
+        project
+    )
