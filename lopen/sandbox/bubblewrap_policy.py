@@ -15,6 +15,7 @@ from pathlib import Path
 
 from lopen.base.redaction import find_secrets
 from lopen.sandbox.ancestry import SESSION_MARKER
+from lopen.sandbox.command import CACHES_INSIDE
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
 _PROCESSORS = ("online", "possible", "present")  # for programs that start one worker for each processor
@@ -131,10 +132,10 @@ def bwrap_argv(policy: BubblewrapPolicy, files: Sequence[str] = ()) -> list[str]
     argv += files
     # Root may write its own files without any capability, so only the mount can close /proc/sys.
     argv += ["--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"]
-    # /tmp and /dev/shm together hold as much as a command may use of memory; nothing else outside the project is written.
-    for folder, share in (("/tmp", 0.75), ("/dev/shm", 0.25)):  # noqa: S108
-        size = ["--size", str(int(policy.memory_mb * 1_000_000 * share))] if policy.recent else []
-        argv += ["--perms", "1777", *size, "--tmpfs", folder]
+    # /tmp, /dev/shm and one node_modules' caches hold as much as a command may use of memory; nothing else outside the
+    # project is written.
+    for folder, share in (("/tmp", 0.7), ("/dev/shm", 0.2)):  # noqa: S108
+        argv += ["--perms", "1777", *_tmpfs(policy, folder, share)]
     argv += ["--remount-ro", "/dev", "--symlink", "../tmp", "/var/tmp"]  # noqa: S108 - the command's own
     argv += [] if policy.room else ["--symlink", policy.session or "1", SESSION_MARKER]
     argv += ["--symlink", "../run", "/var/run"]
@@ -143,11 +144,13 @@ def bwrap_argv(policy: BubblewrapPolicy, files: Sequence[str] = ()) -> list[str]
         argv += ["--ro-bind-try", os.path.realpath("/etc/resolv.conf"), "/etc/resolv.conf"]
     for option, source, place in policy.room:
         argv += [option, str(source), str(place)]
+        argv += _caches_inside(policy, source, place) if option == "--ro-bind" else []
     if not policy.room:
         argv += _each("--bind" if policy.writable else "--ro-bind", [policy.root])
     if policy.writable and not policy.room:
         argv += _each("--bind", policy.pinned)
-        argv += _each("--ro-bind", policy.protected)
+        for path in policy.protected:
+            argv += ["--ro-bind", str(path), str(path), *_caches_inside(policy, path, path)]
         for path in policy.placeholders:
             argv += ["--tmpfs", str(path), "--remount-ro", str(path)]
     for path in policy.masked_folders:
@@ -157,7 +160,21 @@ def bwrap_argv(policy: BubblewrapPolicy, files: Sequence[str] = ()) -> list[str]
     argv += _each("--bind", policy.caches)
     for source, place in policy.installed:
         argv += ["--ro-bind", str(source), str(place)]
+        argv += _caches_inside(policy, source, place)
     return [*argv, "--remount-ro", "/", "--chdir", str(policy.cwd)]
+
+
+def _caches_inside(policy: BubblewrapPolicy, source: Path, place: Path) -> Iterator[str]:
+    """Yield the options for empty folders in which tools may keep a cache until the command ends."""
+    for name in CACHES_INSIDE.get(source.name, ()):
+        if os.path.isdir(source / name) and not os.path.islink(source / name):
+            yield from _tmpfs(policy, str(place / name), 0.1 / len(CACHES_INSIDE[source.name]))
+
+
+def _tmpfs(policy: BubblewrapPolicy, place: str, share: float) -> list[str]:
+    """Return the options for an empty folder that holds at most a `share` of the command's memory."""
+    size = ["--size", str(int(policy.memory_mb * 1_000_000 * share))] if policy.recent else []
+    return [*size, "--tmpfs", place]
 
 
 def _each(option: str, paths: Iterable[Path | str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -13,8 +14,18 @@ from lopen.base.errors import LopenError
 OUTPUT_CHARACTERS = 30_000
 TIMEOUT_S = 120.0
 
+# Folders of tools' caches inside what is installed: by the folder's name, their names in it
+CACHES_INSIDE = {"node_modules": (".cache", ".tmp", ".vite", ".vite-temp")}
+
 InstallNetwork = Literal["slirp4netns", "pasta", "proxy", "host"]
 KilledBy = Literal["", "timeout", "output", "processes", "memory", "written", "cancelled"]
+
+
+def make_caches(folder: Path) -> None:
+    """Make the folders of `CACHES_INSIDE` in `folder` where they lack: bubblewrap shows writable ones there."""
+    for name in CACHES_INSIDE.get(folder.name, ()):
+        with suppress(OSError):  # `folder` is not a folder, or belongs to somebody else
+            (folder / name).mkdir(exist_ok=True)
 
 
 class SandboxFailed(LopenError):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK, TreeChange, TreeEntry
-from lopen.sandbox.command import Room
+from lopen.sandbox.command import Room, make_caches
 from lopen.sandbox.environment import command_home
 from lopen.storage.temporary import KeptFolder
 from lopen.tools.dependency_files import setup_key
@@ -251,6 +251,8 @@ class CleanRoom:
         wanted = {**dict(self._git_folder()), **dict.fromkeys(self._submodules, Stand("folder"))}
         for source, path in self._carried:
             kind: Kind = "folder" if source.is_dir() else "file"
+            if self._mounted:
+                make_caches(source)
             wanted[path] = Stand(kind) if self._mounted else Stand("link", os.fsencode(source))
         if not self._placed.keys() <= wanted.keys():
             self._unplace()

@@ -21,6 +21,7 @@ from typing import Any
 
 from lopen.base.files import replace_file
 from lopen.base.person import holds, sealed
+from lopen.sandbox.command import CACHES_INSIDE, make_caches
 from lopen.sandbox.environment import search_path
 from lopen.storage.temporary import last_use, remove_unheld
 from lopen.workspace.plain_files import FileState, entries_in, remove, state_at
@@ -46,8 +47,7 @@ MADE_ANEW = frozenset(
 # Folders of HOME that several programs share
 _SHARED = frozenset({".cache", ".config", ".local", ".local/share"})
 # Caches that tools keep in what was installed
-CACHES_INSIDE = {"node_modules": (".cache", ".vite", ".vite-temp")}
-_CACHE_NAMES = frozenset({"__pycache__", ".cache", ".vite", ".vite-temp"})
+_CACHE_NAMES = frozenset({"__pycache__"}.union(*CACHES_INSIDE.values()))
 
 RECORD = "installed.json"
 KEPT_DAYS = 30.0  # since it was installed, and since its room was used
@@ -143,8 +143,7 @@ class Installed:
         files = _told_apart(self._files.top, files, ignored)
         self._taken = tuple(self._kept(self._files, files)), tuple(self._kept(self._user, user, _SHARED))
         for path in self.paths():
-            for name in CACHES_INSIDE.get(path.name, ()):
-                (path / name).mkdir(exist_ok=True)
+            make_caches(path)
         self._states = _states(self.paths())
 
     def made_for(self, key: str, tree: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,11 @@ NO_TESTS_HINT = (
 )
 FEWER_HINT = "fewer tests are reported than were collected: nothing may end the run or change the runner"
 FAILED_HINT = "the command exited with success, but {path} tells of {failed} failed tests: fix them"
+READ_ONLY_HINT = (
+    "the command wrote where lopen lets no command write: in what verify-setup installed or verify.carry names, in .git, or "
+    "outside of the project; have it write in the project or in /tmp, or leave a cache off"
+)
+_READ_ONLY = re.compile("EROFS|read-only file system", re.IGNORECASE)
 
 
 class JUnitReport:
@@ -105,6 +111,11 @@ def why_not_passed(report: JUnitReport, record: RunRecord, ran: CommandResult, c
     if report.failed and ran.exit_code == 0:
         return FAILED_HINT.format(path=report.path, failed=report.failed)
     return ""
+
+
+def why_not_written(ran: CommandResult) -> str:
+    """Return how a command that failed comes to meet a read-only file system; "" where its output names none."""
+    return READ_ONLY_HINT if ran.exit_code and _READ_ONLY.search(ran.output) else ""
 
 
 def with_notes(ran: CommandResult, last: str) -> str:

@@ -22,7 +22,15 @@ from lopen.storage.journal import Journal
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
 from lopen.tools.dependency_files import NEEDED, SetupApproval, is_lock_file
-from lopen.tools.reports import JUnitReport, TwoPlaces, keep_record, shown_end, why_not_passed, with_notes
+from lopen.tools.reports import (
+    JUnitReport,
+    TwoPlaces,
+    keep_record,
+    shown_end,
+    why_not_passed,
+    why_not_written,
+    with_notes,
+)
 from lopen.tools.reruns import Rerunner
 from lopen.workspace.paths import Root
 from lopen.workspace.protection import ToolRefused
@@ -235,6 +243,7 @@ class Verifier:
         if report and record and (passed or self._trying):
             tests = read_run(ran.output, report.counts, record.tests()).to_json()
             self._audit.tests_ran(tree, {"command": command, **tests})
+        hint = hint or why_not_written(ran)
         locked = self._take_over(found)
         whole = with_notes(ran, report.line() if report else "")
         result = Verified(

@@ -216,7 +216,8 @@ def test_no_verification_learns_of_another_one(make_project: MakeProject, mode: 
     assert project.read("README.md") == "A project.\n"
 
 
-DATA = """import unittest
+DATA = """import os
+import unittest
 from pathlib import Path
 
 
@@ -225,8 +226,10 @@ class Data(unittest.TestCase):
         self.assertEqual(Path(".env.test").read_text(), "KEY=1\\n")
         self.assertEqual(Path("data/deep/rows.txt").read_text(), "1\\n")
         self.assertFalse(Path("data/other").exists() or Path(".env.new").exists())
+        if os.environ["HOME"] == "/tmp/home":  # under bubblewrap
+            Path("node_modules/.vite-temp/x").touch(exist_ok=False)
 """
-SPOIL = "echo KEY=2 > .env.test; echo 2 > data/deep/rows.txt; touch data/other .env.new; rm -rf data/deep"
+SPOIL = "echo KEY=2 > .env.test; echo 2 > data/deep/rows.txt; touch data/other .env.new; rm -rf data/deep; touch node_modules/.vite-temp/x"
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -246,10 +249,11 @@ def test_what_the_person_lets_in_is_there_as_the_person_left_it(
             ("verify_tests", {}),
         ],
     ]
-    carry = '[".env.test", "data", ".env.new", "README.md"]'
+    carry = '[".env.test", "data", ".env.new", "README.md", "node_modules"]'
     project = building(make_project, mode, *turns, LOPEN_VERIFY__CARRY=carry)
     project.write(".env.test", "KEY=1\n")
     project.write("data/deep/rows.txt", "1\n")
+    project.write("node_modules/dep/index.js", "1\n")
 
     ran = project.drive()
 
@@ -258,6 +262,7 @@ def test_what_the_person_lets_in_is_there_as_the_person_left_it(
     assert results(project, "write_file")[0].is_error
     assert project.read(".env.test") == "KEY=1\n"
     assert not (project.root / ".env.new").exists()
+    assert not (project.root / "node_modules/.vite-temp/x").exists()
 
 
 def test_a_repository_cannot_let_files_in(make_project: MakeProject) -> None:

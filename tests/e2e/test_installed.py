@@ -37,10 +37,13 @@ class TestAdd(unittest.TestCase):
 """
 # bubblewrap shows it at its place; elsewhere the environment leads there
 RUN: dict[str, str] = {
-    "bwrap": ".venv/bin/python -m unittest -q && node_modules/.bin/checker && cat ~/.local/made",
+    "bwrap": ".venv/bin/python -m unittest -q && node_modules/.bin/checker && cat ~/.local/made && sh cache.sh",
     "landlock": 'python -m unittest -q && checker && cat "$PYTHONUSERBASE/made"',
 }
 RUN["none"] = RUN["landlock"]
+# As Vite, tsc and loaders do: each finds an empty folder and writes there
+CACHE = """cd node_modules && for name in .cache .tmp .vite .vite-temp; do
+test ! -e $name/left && mkdir -p $name/below && echo 1 > $name/left || exit 1; done"""
 SPOIL = """for place in .venv/pyvenv.cfg node_modules/.bin/checker ~/.local/made "$VIRTUAL_ENV/pyvenv.cfg" \
 "$PYTHONUSERBASE/made"; do echo spoilt >> "$place" && echo "written: $place"; done; true"""
 
@@ -59,10 +62,14 @@ def test_commands_see_what_is_installed_and_cannot_change_it(make_project: MakeP
         [plan(), look, tools(*verified("calc-t1"))], LOPEN_SANDBOX__MODE=mode, LOPEN_SANDBOX__NETWORK="true"
     )
     project.write("setup.sh", SETUP)
+    project.write("cache.sh", CACHE)
     project.write("package-lock.json", "{}\n")
     project.git("add", "-A")
     project.git("commit", "-qm", "Add a set-up script")
-    commands = {"verify-setup": "sh setup.sh", "verify-tests": ".venv/bin/python -m unittest -q"}
+    commands = {
+        "verify-setup": "sh setup.sh",
+        "verify-tests": "sh cache.sh && .venv/bin/python -m unittest -q",
+    }
     project.specify(text=specification(commands=commands))
 
     ran = project.approved_run()
@@ -77,6 +84,22 @@ def test_commands_see_what_is_installed_and_cannot_change_it(make_project: MakeP
     assert not os.path.lexists(project.root / "node_modules")
     if mode == "bwrap":
         _stays_while_it_is_whole(project)
+
+
+def test_a_write_into_what_is_installed_is_explained(make_project: MakeProject) -> None:
+    require_sandbox("bwrap")
+    turns = [plan(), tools(*code(), ("verify_tests", {})), tools(("verify_tests", {}))]
+    project = make_project(turns, LOPEN_SANDBOX__MODE="bwrap", LOPEN_SANDBOX__NETWORK="true")
+    tests = f"touch node_modules/out && {sys.executable} -m unittest -q"
+    project.specify(
+        text=specification(commands={"verify-setup": "mkdir node_modules", "verify-tests": tests})
+    )
+
+    project.approved_run()
+
+    (refused,) = [r for r in tool_results(project.requests[-1]) if r.tool == "verify_tests"][:1]
+    assert refused.data["passed"] is False
+    assert "verify-setup installed" in refused.data["hint"], refused.data
 
 
 BELOW = f"""set -e
