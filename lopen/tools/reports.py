@@ -98,8 +98,16 @@ def _relative(root: Path, path: str | None) -> str | None:
     return None if inside.startswith("..") else inside
 
 
-def why_not_passed(report: JUnitReport, record: RunRecord, ran: CommandResult, command: str) -> str:
-    """Return the reason why a test command's exit code proves nothing, "" if it is valid."""
+def why_not_passed(
+    report: JUnitReport | None, record: RunRecord | None, ran: CommandResult, command: str
+) -> str:
+    """Return the reason why a test command's exit code proves nothing, and why any command could not write; else ""."""
+    if report and record and (reason := _why_no_proof(report, record, ran, command)):
+        return reason
+    return READ_ONLY_HINT if ran.exit_code and _READ_ONLY.search(ran.output) else ""
+
+
+def _why_no_proof(report: JUnitReport, record: RunRecord, ran: CommandResult, command: str) -> str:
     report.read()
     record.read()
     if ran.exit_code == 0 and (reason := record.why_not_passed()):
@@ -111,11 +119,6 @@ def why_not_passed(report: JUnitReport, record: RunRecord, ran: CommandResult, c
     if report.failed and ran.exit_code == 0:
         return FAILED_HINT.format(path=report.path, failed=report.failed)
     return ""
-
-
-def why_not_written(ran: CommandResult) -> str:
-    """Return how a command that failed comes to meet a read-only file system; "" where its output names none."""
-    return READ_ONLY_HINT if ran.exit_code and _READ_ONLY.search(ran.output) else ""
 
 
 def with_notes(ran: CommandResult, last: str) -> str:

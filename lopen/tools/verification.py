@@ -22,15 +22,7 @@ from lopen.storage.journal import Journal
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
 from lopen.tools.dependency_files import NEEDED, SetupApproval, is_lock_file
-from lopen.tools.reports import (
-    JUnitReport,
-    TwoPlaces,
-    keep_record,
-    shown_end,
-    why_not_passed,
-    why_not_written,
-    with_notes,
-)
+from lopen.tools.reports import JUnitReport, TwoPlaces, keep_record, shown_end, why_not_passed, with_notes
 from lopen.tools.reruns import Rerunner
 from lopen.workspace.paths import Root
 from lopen.workspace.protection import ToolRefused
@@ -236,14 +228,13 @@ class Verifier:
                     room=record.room if record else room,
                 )
             )
-            hint = why_not_passed(report, record, ran, command) if report and record else ""
+            hint = why_not_passed(report, record, ran, command)
         finally:
             found = self.room.leave(wanted=is_lock_file, install=setting_up)
         passed = ran.exit_code == 0 and not ran.timed_out and not hint
         if report and record and (passed or self._trying):
             tests = read_run(ran.output, report.counts, record.tests()).to_json()
             self._audit.tests_ran(tree, {"command": command, **tests})
-        hint = hint or why_not_written(ran)
         locked = self._take_over(found)
         whole = with_notes(ran, report.line() if report else "")
         result = Verified(
