@@ -13,6 +13,7 @@ from lopen.test_integrity.suite import (
     LOOSE,
     NO_ERROR,
     PARTIAL,
+    REACHED,
     Case,
     Check,
     tokens,
@@ -54,7 +55,7 @@ def said_elsewhere(check: Check, gained: Sequence[Check], old: Case, new: Case) 
     again = again and _given_up(check, new) <= _given_up(check, old)
     if again or any(check.text in other.behind for other in new.real):
         return True  # a helper's call stands for several, and there it still is
-    if check.subject == NO_ERROR and "await " in new.body:
+    if check.subject in {NO_ERROR, REACHED} and new.body.count("await ") > old.body.count("await "):
         return True
     if any(_takes_in(other, check) for other in gained):
         return True
@@ -236,11 +237,18 @@ def against_itself(old: Check, new: Check) -> bool:
 _INSERTED = re.compile(r"(?:\bformat!\(|\bf)\"[^\"\n]{0,200}?\{(\w+)")  # by a string that is no message
 
 
+_THROWN = re.compile(r"\.(?:toThrow\w*|throws?(?:Async)?|rejects)\(")
+
+
 def message_apart(old: Check, new: Check, gained: Sequence[Check]) -> bool:
     """Return True if an expected exception's message is what an assertion of its own says now."""
-    if old.subject != "an exception" or old.rank < EXACT or new.rank < LOOSE:
+    if (
+        not (old.subject == "an exception" or _THROWN.search(old.text))
+        or old.rank < EXACT
+        or new.rank < LOOSE
+    ):
         return False
-    wanted = {text.strip("\"'") for text in old.literals}
+    wanted = {text.strip("\"'") for text in old.literals - tokens(old.subject)}
     said = {text.strip("\"'") for other in gained for text in other.literals}
     return bool(wanted) and wanted <= said and (new.rank == CLOSE or new.subject != old.subject)
 

@@ -181,7 +181,9 @@ def _taken_up(located: Located, pairing: _Pairing) -> bool:
     same = (
         old
         for old, new in pairing.pairs
-        if old.case.body == located.case.body == new.case.body and old.path == new.path
+        if old.case.body == located.case.body
+        and old.path == new.path
+        and (old.path == located.path or new.case.body == old.case.body)
     )
     if any(old.path == located.path or old.case.name == located.case.name for old in same):
         return True  # it was there twice

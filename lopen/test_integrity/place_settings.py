@@ -21,7 +21,7 @@ _OTHER_TABLE = re.compile(
     r"|\b(?!defineConfig|mergeConfig|defineProject)\w+\(\s*\{$"
 )
 HARMLESS = re.compile(
-    r"node_modules|\.git|\.cache|configDefaults|defaultExclude|\b(?:dist|build|coverage|e2e|out|lib|tmp|vendor|fixtures|helpers?)\b|\.(?:types|d)\.ts$"
+    r"node_modules|\.git|\.cache|configDefaults|defaultExclude|\b(?:dist|build|coverage|e2e(?!/\w)|out|lib|tmp|vendor|fixtures|helpers?)\b|\.(?:types|d)\.ts$"
 )
 STRING = re.compile(r"[\"'`]([^\"'`\n]+)[\"'`]")
 _BRACE = re.compile(r"[{}]")

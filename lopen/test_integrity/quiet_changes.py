@@ -24,6 +24,7 @@ _HAD_TO_BE = re.compile(r"\s*(?:\.await)?\s*(?:\.(?:unwrap|expect)\(|\?)")
 _SORTS = re.compile(
     r"\b(?:sort\.(?:Strings|Ints|Slice\w*|Sort|Float64s)|slices\.Sort\w*)\((\w+)|\b(\w+)\.sort(?:_unstable)?(?:_by\w*)?\("
 )
+_RETURNED = re.compile(r"^[ \t]*return \w", re.MULTILINE)
 _STATUS = re.compile(r"\b(?:status(?:_?[cC]ode)?|exit_?[cC]ode|returncode|ok)$")
 _TELLING = 4  # characters of a text that says something
 _MOST = 30  # of one test that are looked at, so that a huge one stays quick
@@ -38,6 +39,7 @@ def quiet_finding(old: Case, new: Case, path: str) -> Finding | None:
         _lenient(old, new, path)
         or _ignored(old, new, path)
         or _sorted(old, new, path)
+        or _deferred(old, new, path)
         or _in_part(old, new, path)
         or _status_alone(old, new, path)
         or _without_rows(old, new, path)
@@ -92,6 +94,15 @@ def _in_part(old: Case, new: Case, path: str) -> Finding | None:
         if check.rank == EXACT and check.subject and parts and (rest := _unsaid(check.literals, said)):
             message = f"test {new.name} compares parts of {check.subject} alone: nothing says {', '.join(sorted(rest))}"
             return Finding("warning", message[:300], path, parts[0].line)
+    return None
+
+
+def _deferred(old: Case, new: Case, path: str) -> Finding | None:
+    """A deferred of Twisted that the test handed to the runner, and hands over no more."""
+    deferred = ".addCallback" in new.body and "await " not in new.body
+    if deferred and _RETURNED.search(old.body) and not _RETURNED.search(new.body):
+        message = f"test {new.name} checks nothing: nothing waits for its deferred"
+        return Finding("warning", message, path, new.line)
     return None
 
 

@@ -27,7 +27,7 @@ _LEAVING_OUT = re.compile(
     r"|co|no-run|list|lf|last-failed|testNamePattern|testPathPatterns?|grep|fgrep|invert|selectProjects|onlyChanged|changed(?:Since)?|testsuite|exclude-group|group|only-failures"
     r"|related|filter|tag|tests|lib|bins|doc|noconftest|override-ini|test-(?:name|skip)-pattern|dry-run|listTests)\b"
     r"|(?<!-workspaces )(?<!-ws )(?<!-r )--if-present\b(?!.*\s(?:--workspaces|-ws|-r)\b)"  # npm may pass over members without tests
-    r"|-k(?=[\s=\"'])|-m(?=\s+[\"']?(?:not|\w+[\"']?(?:\s+(?:and|or|not)\b|\s*$)))|-t(?=[\s=])|-g(?=[\s=])|-run[\s=]|-skip[\s=]|-short\b"
+    r"|-k(?=[\s=\"'])|-m(?!\s+(?:pytest|unittest|nose2?|tox|nox|coverage|trial)\b)(?=\s+[\"']?(?:not|\w+[\"']?(?:\s+(?:and|or|not)\b|\s*$)))|-t(?=[\s=])|-g(?=[\s=])|-run[\s=]|-skip[\s=]|-short\b"
     r"|-o(?=\s+(?:addopts|testpaths|python_)))|-DskipTests|-Dmaven\.test\.skip|-Dtest=|-DexcludedGroups=|-Dgroups=|--tag[ =]~|\bctest\b[^\n|;&]{0,200}\s-(?:LE|L|E|R|I)\s|-x\s+test\b|\bPYTEST_ADDOPTS="
 )
 _FAILING = re.compile(r"\bexit\b|\bfalse\b|\breturn\b|\bdie\b|=\s*\$+[{(]?\?|\bfail")

@@ -129,6 +129,7 @@ class Suite:
 
 
 HOOK = "the hook "  # before the name of a support case that runs behind each test
+REACHED = "the number of assertions that are reached"
 NO_ERROR = "that a callback was given no error"  # the subject of a check that an `await` makes by itself
 EMPTY = Suite()  # what an absent file is
 

@@ -185,6 +185,7 @@ def _looser(old: Case, new: Case, path: str) -> Finding | None:
             and not both_ways(o, gained)
         )
         or (o.subject == n.subject and (_opened(o, n) or _asks_for_less(o, n)))
+        or (_NUMBER.sub("", o.text) == _NUMBER.sub("", n.text) and _is_wider(o, n))
         or _is_element(o, n, gained)
         or against_itself(o, n)
         or n.subject.startswith((f"{o.subject} || ", f"{o.subject} or "))
@@ -268,6 +269,7 @@ _BOUND = re.compile(
     r"(?:(?P<upper><=?|(?:[Ll]ess|[Bb]elow|[Mm]ost|[Nn]um_?[Qq]ueries)\w*\()|(?:>=?|(?:[Gg]reater|[Aa]bove|[Ll]east)\w*\())"
     r"(?:[^<>]{0,200},)?\s*(?P<value>-?\d[\d_.]*(?:e-?\d+)?)\)*$"
 )
+_NUMBER = re.compile(r"(?<![\w.])-?\d[\w.]*(?:-\d+)?")
 _MESSAGE = re.compile(r", ?[fr]?\"[^\"]*\"[^<>\"]*\)$")  # what an assertion says where it fails
 
 

@@ -28,6 +28,7 @@ from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import (
     HOOK,
     PRESENT,
+    REACHED,
     Case,
     Check,
     Language,
@@ -62,7 +63,6 @@ _FUNCTIONS = """
 (pair key: (property_identifier) @name value: [(arrow_function) (function_expression)] @function)
 (call_expression function: (member_expression property: (property_identifier) @added (#eq? @added "add")) arguments: (arguments . (string) @name [(arrow_function) (function_expression)] @function))
 """
-_COUNT = "the number of assertions that are reached"
 
 
 def covers(path: str) -> bool:
@@ -256,7 +256,9 @@ class _File(Flow):
             name and b"it(" not in self.source.code[node.start_byte : node.end_byte]
         ):
             return
-        super()._nested(node, place)
+        calls = len(re.findall(rb"\b%b\(" % re.escape(name).encode(), self.source.code)) if name else 0
+        calls -= node.type == "function_declaration"
+        super()._nested(node, place._replace(rows=calls) if calls > 0 else place)
 
     def _case(self, block: Block) -> Case:
         source = self.source
@@ -272,7 +274,7 @@ class _File(Flow):
                 name = source.name(argument)
                 body.helper(name, Check(name, name, 0, source.line(argument)), Place())
         if body.checks and not body.straight and body.counted():
-            body.checks.append(Check(_COUNT, _COUNT, PRESENT, source.line(block.node)))
+            body.checks.append(Check(REACHED, REACHED, PRESENT, source.line(block.node)))
         rows = source.of(self.tables().get(source.name(block.table), block.table)) if block.table else ""
         body.checks = [weighed(check, rows) for check in body.checks]
         stub = self.words.meanings.get("expect")

@@ -88,6 +88,11 @@ class JavaScriptBody(Flow):
         self.check(found, place)
         return True
 
+    def _nested(self, node: Node, place: Place) -> None:
+        """A function that stands alone as a statement runs nothing."""
+        idle = node.parent is not None and node.parent.type == "expression_statement"
+        super()._nested(node, place.worse("unreachable") if idle else place)
+
     def _thrown(self, node: Node, place: Place) -> None:
         """A function that must not be called throws: that is an assertion too."""
         super()._thrown(node, place)
@@ -156,7 +161,10 @@ class JavaScriptBody(Flow):
             return True
         if len(links) == 1 and links[0].name == "done" in self.parameters and not place.condition:
             self.finished |= self.ends_test(node)
-        if links[0].name == "cy":
+        chained = links[-1].name in {"should", "and"} and [a.type for a in links[-1].arguments or ()][:1] == [
+            "string"
+        ]
+        if links[0].name == "cy" or chained:
             for each in cypress_checks(self.source, node, links):
                 self.check(each, place)
             for link in links[1:]:  # the project's own commands

@@ -34,7 +34,7 @@ _CHAINERS = ranks(
 )
 _WITH_VALUES = frozenset({"attr", "css", "prop", "property", "data"})
 _ANYTHING = re.compile(
-    r"^/\^?\.[*+]\$?/\w*$|^expect\.anything\(\)$|^expect\.any\(Object\)$|^(?:sinon\.)?match\.any$"
+    r"^/\^?(?:\.|\\[wS])[*+]?\$?/\w*$|^expect\.anything\(\)$|^expect\.any\(Object\)$|^(?:sinon\.)?match\.any$"
 )
 _OF_A_TYPE = re.compile(r"^expect\.any\(\w+\)$|^(?:sinon\.)?match\.\w+$")
 _IN_PART = re.compile(r"^expect\.(?:object|array|string)(?:Containing|Matching)\(")
@@ -68,7 +68,8 @@ def expected_rank(subject: str, matcher: str, arguments: Sequence[str], *, negat
     if matcher in {"toBeNull", "toBeUndefined"} and "query" in subject:
         return LOOSE  # that there is no such element
     if matcher in _THROWS or matcher == "toBeInstanceOf":
-        return EXACT if arguments and matcher in _THROWS else CLOSE
+        open_ = any(map(_ANYTHING.match, arguments))
+        return EXACT if arguments and matcher in _THROWS and not open_ else CLOSE
     if matcher in _BOOLEANS or arguments in (["true"], ["false"]):
         rank = _condition_rank(subject) or rank
     if matcher in _SEEN and SOUGHT.search(subject):

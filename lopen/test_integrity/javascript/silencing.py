@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _DATA = re.compile(r"(?:^|/)(?:__)?fixtures?(?:__)?/")
 _WORTH_READING = re.compile(
-    r"uncaught|Cypress\.on\(|unhandled|process\.exit|expect\.extend|global(?:This)?\.|window\.|retr(?:y|ies)|\buvu\b|prototype\.|mock|stub|overwriteMethod|overwriteProperty"
+    r"uncaught|\bprovide:|Cypress\.on\(|unhandled|process\.exit|expect\.extend|global(?:This)?\.|window\.|retr(?:y|ies)|\buvu\b|prototype\.|mock|stub|overwriteMethod|overwriteProperty"
 )
 _UVU = re.compile(r"['\"]uvu['\"]")
 _RUN = re.compile(r"^\s*\w+\.run\(\)", re.MULTILINE)
@@ -42,6 +42,7 @@ _ANSWERING = words(
 )
 _STAND_IN = re.compile(r"(?:jest|vi|sinon|mock)\.(?:fn|stub|fake)\(")
 _ASSERTED = r"\b(?:expect|assert[\w.]*)\((?:await )?[\w$.]*\.{}\("
+_DOUBLE = re.compile(r"\bprovide: *(?P<name>\w+),\s*use(?:Value|Class|Factory)\b")
 _RETRIES = frozenset({"retry", "retries"})
 
 _Told = tuple[Severity, str, int]
@@ -60,6 +61,7 @@ def silencing_findings(changes: Sequence[FileChange]) -> Iterator[Finding]:
             continue
         if _UVU.search(change.before or "") and _RUN.search(change.before or "") and not _RUN.search(text):
             yield Finding("error", "the tests are declared and not run: test.run() is gone", change.path)
+        yield from _provided(change.path, change.before or "", text)
         known = Counter(message for _, message, _ in _told(change.before or "", change.path))
         for severity, message, line in _told(text, change.path):
             passing = message.partition(f" {_PASSES}")
@@ -69,6 +71,17 @@ def silencing_findings(changes: Sequence[FileChange]) -> Iterator[Finding]:
                 known[message] -= 1
             else:
                 yield Finding(severity, message, change.path, line)
+
+
+def _provided(path: str, was: str, now: str) -> Iterator[Finding]:
+    """Classes that a container of Nest or Angular made for the tests, and for which the tests hand it a double now."""
+    for found in _DOUBLE.finditer(now):
+        name = found["name"]
+        made = re.search(rf"[\[,]\s*{name}\s*[,\]]", was) and not re.search(rf"\bprovide: *{name}\b", was)
+        if made and re.search(rf"\b(?:get|inject|resolve)(?:<[^>]*>)?\({name}\)", now):
+            yield Finding(
+                "warning", f"{name} is replaced in the tests that ask for it: {found[0][:80]}", path
+            )
 
 
 def _told(text: str, path: str) -> Iterator[_Told]:

@@ -56,7 +56,7 @@ _UNITTEST = {
     "assert_awaited": LOOSE,
 }
 _EQUALS = re.compile(r"^assert\w*Equals?$|^assert_(?:array_|frame_|series_)?equal$")
-_CHECKING = re.compile(r"^_?assert|^fail$")
+_CHECKING = re.compile(r"^(?:_|[a-z]+_)?assert|^fail$")
 _PERHAPS_CHECKING = re.compile(r"^_?(?:check|verify|expect|ensure)(?:_|[A-Z]|$)")
 _RAISING = frozenset(
     [
@@ -122,7 +122,7 @@ def _subject_and_rank(node: ast.expr) -> tuple[str, int]:
         case ast.Call(func=ast.Name(id="all"), args=[ast.GeneratorExp() | ast.ListComp() as each]):
             return _subject_and_rank(each.elt)
         case ast.Call() if unparse(node.func) in {"all", "any"} and node.args:
-            return unparse(node.args[0]), PARTIAL if unparse(node.func) == "all" else LOOSE
+            return unparse(node.args[0]), PARTIAL if unparse(node.func) == "all" else PRESENT
         case _:
             return unparse(node), LOOSE
 

@@ -22,6 +22,9 @@ _SKIPPING_NAME = re.compile(
 _CALLS = frozenset({"skip", "xfail", "skipTest", "importorskip", "exit"})
 
 
+_NONE: Aliases = {}
+
+
 def foreign(condition: str, *, unless: bool = False) -> bool:
     """Return True if a skip's condition asks for a platform on which lopen does not run, and so cannot hold here."""
     holds = truth(condition)
@@ -46,15 +49,15 @@ def rebinding_skips(node: ast.stmt, aliases: Aliases) -> tuple[str, tuple[Skip, 
 
 def _marked(node: ast.expr, prefix: str, aliases: Aliases) -> Iterator[Skip]:
     meant = ast.copy_location(copy(resolved(node, aliases)), node)
-    yield from _mark(meant, prefix)
+    yield from _mark(meant, prefix, aliases)
 
 
-def _mark(node: ast.expr, prefix: str = "") -> Iterator[Skip]:
+def _mark(node: ast.expr, prefix: str = "", aliases: Aliases = _NONE) -> Iterator[Skip]:
     call = node if isinstance(node, ast.Call) else None
     name = unparse(call.func if call else node)
     last = name.rpartition(".")[2]
     if last not in SKIPPING:
-        yield from _marked_rows(call) if last == "parametrize" and call else ()
+        yield from _marked_rows(call, aliases) if last == "parametrize" and call else ()
         if _SKIPPING_NAME.match(last):
             yield Skip(f"{prefix}{unparse(node)}", node.lineno, False)
         return
@@ -74,13 +77,22 @@ def _conditional(call: ast.Call, name: str, *, unless: bool) -> Iterator[Skip]:
     yield Skip(f"{name} if {text}", call.lineno, not foreign(text, unless=unless))
 
 
-def _marked_rows(call: ast.Call) -> Iterator[Skip]:
-    """`pytest.param(…, marks=pytest.mark.skip)` among the rows."""
+def _marked_rows(call: ast.Call, aliases: Aliases) -> Iterator[Skip]:
+    """`pytest.param(…, marks=pytest.mark.skip)` among the rows, and a table of which a condition takes a part."""
+    for table in call.args[1:2]:
+        match table:
+            case (
+                ast.ListComp(generators=[ast.comprehension(ifs=[_, *_])]) | ast.Call(func=ast.Name("filter"))
+            ):
+                text = f"what `{unparse(table)[:80]}` leaves out of the table"
+                yield Skip(text, table.lineno, certain=False)
     for node in nodes(call):
         if isinstance(node, ast.keyword) and node.arg == "marks":
             values = node.value.elts if isinstance(node.value, ast.List | ast.Tuple) else [node.value]
             for value in values:
-                yield from (Skip(f"{s.text} on a row", s.line, s.certain) for s in _mark(value))
+                yield from (
+                    Skip(f"{s.text} on a row", s.line, s.certain) for s in _marked(value, "", aliases)
+                )
 
 
 def mark_skips(body: Sequence[ast.stmt], aliases: Aliases) -> tuple[Skip, ...]:

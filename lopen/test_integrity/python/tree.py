@@ -161,7 +161,8 @@ class _Resolved(ast.NodeTransformer):
         self._class = ""
         self._of_class: Mapping[str, ast.expr] = {}
         inner = any(map(_literals, _blocks(tree.body)))
-        self.needed = bool(self._names or self._tables[0]) or inner
+        self._switches = _switches(tree.body)
+        self.needed = bool(self._names or self._tables[0] or self._switches) or inner
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         meaning = self._names.get(node.id) if isinstance(node.ctx, ast.Load) else None
@@ -191,6 +192,11 @@ class _Resolved(ast.NodeTransformer):
         self._tables.pop()
         self._names = outer
         return visited
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        if isinstance(node.test, ast.Name) and node.test.id in self._switches:
+            node.test = ast.copy_location(ast.Constant(self._switches[node.test.id]), node.test)
+        return self.generic_visit(node)
 
     def visit_For(self, node: ast.For) -> ast.AST:
         node.iter = self._inlined(node.iter)
@@ -225,6 +231,18 @@ class _Resolved(ast.NodeTransformer):
             case ast.Call(func=ast.Name(id="sorted" | "list" | "tuple" | "enumerate"), args=[given, *_]):
                 node.args[0] = self._inlined(given)
         return node
+
+
+def _switches(body: Sequence[ast.stmt]) -> dict[str, bool]:
+    """Names that a file binds once, to `True` or `False`."""
+    assigned = [node for node in body if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign)]
+    names = [
+        (unparse(target), node.value)
+        for node in assigned
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+    ]
+    switches = [(n, v.value) for n, v in names if isinstance(v, ast.Constant) and isinstance(v.value, bool)]
+    return {name: on for name, on in switches if sum(name == other for other, _ in names) == 1}
 
 
 def _bound(node: ast.expr | None) -> tuple[int | None] | None:
