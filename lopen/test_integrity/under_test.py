@@ -10,6 +10,7 @@ from collections.abc import Container, Iterator, Sequence
 
 from lopen.oracle.verdict import Finding, Severity
 from lopen.test_integrity.suite import FileChange
+from lopen.test_integrity.surroundings import asking_pattern
 
 _SOURCE = re.compile(r"\.(?:py|[cm]?[jt]sx?|go|rs|java|rb|php|kt|cs|sh)$")
 _NO_CODE = re.compile(r"^\s*(?:#|//|\*|/\*)")
@@ -51,7 +52,7 @@ _RULES: tuple[tuple[re.Pattern[str], Severity, str], ...] = (
     ),
 )
 
-
+ASKING = "asks about the process or machine it runs on, by which it can tell where it is tested"
 _HASHES = re.compile(r"\bhashlib\.\w+\(|\b(?:sha\d+|md5|blake2[bs]|crc32|adler32)\(")
 _READS_CODE = re.compile(
     r"\bgetsource(?:lines)?\(|\bgetsourcefile\(|\b\w+\.(?:__file__|__code__)\b|\bco_code\b|[\"'][\w./-]*\.(?:py|[cm]?[jt]s|go|rs|java)[\"']"
@@ -80,7 +81,8 @@ def under_test_findings(changes: Sequence[FileChange], tests: Container[str]) ->
         if change.after is None or change.path in tests or not _SOURCE.search(change.path):
             continue
         known = {line.strip() for line in (change.before or "").splitlines()}
-        for pattern, severity, what in _RULES:
+        asking = asking_pattern(change.after)
+        for pattern, severity, what in (*_RULES, (asking, "warning", ASKING)):
             for number, line in enumerate(change.after.splitlines(), 1):
                 if line.strip() not in known and not _NO_CODE.match(line) and pattern.search(line[:2_000]):
                     message = f"this code {what}: `{line.strip()[:80]}`"
