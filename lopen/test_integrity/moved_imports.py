@@ -32,6 +32,9 @@ _SUFFIXES = (
     *(f"{end}.{kind}" for end in ("", "/index") for kind in ("ts", "tsx", "js", "jsx", "mjs", "cjs", "mts")),
 )
 _FAKE = re.compile(r"(?:^|[._])(?:mock|fake|stub|dumm(?:y|ie)|double)s?(?:[._]|$)")
+_HELPER = re.compile(
+    r"(?i)^[#~@./\w-]*\b(?:tests?_?-?(?:helper|util|support)|helper|fixture)s?\b"
+)  # of the tests' own
 _WORDS = words("as default type")
 
 
@@ -102,7 +105,8 @@ def _javascript(change: FileChange, written: Mapping[str, str]) -> Iterator[Find
             continue
         if before in ("", module) or not module.startswith((".", "/", "#", "~")):
             continue
-        related = before.startswith(f"{module}/")
+        above = re.sub(r"/index(?:\.[cm]?[jt]sx?)?$", "", module)
+        related = before.startswith(f"{above}/") or _HELPER.search(before)
         if related or not before.startswith((".", "/", "#", "~", "@/", "src/", "node:")):
             package = _FRAMEWORKS.match(before)
             if related or not package:

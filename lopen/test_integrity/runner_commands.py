@@ -117,7 +117,7 @@ def _paths(command: str) -> list[str]:
     if runner is None:
         return []
     rest = re.split(r"&&|\|\||[;|]", _LAUNCHER.sub("", command)[runner.end() :])[0]
-    parts = split_command(rest)
+    parts = [part.rstrip("}") for part in split_command(rest)]
     return [
         part
         for index, part in enumerate(parts)

@@ -27,7 +27,9 @@ _COMMAND = re.compile(r"^\s*(?:-\s+)?(?:(?:run|script|command|bash)\s*:\s*)?[|>]
 _HANDED = re.compile(  # to what runs the tests by another file of the project
     r"(?:\b(?:make|just|task|invoke|inv|rake|hatch|mage|earthly|pixi|scripts?/[\w./-]*)[ \t:]|\./)[^\n#]{0,200}?(?:test|check|verify|spec|\bci\b)"
 )
-_OTHER = re.compile(r"^\s*(?:-\s*)?(?:#|(?:name|uses|key|path|if|id|env|with|needs)\s*:|[\w-]+\s*:\s*$)")
+_OTHER = re.compile(
+    r"^\s*(?:-\s*)?(?:#|(?:name|uses|key|path|if|id|env|with|needs)\s*:|[\w-]+\s*:\s*$|(?!\w*(?:COMMAND|CMD|SCRIPT))[A-Z][A-Z0-9_]+\s*:)"
+)
 
 
 def workflow_findings(changes: Sequence[FileChange]) -> Iterator[Finding]:

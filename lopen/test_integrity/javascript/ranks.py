@@ -23,7 +23,7 @@ _RANKS = ranks(
     "toHaveLength toHaveCount lengthOf toHaveBeenCalledTimes throws throwsAsync rejects toThrow "
     "toHaveTextContent toHaveAccessibleName throw toThrowError toHaveBeenCalledOnce calledOnce calledTwice calledThrice callCount",
     loose="toBeVisible toBeHidden toBeDisabled toBeEnabled toBeChecked toBeTruthy toBeFalsy ok notOk true false truthy falsy exist isTrue isFalse "
-    "toBeInstanceOf toHaveProperty toHaveAttribute toHaveBeenCalled called notEqual isOk a an",
+    "toBeInstanceOf toHaveProperty toHaveAttribute toHaveBeenCalled called notEqual isOk a an fail",
     present="toBeInTheDocument toBeDefined exists isDefined isNotNull doesNotThrow notThrows notThrowsAsync pass",
 )
 _CHAINERS = ranks(

@@ -12,6 +12,7 @@ from lopen.test_integrity.python.endings import endings
 from lopen.test_integrity.python.names import Classes, Helpers, Names, module_name
 from lopen.test_integrity.python.set_up import Fixtures, class_skips, fixture_rows, fixtures, module_skips
 from lopen.test_integrity.python.skips import decorator_skips, foreign, rebinding_skips, row_count
+from lopen.test_integrity.python.swallowing import telling
 from lopen.test_integrity.python.tree import nodes, parsed, unparse
 from lopen.test_integrity.suite import LOOSE, Case, Check, Language, Skip, Suite, numbered, support_cases
 
@@ -77,6 +78,7 @@ def _check(line: str, number: int) -> Check:
 _DEEPEST = 8  # classes above a class
 _COLLECTED = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests?)\.py$")
 _SUPPORT = re.compile(r"(?:^|/)(?:tests?|testing)/|(?:^|/)conftest\.py$")
+_READ_BY_TESTS = re.compile(r"(?:^|/)tests?/(?:.*/)?(?:data|fixtures|resources|samples|inputs?)/")
 _HELPING = re.compile(r"(?:helper|util|base|common|support)[^/]*\.py$")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -84,7 +86,9 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 def covers(path: str) -> bool:
     """Return True if tests may stand there: by its name, or because it lies with the tests."""
-    return path.endswith(".py") and bool(_COLLECTED.search(path) or _SUPPORT.search(path))
+    return path.endswith(".py") and bool(
+        _COLLECTED.search(path) or (_SUPPORT.search(path) and not _READ_BY_TESTS.search(path))
+    )
 
 
 def read(files: Mapping[str, str]) -> dict[str, Suite]:
@@ -107,7 +111,11 @@ def _suite(tree: ast.Module, helpers: Helpers, modules: Mapping[str, Names], pat
     reading.block(tree.body, "", outer, available, in_class=False)
     alone = Helpers(())  # what a helper calls is a helper of its own
     support = {
-        node.name: [check for check in read_body(node, alone).checks if not check.text.startswith("raise ")]
+        node.name: [
+            check
+            for check in telling(node, read_body(node, alone).checks)
+            if not check.text.startswith("raise ")
+        ]
         for node in nodes(tree)
         if isinstance(node, Function) and not node.name.startswith("test")
     }

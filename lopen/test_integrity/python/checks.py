@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from lopen.test_integrity.conditions import ENVIRONMENT, SKIP_WORD
 from lopen.test_integrity.python.names import Helpers, assertion_aliases, opened
-from lopen.test_integrity.python.ranks import call_check, expression_checks
+from lopen.test_integrity.python.ranks import UNSORTED, call_check, expression_checks
 from lopen.test_integrity.python.skips import (
     PLAIN,
     foreign,
@@ -31,6 +31,7 @@ from lopen.test_integrity.python.swallowing import (
     refuses,
     swallows,
     swallows_in_context,
+    telling,
     unreached,
     worse,
 )
@@ -284,12 +285,13 @@ class _Walk:
             return []
         walk = _Walk(helper, self.helpers, self.depth + 1)
         walk.block(helper.body, "real", "")
-        return walk.checks
+        return telling(helper, walk.checks)
 
 
 def _call_as_check(call: ast.Call) -> Check:
     text = unparse(call)
-    return Check(text, unparse(call.args[0]) if call.args else text, EXACT, call.lineno)
+    rank = CLOSE if UNSORTED.search(unparse(call.func)) else EXACT
+    return Check(text, unparse(call.args[0]) if call.args else text, rank, call.lineno)
 
 
 def _calls(node: ast.expr) -> Iterator[ast.Call]:

@@ -77,6 +77,7 @@ _RAISING = frozenset(
 )
 _LONGEST_PATTERN = 500
 _ANYTHING = frozenset({"Exception", "BaseException"})
+UNSORTED = re.compile(r"CountEqual|[sS]orted|[uU]nordered|Same(?:Elements|Items)")
 _EMPTY = frozenset({"[]", "{}", "()", "''", "set()"})
 _UNORDERED = words("set frozenset sorted Counter collections.Counter")
 _NEEDLES = words("startswith endswith search match fullmatch issubset issuperset")
@@ -259,7 +260,7 @@ def _equal(left: ast.expr, right: ast.expr, call: ast.Call) -> list[Check]:
     """Written as the comparison it is, so that a rewriting from unittest to pytest compares equal."""
     node = ast.copy_location(ast.Compare(left, [ast.Eq()], [right]), call)
     found = expression_checks(node, line=call.lineno)
-    if unparse(call.func).endswith("CountEqual"):
+    if UNSORTED.search(unparse(call.func)):
         return [replace(check, rank=min(check.rank, CLOSE)) for check in found]
     open_by = ", ".join(unparse(k) for k in call.keywords if k.arg not in {"msg", "err_msg", "verbose"})
     if unparse(call.func).endswith("assertAlmostEqual") and isinstance(

@@ -14,6 +14,10 @@ from lopen.test_integrity.suite import Check, Kind
 LISTENING = re.compile(
     r"(?:connect|subscribe|once?|listen|register|add_?\w*(?:listener|handler|callback|observer))$"
 )
+_CHECKS = re.compile(r"_*(?:assert|check|verify|expect|ensure|should|must|validate|compare|is_|has_)")
+_NARROWS = re.compile(
+    r"(?:isinstance\(.*\)|[\w.]+ is not None|[\w.]+)$"
+)  # that tells a type checker what is there
 _CATCH_ALL = frozenset({"Exception", "BaseException", "AssertionError"})
 
 
@@ -129,3 +133,9 @@ def as_kind(checks: Sequence[Check], kind: Kind) -> list[Check]:
 def worse(outer: Kind, inner: Kind) -> Kind:
     """The kind of what stands in an inner place of an outer one."""
     return inner if outer == "real" else outer
+
+
+def telling(helper: Function, checks: Sequence[Check]) -> list[Check]:
+    """The checks of a helper; of one that sets up, those that say more than a type checker needs."""
+    checking = _CHECKS.match(helper.name)
+    return [check for check in checks if checking or not _NARROWS.match(check.text)]
