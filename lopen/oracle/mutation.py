@@ -85,11 +85,12 @@ class MutationCheck:
         """
         if not self.made and blocks:
             return Finding("warning", f"{self.reason}: look at how the tests reach this code")
-        if not self.nothing_noticed:
+        few = 0 < len(self.outcomes) < FEWEST
+        if self.noticed or not self.outcomes or (few and not blocks):
             return None
         first = self.survivors[0]
         listed = "; ".join(str(each) for each in self.survivors[:LISTED])
-        if not blocks or not self.reached:
+        if few or not blocks or not self.reached:
             why = "" if self.reached else " (nor that a changed file cannot even be read)"
             return Finding(
                 "warning",

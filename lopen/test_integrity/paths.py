@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 _TEST = re.compile(
-    r"(?:^|/)(?:tests?|__tests__|spec)/|(?:^|[/_.-])(?:tests?|spec|conftest)[_.-]|Test\w*\.java$"
+    r"(?:^|/)(?:tests?|__tests__|spec|testdata|golden)/|(?:^|[/_.-])(?:tests?|spec|conftest)[_.-]|Test\w*\.java$"
+    r"|\.(?:bats|t)$"
 )
 
 

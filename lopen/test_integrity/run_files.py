@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from lopen.base.shell_syntax import parse
-from lopen.base.untrusted_tables import read_json_table
+from lopen.base.untrusted_tables import read_json_table, read_toml_table
 from lopen.oracle.verdict import Finding, Severity
 from lopen.test_integrity.python import pytest_settings
 from lopen.test_integrity.runner_scripts import INCLUDED
@@ -80,6 +80,11 @@ _STARTED = re.compile(
 _RUNNERS = re.compile(
     r"\b(pytest|py\.test|jest|vitest|mocha|tox|nox|cargo|just|rake|bazel|task|mvnw?|gradlew?|composer|phpunit|pest|rspec|dotnet|ctest)\b"
 )
+_INSTALLERS = words("pip pip3 uv")
+_OWN = re.compile(r"^\./?(?:\[|$)")  # the project itself: `pip install -e .[dev]`
+_BUILD_FILES = ("setup.py", "setup.cfg", "pyproject.toml", "hatch_build.py", "MANIFEST.in")
+_BUILDERS = words("setuptools hatch")
+_BUILT_BY = frozenset({"Cargo.toml", "build.rs"})
 _LOADS = re.compile(r"\.(?:py|[cm]?[jt]s|rb|pl|php)$")
 _RECIPE_SIGNS = re.compile(r"^[@+-]+")
 
@@ -117,7 +122,11 @@ def changed_run_files(command: str, changes: Sequence[FileChange], read: Read) -
         return None if _LOADS.search(path) else read(path)
 
     paths = frozenset(run_by(command, settings))
-    return frozenset(change.path for change in changes if change.path in paths and _differs(change))
+    return frozenset(
+        change.path
+        for change in changes
+        if (change.path in paths and _differs(change)) or change.path.rpartition("/")[2] in _BUILT_BY
+    )
 
 
 def run_by(command: str, read: Read) -> list[str]:
@@ -141,7 +150,17 @@ def _differs(change: FileChange) -> bool:
         return True
     if change.path.endswith("tox.ini"):
         return change.before != change.after
+    if change.path.endswith(".toml") and _build(change.before) != _build(change.after):
+        return True
     return pytest_settings.read(change.path, change.before) != pytest_settings.read(change.path, change.after)
+
+
+def _build(text: str) -> dict[str, object]:
+    """Return what `pyproject.toml` says of the build, dependencies aside."""
+    table = read_toml_table(text) or {}
+    own, tool = table.get("build-system"), table.get("tool")
+    backend = {k: v for k, v in own.items() if k != "requires"} if isinstance(own, dict) else {}
+    return backend | ({k: v for k, v in tool.items() if k in _BUILDERS} if isinstance(tool, dict) else {})
 
 
 def _of_file(path: str, text: str) -> Iterator[str]:
@@ -153,6 +172,12 @@ def _of_file(path: str, text: str) -> Iterator[str]:
         for line in _scripts(text):
             yield from _of_line(line, folder)
         return
+    if name == "pyproject.toml":
+        build = _build(text)
+        module = str(build.get("build-backend", "")).partition(":")[0].replace(".", "/")
+        folders = build.get("backend-path")
+        for each in folders if isinstance(folders, list) else ():
+            yield from (_joined(_joined(folder, str(each)), module + end) for end in (".py", "/__init__.py"))
     if name.endswith((".py", "js", ".ts", ".rb", ".pl", ".php", ".toml", ".json", ".ini", ".cfg")):
         lines = re.findall(r"[\"'`]((?:\./)?[\w./-]+\.(?:sh|py|[cm]?js|mk))[\"'`]", text)
         yield from (_joined(start, line) for line in lines if "/" in line for start in ("", folder))
@@ -192,6 +217,8 @@ def _of_words(texts: Sequence[str], folder: str) -> Iterator[str]:
     if program in _MAKE:
         named = [value for option, value in itertools.pairwise(texts) if option in {"-f", "--file"}]
         yield from (_joined(inside, each) for each in named or _MAKE_FILES)
+    if "install" in texts and (program in _INSTALLERS or "pip" in texts) and any(map(_OWN.match, texts)):
+        yield from (_joined(inside, each) for each in _BUILD_FILES)
     if program in _PACKAGE:
         yield from (_joined(inside, each) for each in _NPM_FILES)
     for runner in dict.fromkeys(_RUNNERS.findall(" ".join(texts)[:2_000])):

@@ -188,6 +188,7 @@ INLINE = "mod imp;\npub use imp::add;\n\n#[cfg(test)]\nmod tests {\n    use supe
 LOCK = 'version = 3\n\n[[package]]\nname = "calc"\nversion = "0.1.0"\n'
 CARGO = '[package]\nname = "calc"\nversion = "0.1.0"\nedition = "2021"\n'
 SHELL = 'test "$(sh add.sh 5 9)" = 14\n'
+PERL = "use Test::More tests => 1;\nis(`sh add.sh 5 9` + 0, 14);\n"
 OTHERS = {  # command, code and its change, test and its change, more files
     "node": ("node --test",
         ("calc.js", "exports.add = (a, b) => a + b;\n", "exports.add = () => 3;\n"),
@@ -205,6 +206,10 @@ OTHERS = {  # command, code and its change, test and its change, more files
         ("src/imp.rs", "pub fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n", "pub fn add(_: i32, _: i32) -> i32 {\n    3\n}\n"),
         ("src/lib.rs", INLINE, INLINE.replace("        assert", "        let add = |a: i32, b: i32| a + b;\n        assert")),
         {"Cargo.toml": CARGO, "Cargo.lock": LOCK}),
+    "prove": ("prove t",
+        ("add.sh", "echo $(($1 + $2))\n", "echo 3\n"),
+        ("t/old.t", PERL, PERL.replace("is(`sh add.sh 5 9` + 0, 14)", "ok(`sh add.sh 5 9` > 0)")),
+        {}),
     "sh": ("sh tests/all.sh", ("add.sh", "echo $(($1 + $2))\n", "echo 3\n"), ("tests/all.sh", SHELL, f"{SHELL}true\n"), {}),
 }  # fmt: skip
 
@@ -223,7 +228,7 @@ def test_hidden_weakenings_in_other_languages_are_refused(make_project: MakeProj
 
     assert "feat(calc): complete Write it in core" not in project.subjects("lopen/calc")
     (check,) = checks(ran)
-    assert ("they fail without naming a test" in check["output"]) is (program == "sh")
+    assert ("they fail without naming a test" in check["output"]) is (program in {"sh", "prove"})
     told = [(f["severity"], f["path"]) for f in findings(project) if "accept the old code" in f["message"]]
     assert told == [("error", path)]
 

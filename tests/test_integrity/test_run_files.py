@@ -16,7 +16,7 @@ TREE = {
     "sub/Makefile": "test:\n\tbash scripts/test.bash\n",
     "web/package.json": json.dumps({"scripts": {"pretest": "node scripts/before.js", "test": "vitest run"}}),
     "tools/check.py": "import subprocess\nsubprocess.run(['sh', 'tools/inner.sh'])\n",
-    "pyproject.toml": "[tool.pytest.ini_options]\naddopts = '-q'\n",
+    "pyproject.toml": "[build-system]\nbuild-backend = 'backend'\nbackend-path = ['tools']\n[tool.pytest.ini_options]\naddopts = '-q'\n",
 }
 RUN = {
     "make check": {"GNUmakefile", "Makefile", "mk/rules.mk", "local.mk", "run_tests.sh", "env.sh", "sub/Makefile",
@@ -27,6 +27,8 @@ RUN = {
     "npm --prefix web run test": {"web/package.json"},
     "python tools/check.py && cargo test": {"tools/check.py", ".cargo/config.toml"},
     "make -f other.mk": {"other.mk"},
+    "python3 -m venv .venv && .venv/bin/pip install -q -e '.[dev]'": {"setup.py", "pyproject.toml", "tools/backend.py"},
+    "npx jest": {"jest.config.ts", "babel.config.js", ".babelrc", "package.json"},
     "tox -e py": {"tox.ini"},
     "cd app && ./gradlew test": {"app/gradle/wrapper/gradle-wrapper.jar", "app/gradle/wrapper/gradle-wrapper.properties"},
     "./mvnw -q verify": {".mvn/wrapper/maven-wrapper.jar", ".mvn/wrapper/maven-wrapper.properties"},
