@@ -208,7 +208,7 @@ def _bare(said: frozenset[str]) -> frozenset[str]:
 
 def words_of(check: Check) -> list[str]:
     """The words of a check, however its strings are written and put together."""
-    return re.findall(r"\w+", re.sub(r"\\.|%[sdrfi]|\bf(?=[\"'])|\.format\b", " ", check.text))
+    return re.findall(r"\w+", re.sub(r"\\.|%[sdrfi]|\bf(?=[\"'])|\.format\b|\bre\.escape\b", " ", check.text))
 
 
 _EITHER_WAY = re.compile(r"^\(?(\w+) != nil\)? (?:!=|==) \w")

@@ -18,12 +18,12 @@ _RANKS = ranks(
     exact="toBe toEqual toStrictEqual toThrowErrorMatchingInlineSnapshot toHaveBeenCalledWith "
     "toHaveBeenNthCalledWith toHaveBeenLastCalledWith equal equals eql deepEqual eq "
     "strictEqual deepStrictEqual same strictSame is members calledWith calledOnceWith calledWithExactly calledOnceWithExactly "
-    "toHaveBeenCalledExactlyOnceWith toHaveReturnedWith toHaveResolvedWith toHaveLastReturnedWith toBeNull toBeUndefined toBeNaN toHaveDisplayValue toHaveFormValues",
+    "toHaveBeenCalledExactlyOnceWith toHaveReturnedWith toHaveResolvedWith toHaveLastReturnedWith toBeCalledWith lastCalledWith nthCalledWith toReturnWith toBeNull toBeUndefined toBeNaN toHaveDisplayValue toHaveFormValues",
     close="toMatchInlineSnapshot toHaveText toHaveValue toBeCloseTo closeTo toMatchObject "
-    "toHaveLength toHaveCount lengthOf toHaveBeenCalledTimes throws throwsAsync rejects toThrow "
+    "toHaveLength toHaveCount lengthOf toHaveBeenCalledTimes toBeCalledTimes throws throwsAsync rejects toThrow "
     "toHaveTextContent toHaveAccessibleName throw toThrowError toHaveBeenCalledOnce calledOnce calledTwice calledThrice callCount",
     loose="toBeVisible toBeHidden toBeDisabled toBeEnabled toBeChecked toBeTruthy toBeFalsy ok notOk true false truthy falsy exist isTrue isFalse "
-    "toBeInstanceOf toHaveProperty toHaveAttribute toHaveBeenCalled called notEqual isOk a an fail",
+    "toBeInstanceOf toHaveProperty toHaveAttribute toHaveBeenCalled toBeCalled called notEqual isOk a an fail",
     present="toBeInTheDocument toBeDefined exists isDefined isNotNull doesNotThrow notThrows notThrowsAsync pass",
 )
 _CHAINERS = ranks(

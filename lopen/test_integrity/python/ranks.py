@@ -47,12 +47,12 @@ _UNITTEST = {
     "assert_called_with": CLOSE,
     "assert_any_call": PARTIAL,
     "assert_called": LOOSE,
-    "assert_called_once": PARTIAL,
+    "assert_called_once": CLOSE,
     "assert_awaited_once_with": EXACT,
     "assert_has_awaits": CLOSE,
     "assert_awaited_with": CLOSE,
     "assert_any_await": PARTIAL,
-    "assert_awaited_once": PARTIAL,
+    "assert_awaited_once": CLOSE,
     "assert_awaited": LOOSE,
 }
 _EQUALS = re.compile(r"^assert\w*Equals?$|^assert_(?:array_|frame_|series_)?equal$")
@@ -156,7 +156,7 @@ def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> tuple[str
         return unparse(left.args[0]) if left.args else subject, LOOSE
     if isinstance(operator, ast.Eq) and other in _EMPTY:
         return subject, LOOSE  # the same as asserting the opposite, but for the type
-    if subject.endswith(".count()") and isinstance(operator, ast.Eq):
+    if subject.endswith((".count()", ".call_count", ".await_count")) and isinstance(operator, ast.Eq):
         return subject, CLOSE
     if isinstance(left, ast.Call) and unparse(left.func) == "len" and isinstance(operator, ast.Eq):
         return unparse(left.args[0]) if left.args else subject, CLOSE
