@@ -30,7 +30,7 @@ _RULES: tuple[tuple[re.Pattern[str], Severity, str], ...] = (
             r"\bPYTEST_(?:CURRENT_TEST|VERSION|XDIST_WORKER)\b|[\"']_?(?:pytest|unittest)[\w.]*[\"']\s+(?:not\s+)?in\b.{0,80}\b(?:modules|argv|stack|orig_argv|frames?)\b"
             r"|\b(?:modules|argv|orig_argv|stack)\b.{0,80}[\"']_?(?:pytest|unittest)\b"
             r"|\bsys\.modules\.get\(\s*[\"']_?(?:pytest|unittest)|\b(?:JEST_WORKER_ID|VITEST(?:_WORKER_ID)?)\b|import\.meta\.vitest"
-            r"|\btesting\.Testing\(\)|\bNODE_ENV\b\W{0,4}\s*[!=]==?\s*[\"']test[\"']"
+            r"|\btesting\.Testing\(\)|\bflag\.Lookup\(\s*\"test\.|\bos\.Args\[0\].{0,20}[\"`][^\"`]*\.test\b|\bcfg!\(test\)|\bcurrent_exe\(\).{0,80}\bdeps\b|\bNODE_ENV\b\W{0,4}\s*[!=]==?\s*[\"']test[\"']"
         ),
         "warning",
         "asks if it is being tested",
