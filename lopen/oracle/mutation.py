@@ -36,7 +36,8 @@ class MutationCheck:
 
     `reached`: the tests' run is known to read the changed files; where it is not, no mutant proves anything.
     `readers` are tests that fail as soon as the code's text changes, whatever it does: what they alone notice does not
-    count.
+    count. `failed_again`: how often the tests, having passed, failed on the same files, without a mutant; the check ends
+    with the second time. `unstable` are these tests, as far as the runner names them.
     """
 
     made: int
@@ -44,6 +45,8 @@ class MutationCheck:
     reason: str = ""
     reached: bool = True
     readers: tuple[str, ...] = ()
+    failed_again: int = 0
+    unstable: tuple[str, ...] = ()
 
     @property
     def noticed(self) -> int:
@@ -83,6 +86,13 @@ class MutationCheck:
 
         Where it `blocks`, that the tests notice nothing is an error.
         """
+        if self.failed_again:
+            named = ", ".join(self.unstable[:LISTED]) or "the test command"
+            return Finding(
+                "error" if self.failed_again > 1 else "warning",
+                f"the tests passed, and then failed {'twice' if self.failed_again > 1 else 'once'} on the same files: "
+                f"{named}. Make them pass each time they run",
+            )
         if not self.made and blocks:
             return Finding("warning", f"{self.reason}: look at how the tests reach this code")
         few = 0 < len(self.outcomes) < FEWEST
@@ -115,5 +125,11 @@ def mutation_from_json(stored: Mapping[str, Any]) -> MutationCheck:
     """Return the check that `MutationCheck.to_json` wrote."""
     outcomes = tuple(MutantOutcome(**outcome) for outcome in stored["outcomes"])
     return MutationCheck(
-        stored["made"], outcomes, stored["reason"], stored["reached"], tuple(stored.get("readers", ()))
+        stored["made"],
+        outcomes,
+        stored["reason"],
+        stored["reached"],
+        tuple(stored.get("readers", ())),
+        stored.get("failed_again", 0),  # absent in older records
+        tuple(stored.get("unstable", ())),
     )

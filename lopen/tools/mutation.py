@@ -98,8 +98,14 @@ class MutationRunner(Rerunner):
                 for edits in neutral
             ]
             same, changed = batch.results(rooms, [{}, texts[0]])
-            if same is None or same.failed:
-                return MutationCheck(len(chosen), reason=OUT_OF_TIME if same is None else UNSTABLE)
+            if same is None:
+                return MutationCheck(len(chosen), reason=OUT_OF_TIME)
+            if same.failed:
+                (again,) = batch.results(rooms[:1], [{}])
+                times = 0 if same.slow else 1 + (again is not None and again.failed and not again.slow)
+                return MutationCheck(
+                    len(chosen), reason=UNSTABLE, failed_again=times, unstable=tuple(sorted(same.names))
+                )
             if not batch.learn(changed):
                 return MutationCheck(len(chosen), reason=TEXT_TELLS)
             batch.mutating = True
@@ -138,10 +144,11 @@ def _unreadable(_: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """One run of the tests: `names` are those that failed, as far as the runner prints them."""
+    """One run of the tests: `names` are those that failed, as far as the runner prints them; a `slow` one was ended."""
 
     failed: bool
     names: frozenset[str] = frozenset()
+    slow: bool = False
 
 
 @dataclass
@@ -225,5 +232,5 @@ class _Batch:
         if any(did_not_compile(path, ran.output) for path in edits):
             return None
         if ran.timed_out or passed:
-            return _Outcome(failed=ran.timed_out)
+            return _Outcome(failed=ran.timed_out, slow=ran.timed_out)
         return _Outcome(True, frozenset(failed_tests(ran.output)))

@@ -298,3 +298,21 @@ def test_a_mutant_that_hangs_is_noticed_and_ended(make_project: MakeProject) -> 
     (check,) = checks(ran)
     assert "calc.py:4: `+=` -> `-=`" not in check["output"], "the loop never ends: that is noticed"
     assert check["seconds"] < 40
+
+
+def test_tests_that_pass_only_once_are_refused(make_project: MakeProject) -> None:
+    """A test with a deadline, behind which the first run ends, would keep mutants from running at all."""
+    due = "import time\n\ndeadline = float(open('due.txt').read())\n\n\nclass TestDue(unittest.TestCase):\n    def test_due(self):\n"
+    waits = (
+        "        self.assertLess(time.time(), deadline)\n        time.sleep(max(0, deadline - time.time()))\n"
+    )
+    files = [write("prices.py", PRICES), write("test_prices.py", f"{ASSERTS_NOTHING}\n\n{due}{waits}")]
+    soon = ("run_command", {"command": "python3 -c 'import time; print(time.time() + 3)' > due.txt"})
+    project = started(make_project, done(*files, soon))
+
+    ran = project.drive()
+
+    assert ran.code != 0
+    told = str([m for r in project.requests for m in r["messages"]])
+    assert "the tests passed, and then failed twice on the same files" in told
+    assert "test_due" in told
