@@ -42,6 +42,7 @@ from lopen.oracle.verdict import BREADTH, Finding, Scope, Verdict, accepted
 from lopen.test_integrity import find_tampering
 from lopen.test_integrity.run_files import changed_run_files
 from lopen.tools.earlier_tests import EarlierTestsRunner
+from lopen.tools.installed_copies import installed_copy_findings
 from lopen.tools.mutation import MutationRunner
 from lopen.tools.reruns import TestRun
 from lopen.tools.verification import Verified
@@ -173,6 +174,9 @@ def _own_findings(
             "paths of this machine": lambda: naming_places(compared, _places(bench)),
             "converted files": lambda: converted_files(repository, base, tree, files),
             "linked tests": lambda: linked_tests(files),
+            "installed copies": lambda: installed_copy_findings(
+                repository, tree, bench.project.verifier.room.installed()
+            ),
             "programs": lambda: committed_programs(repository, tree, files),
             "untested code": lambda: untested_code(bench, compared),
             "files that are left out": lambda: left_out(bench),

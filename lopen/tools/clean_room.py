@@ -151,6 +151,10 @@ class CleanRoom:
         """What was installed last serves every tree with this key; it was installed on `tree`."""
         self._installed.made_for(key, tree)
 
+    def installed(self) -> tuple[Path, ...]:
+        """Return what verify-setup installed, as absolute paths."""
+        return self._installed.paths()
+
     def shown(self) -> tuple[tuple[Path, Path], ...]:
         """Return (source, place) of what is installed, for commands in the project: paths that git ignores, and HOME's."""
         made_for = (self.set_up_for, self.set_up_on)

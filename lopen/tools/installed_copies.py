@@ -1,0 +1,96 @@
+"""Copies of the project that verify-setup installed, and that are not what would be committed.
+
+Tests that import an installed package run its copy. A build that changes the code on its way there, or that puts a `.pth`
+file with code beside it, has them test what is in no commit. docs/reference/completion.md
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+
+from lopen.git.checkout import Checkout
+from lopen.git.trees import TreeEntry
+from lopen.oracle.verdict import Finding
+
+_PLACES = (
+    "lib/python*/site-packages",
+    "python*/site-packages",
+)  # in a virtual environment; in `~/.local/lib`
+_OF_TOOLS = {
+    "_virtualenv.pth",
+    "easy-install.pth",
+}  # virtualenv, uv and setuptools write them beside the packages
+_MOST_FILES = 5_000
+_MOST_BYTES = 2 * 2**20  # of one file
+DIFFERS = (
+    "verify-setup installed another text of this file than the one that would be committed, and tests that import the "
+    "installed package run that: let the build copy files as they are"
+)
+STARTS_CODE = (
+    "verify-setup put {name} into the installed packages, which runs code in each Python that starts and belongs to none "
+    "of them: leave it out"
+)
+
+
+def installed_copy_findings(repository: Checkout, tree: str, installed: Iterable[Path]) -> Iterator[Finding]:
+    """Yield an error for each file of the project whose installed copy differs, and for each `.pth` file of no package."""
+    packages = [place for path in installed for pattern in _PLACES for place in path.glob(pattern)]
+    if not packages:
+        return
+    entries = repository.entries(tree)
+    for place in packages:
+        known = set[str]()
+        for info in sorted(place.glob("*.dist-info")):
+            listed = _listed(info)
+            known.update(listed)
+            if _is_own(info):
+                yield from _differing(repository, entries, place, listed)
+        for file in sorted(place.glob("*.pth")):
+            if file.name not in known | _OF_TOOLS and _starts_code(file):
+                yield Finding("error", STARTS_CODE.format(name=file.name))
+
+
+def _listed(info: Path) -> list[str]:
+    """Return the files that a package's RECORD lists (PyPA: recording installed projects)."""
+    with suppress(OSError):
+        lines = (info / "RECORD").read_text("utf-8", "replace").splitlines()[:_MOST_FILES]
+        return [line.rsplit(",", 2)[0].strip('"') for line in lines]
+    return []
+
+
+def _is_own(info: Path) -> bool:
+    """Return True if a package was built from a folder and copied (PyPA: direct URL data structure)."""
+    with suppress(OSError, ValueError, AttributeError):
+        told = json.loads((info / "direct_url.json").read_bytes())
+        folder = told.get("dir_info")
+        return isinstance(folder, dict) and not folder.get("editable")
+    return False
+
+
+def _differing(
+    repository: Checkout, entries: Mapping[str, TreeEntry], place: Path, listed: Iterable[str]
+) -> Iterator[Finding]:
+    by_name: dict[str, list[str]] = {}
+    for path in entries:
+        by_name.setdefault(PurePosixPath(path).name, []).append(path)
+    for name in listed:
+        copy = place / name
+        sources = [p for p in by_name.get(copy.name, ()) if f"/{p}".endswith(f"/{name}")]
+        if not sources or not name.endswith(".py") or not copy.is_file() or copy.stat().st_size > _MOST_BYTES:
+            continue
+        content = copy.read_bytes()
+        if all(repository.blob_contents([entries[p].blob])[entries[p].blob] != content for p in sources):
+            yield Finding("error", DIFFERS, min(sources, key=len))
+
+
+def _starts_code(file: Path) -> bool:
+    """Return True if a line of a `.pth` file is run; the other lines are folders."""
+    with suppress(OSError):
+        return any(
+            line.startswith(("import ", "import\t"))
+            for line in file.read_text("utf-8", "replace").splitlines()
+        )
+    return False
