@@ -192,6 +192,10 @@ SETTINGS = (
     Setting(re.compile(r"vitest\.workspace"), "the workspace no longer has", STRING.findall),
     Setting(re.compile(r"\.mocharc\.ya?ml$"), "mocha looks for tests only in", _lists("spec", ":"), new=True),
     Setting(re.compile(r"\.mocharc\.ya?ml$"), "mocha now leaves out", _lists("ignore", ":"), False, "error", divides=True),
+    Setting(
+        re.compile(r"\.mocharc\.\w+$|package\.json$"), "mocha now executes no test:",
+        _matches(r"[\"']?\bdry-?[rR]un[\"']?\s*:\s*true"), False, "error",
+    ),
     Setting(_CARGO, "the workspace no longer has", _lists("members")),
     Setting(_CARGO, "commands now run only for", _lists("default-members"), new=True),
     Setting(_CARGO, "the workspace now leaves out", _lists("exclude"), False),
