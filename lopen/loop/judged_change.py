@@ -21,7 +21,8 @@ from lopen.oracle.verdict import Finding, Scope, Severity, Verdict, accepted
 from lopen.prompts.prompt import named, outermost
 from lopen.test_integrity import FileChange, tests_by_file
 from lopen.test_integrity.no_longer_run import Unchanged, no_longer_run
-from lopen.test_integrity.run_files import run_file_findings
+from lopen.test_integrity.run_files import changed_run_files, run_file_findings
+from lopen.tools.installed_copies import installed_copy_findings
 from lopen.tools.verification import Verified
 from lopen.tools.workbench import Workbench
 from lopen.workflow.session import Session
@@ -150,6 +151,22 @@ def reader(repository: Checkout, tree: str, files: Sequence[FileChange]) -> Call
         return repository.blob_contents([blob])[blob].decode("utf-8", "replace")
 
     return read
+
+
+def changed_settings(
+    repository: Checkout, tree: str, files: Sequence[FileChange], command: str | None
+) -> frozenset[str]:
+    """Return the changed settings and scripts by which a command runs."""
+    return changed_run_files(command, files, reader(repository, tree, files)) if command else frozenset()
+
+
+def installed_copies(
+    bench: Workbench, repository: Checkout, tree: str, files: Sequence[FileChange]
+) -> Iterator[Finding]:
+    """Yield what verify-setup installed of the project and is not what would be committed."""
+    room, command = bench.project.verifier.room, bench.project.verifier.commands.get("verify-setup")
+    rebuilt = bool(changed_settings(repository, tree, files, command))
+    yield from installed_copy_findings(repository, room.set_up_on, room.installed(), rebuilt=rebuilt)
 
 
 def listed_tests(

@@ -16,12 +16,13 @@ from lopen.loop.judged_change import (
     LARGEST_COMPARED,
     TestRemovals,
     changed_commands,
+    changed_settings,
     committed_programs,
     converted_files,
     described,
+    installed_copies,
     left_out,
     listed_tests,
-    reader,
     tests_left_out,
     untested_code,
 )
@@ -40,9 +41,7 @@ from lopen.oracle.mutation import MutationCheck
 from lopen.oracle.tests_run import TestsRun
 from lopen.oracle.verdict import BREADTH, Finding, Scope, Verdict, accepted
 from lopen.test_integrity import find_tampering
-from lopen.test_integrity.run_files import changed_run_files
 from lopen.tools.earlier_tests import EarlierTestsRunner
-from lopen.tools.installed_copies import installed_copy_findings
 from lopen.tools.mutation import MutationRunner
 from lopen.tools.reruns import TestRun
 from lopen.tools.verification import Verified
@@ -142,8 +141,7 @@ def _earlier_tests(
     if bench.settings.oracle.earlier_tests == "off" or run is None:
         return
     after = verifier.test_runs().get(change.tree, TestsRun())
-    read = reader(repository, change.tree, change.compared)
-    run_files = changed_run_files(run.command, change.compared, read)
+    run_files = changed_settings(repository, change.tree, change.compared, run.command)
     found = verifier.again(EarlierTestsRunner).check(
         change.base, change.files, change.compared, run, after, run_files
     )
@@ -174,9 +172,7 @@ def _own_findings(
             "paths of this machine": lambda: naming_places(compared, _places(bench)),
             "converted files": lambda: converted_files(repository, base, tree, files),
             "linked tests": lambda: linked_tests(files),
-            "installed copies": lambda: installed_copy_findings(
-                repository, tree, bench.project.verifier.room.installed()
-            ),
+            "installed copies": lambda: installed_copies(bench, repository, tree, compared),
             "programs": lambda: committed_programs(repository, tree, files),
             "untested code": lambda: untested_code(bench, compared),
             "files that are left out": lambda: left_out(bench),

@@ -71,11 +71,16 @@ class MutationCheck:
             yield f"the tests notice {self.noticed} of {ran} mutants ({100 * self.noticed // ran} %){unknown}"
         if self.reason:
             yield f"{'why' if ran else 'not run'}: {self.reason}"
+        if self.failed_again:
+            yield f"failed {'twice' if self.failed_again > 1 else 'once'} on the same files: {self._unstable()}"
         if self.readers:
             yield f"not counted, because they fail when only the code's text changes: {self._readers()}"
         if self.survivors:
             yield "not noticed, each a change of one place with which all tests still pass:"
         yield from (f"  {outcome}" for outcome in self.survivors)
+
+    def _unstable(self) -> str:
+        return ", ".join(self.unstable[:LISTED]) or "the test command"
 
     def _readers(self) -> str:
         more = f" and {len(self.readers) - LISTED} more" if len(self.readers) > LISTED else ""
@@ -87,11 +92,10 @@ class MutationCheck:
         Where it `blocks`, that the tests notice nothing is an error.
         """
         if self.failed_again:
-            named = ", ".join(self.unstable[:LISTED]) or "the test command"
             return Finding(
                 "error" if self.failed_again > 1 else "warning",
                 f"the tests passed, and then failed {'twice' if self.failed_again > 1 else 'once'} on the same files: "
-                f"{named}. Make them pass each time they run",
+                f"{self._unstable()}. Make them pass each time they run",
             )
         if not self.made and blocks:
             return Finding("warning", f"{self.reason}: look at how the tests reach this code")

@@ -165,9 +165,16 @@ def bwrap_argv(policy: BubblewrapPolicy, files: Sequence[str] = ()) -> list[str]
 
 
 def _caches_inside(policy: BubblewrapPolicy, source: Path, place: Path) -> Iterator[str]:
-    """Yield the options for empty folders in which tools may keep a cache until the command ends."""
+    """Yield the options for folders in which tools may keep a cache until the command ends: those that are empty.
+
+    What verify-setup put into one (a browser, a database server) stays visible, and read-only.
+    """
     for name in CACHES_INSIDE.get(source.name, ()):
-        if os.path.isdir(source / name) and not os.path.islink(source / name):
+        if (
+            os.path.isdir(source / name)
+            and not os.path.islink(source / name)
+            and not os.listdir(source / name)
+        ):
             yield from _tmpfs(policy, str(place / name), 0.1 / len(CACHES_INSIDE[source.name]))
 
 

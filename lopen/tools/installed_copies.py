@@ -13,7 +13,8 @@ from pathlib import Path, PurePosixPath
 
 from lopen.git.checkout import Checkout
 from lopen.git.trees import TreeEntry
-from lopen.oracle.verdict import Finding
+from lopen.oracle.verdict import Finding, Severity
+from lopen.workspace.plain_files import LINK, blob_id
 
 _PLACES = (
     "lib/python*/site-packages",
@@ -35,22 +36,30 @@ STARTS_CODE = (
 )
 
 
-def installed_copy_findings(repository: Checkout, tree: str, installed: Iterable[Path]) -> Iterator[Finding]:
-    """Yield an error for each file of the project whose installed copy differs, and for each `.pth` file of no package."""
+def installed_copy_findings(
+    repository: Checkout, set_up_on: str, installed: Iterable[Path], *, rebuilt: bool
+) -> Iterator[Finding]:
+    """Yield a finding for each file of the project whose installed copy differs, and for each `.pth` file of no package.
+
+    `set_up_on` is the tree on which verify-setup ran. They are errors where the work changes what it is `rebuilt` by;
+    else it was so before, as where a build writes a version number into the copy.
+    """
     packages = [place for path in installed for pattern in _PLACES for place in path.glob(pattern)]
-    if not packages:
+    if not packages or not set_up_on:
         return
-    entries = repository.entries(tree)
+    severity: Severity = "error" if rebuilt else "warning"
+    entries = repository.entries(set_up_on)
     for place in packages:
-        known = set[str]()
+        known = set(_OF_TOOLS)
         for info in sorted(place.glob("*.dist-info")):
             listed = _listed(info)
             known.update(listed)
             if _is_own(info):
-                yield from _differing(repository, entries, place, listed)
+                for path in _differing(repository.layout.object_format, entries, place, listed):
+                    yield Finding(severity, DIFFERS, path)
         for file in sorted(place.glob("*.pth")):
-            if file.name not in known | _OF_TOOLS and _starts_code(file):
-                yield Finding("error", STARTS_CODE.format(name=file.name))
+            if file.name not in known and _starts_code(file):
+                yield Finding(severity, STARTS_CODE.format(name=file.name))
 
 
 def _listed(info: Path) -> list[str]:
@@ -71,19 +80,22 @@ def _is_own(info: Path) -> bool:
 
 
 def _differing(
-    repository: Checkout, entries: Mapping[str, TreeEntry], place: Path, listed: Iterable[str]
-) -> Iterator[Finding]:
+    object_format: str, entries: Mapping[str, TreeEntry], place: Path, listed: Iterable[str]
+) -> Iterator[str]:
+    """Yield the files of a tree whose copies have another content; a copy may have other line ends."""
     by_name: dict[str, list[str]] = {}
-    for path in entries:
-        by_name.setdefault(PurePosixPath(path).name, []).append(path)
+    for path, entry in entries.items():
+        if entry.mode != LINK and path.endswith(".py"):
+            by_name.setdefault(PurePosixPath(path).name, []).append(path)
     for name in listed:
         copy = place / name
         sources = [p for p in by_name.get(copy.name, ()) if f"/{p}".endswith(f"/{name}")]
-        if not sources or not name.endswith(".py") or not copy.is_file() or copy.stat().st_size > _MOST_BYTES:
+        if not sources or not copy.is_file() or copy.stat().st_size > _MOST_BYTES:
             continue
         content = copy.read_bytes()
-        if all(repository.blob_contents([entries[p].blob])[entries[p].blob] != content for p in sources):
-            yield Finding("error", DIFFERS, min(sources, key=len))
+        ids = {blob_id(each, object_format) for each in (content, content.replace(b"\r\n", b"\n"))}
+        if not ids.intersection(entries[p].blob for p in sources):
+            yield min(sources, key=len)
 
 
 def _starts_code(file: Path) -> bool:
