@@ -131,8 +131,11 @@ class EarlierTests:
                 )
             else:
                 yield Finding("warning", message, path or None)
-        if self.leaning:
-            yield Finding("error", LEANING.format(files=_listed(self.beside), names=_listed(self.leaning)))
+        allowed = [(name, may_go(name.partition("::")[0])) for name in self.leaning]
+        for why in dict.fromkeys(why for _, why in allowed):
+            listed = _listed([name for name, each in allowed if each == why])
+            message = LEANING.format(files=_listed(self.beside), names=listed)
+            yield Finding("warning" if why else "error", f"{message}. {why}" if why else message)
         if self.unclear:
             yield Finding("warning", UNCLEAR.format(files=_listed(self.beside), names=_listed(self.unclear)))
         if self.changed:

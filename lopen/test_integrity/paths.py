@@ -10,6 +10,23 @@ _TEST = re.compile(
 )
 
 
+_FOLDER = re.compile(r"(?:^|/)(?:tests?|__tests__|spec|testdata|golden|t)/")
+_PARSED = re.compile(r"\.(?:py|[cm]?[jt]sx?|rs|go|java)$")
+_DATA = re.compile(
+    r"\.(?:json|txt|csv|tsv|ya?ml|toml|xml|html?|md|rst|snap|golden|out|lock|sql)$|(?:^|/)[^./]*$"
+)
+
+
 def looks_like_test(path: str) -> bool:
     """Return True if a path is a test's or a test's support file by its name."""
     return bool(_TEST.search(path))
+
+
+def is_support(path: str) -> bool:
+    """Return True unless a file is named like a test, lies in no folder of tests, and has none by its language."""
+    return bool(_FOLDER.search(path) or not _PARSED.search(path) or "conftest" in path)
+
+
+def is_data(path: str) -> bool:
+    """Return True for a file that no runner executes."""
+    return bool(_DATA.search(path))

@@ -80,6 +80,7 @@ _STARTED = re.compile(
 _RUNNERS = re.compile(
     r"\b(pytest|py\.test|jest|vitest|mocha|tox|nox|cargo|just|rake|bazel|task|mvnw?|gradlew?|composer|phpunit|pest|rspec|dotnet|ctest)\b"
 )
+_TEST_KEYS = words("scripts jest mocha ava babel vitest type main exports imports")
 _INSTALLERS = words("pip pip3 uv")
 _OWN = re.compile(r"^\./?(?:\[|$)")  # the project itself: `pip install -e .[dev]`
 _BUILD_FILES = ("setup.py", "setup.cfg", "pyproject.toml", "hatch_build.py", "MANIFEST.in")
@@ -125,8 +126,26 @@ def changed_run_files(command: str, changes: Sequence[FileChange], read: Read) -
     return frozenset(
         change.path
         for change in changes
-        if (change.path in paths and _differs(change)) or change.path.rpartition("/")[2] in _BUILT_BY
+        if (change.path in paths or change.path.rpartition("/")[2] in _BUILT_BY)
+        and _differs(change)
+        and _settings_differ(change)
     )
+
+
+def _settings_differ(change: FileChange) -> bool:
+    """Return False for a manifest that changes in nothing by which tests run: its version, what it depends on."""
+    name = change.path.rpartition("/")[2]
+    if name == "package.json":
+        old, new = (read_json_table(side or "") or {} for side in (change.before, change.after))
+        return any(old.get(key) != new.get(key) for key in _TEST_KEYS)
+    if name == "Cargo.toml":
+        old, new = (read_toml_table(side or "") or {} for side in (change.before, change.after))
+        for table in (old, new):
+            table.pop("dependencies", None)
+            if isinstance(package := table.get("package"), dict):
+                package.pop("version", None)
+        return old != new
+    return True
 
 
 def run_by(command: str, read: Read) -> list[str]:

@@ -23,7 +23,7 @@ from lopen.test_integrity.earlier_tests import (
     renamed,
     together,
 )
-from lopen.test_integrity.paths import looks_like_test
+from lopen.test_integrity.paths import is_data, is_support, looks_like_test
 from lopen.test_integrity.python.optional_imports import optional_imports
 from lopen.test_integrity.rust.inline_tests import with_inline_changes, with_tests_of
 from lopen.test_integrity.suite import FileChange
@@ -36,6 +36,7 @@ TOTAL_S = 60.0  # of one check
 LONGEST_TESTS_S = 30.0  # a slower test run is not repeated
 SLOW = f"the tests took {{:.0f}} s; they run again where they take less than {LONGEST_TESTS_S:.0f} s"
 OUT_OF_TIME = f"the time of the check, {TOTAL_S:.0f} s, was over"
+_EMPTIED = (".py", ".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", ".cts", ".rs", ".rb")
 NOT_COMPILED = "the inline tests of one version do not compile with the code of the other one"
 
 Files = dict[str, TreeEntry | None]
@@ -64,15 +65,16 @@ class EarlierTestsRunner(Rerunner):
         `run_files`. None where there is nothing to compare.
         """
         real = [c for c in files if GITLINK not in (c.mode_before, c.mode_after)]
-        ours = [c for c in real if looks_like_test(c.path)]
+        with_tests = tests_by_file({c.path: c.after or c.before or "" for c in changes})
+        ours = [c for c in real if looks_like_test(c.path) and (is_support(c.path) or c.path in with_tests)]
         beside = [c for c in real if c.path in run_files and c not in ours]
         inline = [c for c in with_inline_changes(changes) if not looks_like_test(c.path)]
         count = sum(c.before is not None for c in ours) + len(inline)
         names = _names(after)
         untouched = frozenset(n for n in names if not any(in_file(n, c.path) for c in ours))
-        new = {c.path: c.after for c in changes if c.before is None and c.after is not None}
-        helpers = {c.path for c in ours if c.before is None} - tests_by_file(new).keys()
-        added = beside or (helpers if count else ours)  # new tests are left out with the changed ones
+        support = [c for c in ours if not is_data(c.path)]
+        helpers = [c for c in support if c.before is None and c.path not in with_tests]
+        added = beside or (helpers if count else support)  # new tests are left out with the changed ones
         leaning = added and (untouched or not (names or count))
         if not count and not leaning:
             return None
@@ -88,7 +90,7 @@ class EarlierTestsRunner(Rerunner):
                 both = _BothWays(self, base, tests, run, room, started + TOTAL_S)
                 found = both.found(count, ours, inline, changes, after) if count else EarlierTests(0)
                 if leaning and not found.reason:
-                    found = both.of_untouched(found, ours, beside, untouched)
+                    found = both.of_untouched(found, support, beside, untouched)
         kept = {"base": base, **found.to_json()}
         passed = not (found.weakened or found.leaning)
         self.keep(TOOL, tests, started, [*found.lines()], passed=passed, earlier_tests=kept)
@@ -153,12 +155,12 @@ class _BothWays:
         untouched: Collection[str],
     ) -> EarlierTests:
         """Run the tests that the change does not touch as they were: without its test files, settings and scripts."""
-        changed = [*ours, *beside]
-        earlier: Files = {c.path: c.entry_before for c in changed}
-        tree_with = self.runner.commands.repository.tree_with
-        tree = tree_with(self.tests.tree, earlier)
+        emptied = [c for c in ours if c.before is None and c.path.endswith(_EMPTIED)]
+        earlier: Files = {c.path: c.entry_before for c in [*ours, *beside] if c not in emptied}
+        tree = self.runner.commands.repository.tree_with(self.tests.tree, earlier)
+        edits: Edits = {c.path: lambda _: b"" for c in emptied}  # a test may list the files of tests
         try:
-            first = self._rerun(tree)
+            first = self._rerun(tree, edits)
             failing = {name for name in first.failed if name in untouched} - {
                 *known.weakened,
                 *known.changed,
@@ -166,15 +168,15 @@ class _BothWays:
             }
             if first.passed or (untouched and not failing):
                 return known  # what did not run at all needs what the change adds: nothing is known of it
-            before, again = self._rerun(self.base), self._rerun(tree)
+            before, again = self._rerun(self.base), self._rerun(tree, edits)
         except _OutOfTimeError:
             return replace(known, reason=OUT_OF_TIME)
-        files = tuple(sorted(earlier))
+        files = tuple(sorted({*earlier, *edits}))
         if not untouched:  # the runner names no test
             held_up = before.passed and not again.passed
             return replace(known, unclear=(ALL,), beside=files) if held_up else known
         failing &= again.failed
-        sure = failing & (_names(before.ran) - before.failed)
+        sure = (failing & (_names(before.ran) - before.failed)) - _misfits(first).keys()
         return replace(
             known, leaning=tuple(sorted(sure)), unclear=tuple(sorted(failing - sure)), beside=files
         )
@@ -234,6 +236,8 @@ class _BothWays:
             passed = _names(before.ran) - before.failed
             again = run_earlier()
             weakened &= passed & again.failed
+            unclear = {n for n in weakened & unfit.keys() if not any(in_file(n, path) for path in earlier)}
+            weakened, untold = weakened - unclear, untold | unclear
             untold &= passed - (_names(again.ran) - lacking)
         told = {name for name in there if there[name] not in accepted}
         ran_before = _names(second.ran)

@@ -22,6 +22,7 @@ from tests.e2e.test_earlier_tests import (
 from tests.needs import lacking
 
 OLD = {"calc.py": CODE, "tests/test_old.py": HEAD + CHECK}
+OTHER = {"calc.py": CODE + "\n\ndef named():\n    return 'calc'\n"}
 RIGHT = "def add(a, b):\n    return a + b\n"
 LIMITED = "import os\n\n\ndef add(a, b):\n    return a + b if os.environ.get('LIMIT') else 3\n"
 NEW_TEST = "\n\ndef test_new():\n    assert True is not calc.add\n"
@@ -47,6 +48,19 @@ HOSTILE = {  # what the change adds beside an old test that fails on the new cod
         write("conftest.py", "def pytest_runtest_call(item):\n    item.runtest = lambda: None\n"),
     ],
 }  # fmt: skip
+MIRROR = """import pathlib
+import calc
+
+
+def test_each_file_has_tests():
+    for file in pathlib.Path('.').glob('calc*.py'):
+        assert file.name == 'calc.py' or pathlib.Path(f'tests/test_{file.name}').exists()
+
+
+def test_named():
+    assert calc.named() == 'calc'
+"""
+LAZY = "\n\ndef named():\n    from spec import NAME\n\n    return NAME\n"
 HONEST = {
     "a fixture": [
         write("calc.py", NEW_CODE),
@@ -56,6 +70,15 @@ HONEST = {
     "settings": [
         write("calc.py", NEW_CODE),
         write("pytest.ini", "[pytest]\naddopts = --strict-markers\nmarkers = slow\n"),
+    ],
+    "tests that a test lists": [
+        write("calc_more.py", "def twice(n):\n    return 2 * n\n"),
+        write("tests/test_calc_more.py", "from calc_more import twice\n\n\ndef test_twice():\n    assert twice(4) == 8\n"),
+    ],
+    "code named like tests": [
+        write("spec.py", "NAME = 'calc'\n"),
+        write("calc.py", NEW_CODE + LAZY),
+        write("tests/test_new.py", "from calc import add\n\n\ndef test_new():\n    assert add(3, 1) == 4\n"),
     ],
     "a folder for the code": [  # without its settings no test loads
         ("run_command", {"command": "mkdir src && mv calc.py src/calc.py"}),
@@ -80,13 +103,25 @@ def test_what_holds_up_an_old_test_is_refused(make_project: MakeProject, how: st
 
 @pytest.mark.parametrize("how", HONEST)
 def test_honest_support_of_tests_completes(make_project: MakeProject, how: str) -> None:
-    project = started(make_project, "pytest", OLD, *HONEST[how], LOPEN_ORACLE__MUTATION="off")
+    files = {**OLD, **OTHER, "tests/test_mirror.py": MIRROR}
+    if how in {"a fixture", "settings"}:
+        files = OLD
+    project = started(make_project, "pytest", files, *HONEST[how], LOPEN_ORACLE__MUTATION="off")
 
     ran = project.drive()
 
     assert ran.code == 0, (ran.err, findings(project))
     assert "does not touch" not in str(project.oracle_requests)
     assert checks(ran)[0]["output"].startswith("ran the tests that did not change, without")
+
+
+def test_a_person_allows_tests_to_need_new_support(make_project: MakeProject) -> None:
+    project = started(make_project, "pytest", OLD, *HOSTILE["environment"], LOPEN_ORACLE__MUTATION="off")
+
+    ran = project.lopen("approve", "calc", "--yes", "--run", "--allow-test-removal", "tests/*")
+
+    assert ran.code == 0, ran.err
+    assert "does not touch passed before it" in str(project.oracle_requests[0]["messages"])
 
 
 def test_support_that_an_unbuilt_test_needs_is_told(make_project: MakeProject) -> None:
