@@ -90,7 +90,7 @@ class EarlierTestsRunner(Rerunner):
                 both = _BothWays(self, base, tests, run, room, started + TOTAL_S)
                 found = both.found(count, ours, inline, changes, after) if count else EarlierTests(0)
                 if leaning and not found.reason:
-                    found = both.of_untouched(found, support, beside, untouched)
+                    found = both.of_untouched(found, support, beside, with_tests, untouched)
         kept = {"base": base, **found.to_json()}
         passed = not (found.weakened or found.leaning)
         self.keep(TOOL, tests, started, [*found.lines()], passed=passed, earlier_tests=kept)
@@ -152,10 +152,15 @@ class _BothWays:
         known: EarlierTests,
         ours: Sequence[TreeChange],
         beside: Sequence[TreeChange],
+        with_tests: Container[str],
         untouched: Collection[str],
     ) -> EarlierTests:
-        """Run the tests that the change does not touch as they were: without its test files, settings and scripts."""
-        emptied = [c for c in ours if c.before is None and c.path.endswith(_EMPTIED)]
+        """Run the tests that the change does not touch as they were: without its test files, settings and scripts.
+
+        Of a new file that is one of `with_tests` the name stays where an empty file is none of an error: a test may ask
+        whether each module has one.
+        """
+        emptied = [c for c in ours if c.before is None and c.path in with_tests and c.path.endswith(_EMPTIED)]
         earlier: Files = {c.path: c.entry_before for c in [*ours, *beside] if c not in emptied}
         tree = self.runner.commands.repository.tree_with(self.tests.tree, earlier)
         edits: Edits = {c.path: lambda _: b"" for c in emptied}  # a test may list the files of tests
