@@ -11,15 +11,15 @@ from pathlib import Path
 
 from bench.rows import Row
 from bench.sandbox import median_ms
-from lopen.base.clock import SystemClock
+from lopen.core.clock import SystemClock
 from lopen.git.repository import Repository
 from lopen.sandbox.choice import choose, probe
 from lopen.sandbox.command import Command
 from lopen.sandbox.protected import ProtectedPaths
-from lopen.storage.audit import AuditTrail
-from lopen.storage.database import Database
-from lopen.storage.journal import Journal
-from lopen.storage.sessions import SessionStore
+from lopen.store.audit import AuditTrail
+from lopen.store.database import Database
+from lopen.store.journal import Journal
+from lopen.store.sessions import SessionStore
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
 from lopen.tools.verification import Verifier

@@ -13,11 +13,11 @@ from playwright.sync_api import Browser, CDPSession, Page
 
 from bench.rows import Row
 from bench.session import home
-from lopen.base.clock import SystemClock
-from lopen.base.events import ToolEnded
-from lopen.storage.database import Database
-from lopen.storage.journal import Journal
-from lopen.storage.sessions import SessionStore
+from lopen.core.clock import SystemClock
+from lopen.core.events import ToolEnded
+from lopen.store.database import Database
+from lopen.store.journal import Journal
+from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, Task, TaskTree

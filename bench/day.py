@@ -20,13 +20,13 @@ from typing import Any
 
 from bench.rows import Row
 from bench.session import approved
-from lopen.base.clock import FakeClock
-from lopen.llm.messages import OnText, OnUsage, Request, Response, ToolUse, Usage, ignore_usage
+from lopen.core.clock import FakeClock
 from lopen.loop.iteration import begin, bench_for, conversation_for
 from lopen.loop.model_calls import ModelCalls
 from lopen.loop.run import iterate
+from lopen.models.messages import OnText, OnUsage, Request, Response, ToolUse, Usage, ignore_usage
 from lopen.retention.policy import footprint
-from lopen.storage.segments import moved_rows
+from lopen.store.segments import moved_rows
 from lopen.workflow.steps import Step
 from tests.project import plan, specification
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from markdown_it import MarkdownIt
 
 from bench.rows import Row
-from lopen.documents.drift import outline_hashes
-from lopen.documents.sections import parse_outline
+from lopen.specification.drift import outline_hashes
+from lopen.specification.sections import parse_outline
 
 SIZE = 10_000_000
 _PROSE = (

@@ -21,8 +21,8 @@ from itertools import count
 from pathlib import Path
 
 from bench.rows import Row
-from lopen.base.clock import SystemClock
 from lopen.claude_hooks.install import hook_command
+from lopen.core.clock import SystemClock
 from lopen.guardrails.call_history import CallEnd
 from lopen.limits.answers import ToolPass
 from lopen.limits.budgets.budget import BudgetUsage, Charge
@@ -30,7 +30,7 @@ from lopen.limits.budgets.meter import Meter
 from lopen.limits.budgets.scopes import specs_for
 from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.settings.schema import Settings
-from lopen.storage.database import Database
+from lopen.store.database import Database
 
 CHARGE = Charge(1_100, BudgetUsage(1_000, 100), 1, 0.001, "builder", "opus")
 PAST = int(os.environ.get("LOPEN_BENCH_CALLS", "1000000"))

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from bench.cleanroom import project
 from bench.rows import Row
-from lopen.base.clock import SystemClock
+from lopen.core.clock import SystemClock
 from lopen.git.repository import Repository
 from lopen.sandbox.choice import choose, probe
 from lopen.sandbox.protected import ProtectedPaths
-from lopen.storage.audit import AuditTrail
-from lopen.storage.database import Database
-from lopen.storage.journal import Journal
-from lopen.storage.sessions import SessionStore
+from lopen.store.audit import AuditTrail
+from lopen.store.database import Database
+from lopen.store.journal import Journal
+from lopen.store.sessions import SessionStore
 from lopen.test_integrity import FileChange
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands

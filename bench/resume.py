@@ -20,8 +20,8 @@ from lopen.application.approval import record, specification
 from lopen.application.command_context import CommandContext
 from lopen.application.open_store import cleaned, open_store
 from lopen.cli.command import TerminalPresentation
-from lopen.llm.messages import Usage
-from lopen.storage.sessions import SessionStore
+from lopen.models.messages import Usage
+from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, State, Task, TaskTree

@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.rows import Row
-from lopen.base.clock import SystemClock
-from lopen.base.events import TaskChanged
-from lopen.storage.database import Database
-from lopen.storage.journal import Journal
-from lopen.storage.sessions import SessionStore
+from lopen.core.clock import SystemClock
+from lopen.core.events import TaskChanged
+from lopen.store.database import Database
+from lopen.store.journal import Journal
+from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, Task, TaskTree
 

@@ -14,14 +14,14 @@ from datetime import UTC, datetime
 
 from bench.rows import Row
 from bench.session import home
-from lopen.base.clock import SystemClock
-from lopen.base.events import Notice
+from lopen.core.clock import SystemClock
+from lopen.core.events import Notice
 from lopen.limits.budgets.budget import BudgetState
 from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.limits.stores.store import Rows
-from lopen.storage.database import Database
-from lopen.storage.journal import Journal
-from lopen.storage.sessions import SessionStore
+from lopen.store.database import Database
+from lopen.store.journal import Journal
+from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
 from tests.project import Project
 from tests.server.serving import Server, serving

@@ -16,8 +16,8 @@ from lopen.application.command_context import CommandContext
 from lopen.application.open_store import open_store
 from lopen.application.run_options import RunOptions
 from lopen.application.wiring import Wired, wired
-from lopen.base.clock import Clock
 from lopen.cli.command import TerminalPresentation
+from lopen.core.clock import Clock
 from lopen.loop.startup import start
 from lopen.settings.sources import load
 from lopen.workflow.session import Session

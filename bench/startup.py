@@ -86,7 +86,7 @@ def first_request() -> Row:
             project = Project(folder / "project", endpoint, LOPEN_SANDBOX__MODE="none")
             project.specify()
             assert project.spawned("approve", "calc", "--yes").code == 0
-            sdk = [sys.executable, "-c", "import lopen.llm.sdk"]
+            sdk = [sys.executable, "-c", "import lopen.models.sdk"]
             began = time.perf_counter()
             subprocess.run(sdk, cwd=project.root, env=project.environment(), check=True)
             imported.append(time.perf_counter() - began)

@@ -15,10 +15,10 @@ from typing import Any
 
 from bench.rows import Row
 from bench.session import approved
-from lopen.llm.messages import Request
-from lopen.llm.request_body import body_of
 from lopen.loop.iteration import begin, bench_for, conversation_for
 from lopen.loop.run import iterate
+from lopen.models.messages import Request
+from lopen.models.request_body import body_of
 from lopen.workflow.steps import Step
 from tests.endpoint import tools
 from tests.project import plan, specification

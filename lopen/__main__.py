@@ -14,7 +14,7 @@ if __name__ == "__main__":
     if sys.path[:1] == [here]:
         del sys.path[0]
 
-from lopen.base.person import use_absolute_path
+from lopen.core.person import use_absolute_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from rich.text import Text
 
 from lopen.cli.commands.demo import ExampleContext, best_sandbox, prepare
 from lopen.example import MODULE
-from lopen.llm.fake_api.server import Answer, MessagesEndpoint
+from lopen.models.fake_api.server import Answer, MessagesEndpoint
 from scripts.record_example import Author
 
 PICTURE = Path(__file__).resolve().parent.parent / "docs" / "images" / "run.svg"

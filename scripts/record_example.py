@@ -19,12 +19,12 @@ from typing import Any
 from lopen.application.confinement import recording_path
 from lopen.application.driving import drive_module
 from lopen.application.run_options import RunOptions
-from lopen.base.errors import ExitCode
 from lopen.cli.commands.demo import ExampleContext, prepare
+from lopen.core.errors import ExitCode
 from lopen.example import MODULE, RECORDING
-from lopen.llm.fake_api.server import Answer, Message, MessagesEndpoint, Status
-from lopen.llm.messages import Usage
-from lopen.llm.recording import Recording, load, save
+from lopen.models.fake_api.server import Answer, Message, MessagesEndpoint, Status
+from lopen.models.messages import Usage
+from lopen.models.recording import Recording, load, save
 from scripts.example_answers import TURNS, VERDICTS
 
 CREATED = "2026-03-02T09:00:00+00:00"

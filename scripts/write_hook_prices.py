@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from lopen.claude_hooks.session import TABLE, plain_name
-from lopen.llm.prices import known_models, price_tiers
+from lopen.models.prices import known_models, price_tiers
 
 
 def table() -> dict[str, list[list[object]]]:

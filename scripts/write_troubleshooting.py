@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lopen.base.errors import ExitCode
-from lopen.llm.failures import Refusal, classify
-from lopen.llm.messages import ContextTooLong, Rejected, TransientFailure
+from lopen.core.errors import ExitCode
+from lopen.models.failures import Refusal, classify
+from lopen.models.messages import ContextTooLong, Rejected, TransientFailure
 from scripts.figures import ROOT, modules, room
 
 PAGE = ROOT / "docs" / "troubleshooting.md"

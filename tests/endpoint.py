@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
-from lopen.llm.fake_api import responses
-from lopen.llm.fake_api.server import Answer, Message, MessagesEndpoint, NoResponse, Raw, Status
-from lopen.llm.messages import Json, Usage
-from lopen.llm.recorder import result_fields, result_text
+from lopen.models.fake_api import responses
+from lopen.models.fake_api.server import Answer, Message, MessagesEndpoint, NoResponse, Raw, Status
+from lopen.models.messages import Json, Usage
+from lopen.models.recorder import result_fields, result_text
 
 Body = dict[str, Any]
 Turn = Answer | Callable[[Body], Answer]

@@ -11,9 +11,9 @@ from typing import get_args
 
 import pytest
 
-from lopen.base.errors import ExitCode
 from lopen.claude_hooks.hook_output import EVENTS
 from lopen.cli.app import installed
+from lopen.core.errors import ExitCode
 from lopen.guardrails.pipeline import GUARDRAILS
 from lopen.limits.circuits.rules import RULES
 from lopen.sandbox.choice import Mode

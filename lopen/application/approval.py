@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import LopenError
-from lopen.base.escape import exact
-from lopen.documents.drift import compare_hashes, section_hashes, spec_hash
-from lopen.documents.modules import module_name
-from lopen.documents.spec import Problem, Specification, load_specification
-from lopen.storage.sessions import SessionStore
+from lopen.core.errors import LopenError
+from lopen.core.escape import exact
+from lopen.specification.drift import compare_hashes, section_hashes, spec_hash
+from lopen.specification.modules import module_name
+from lopen.specification.spec import Problem, Specification, load_specification
+from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Approval
 
 MOST_LISTED = 20

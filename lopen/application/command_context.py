@@ -13,16 +13,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
-from lopen.base.escape import inert
-from lopen.base.wrapping import fitted
+from lopen.core.escape import inert
+from lopen.core.wrapping import fitted
 
 if TYPE_CHECKING:
     from lopen.application.run_options import ResumeOptions
-    from lopen.base.events import Recorded
+    from lopen.core.events import Recorded
     from lopen.loop.context import Approver, SessionContext
     from lopen.settings.schema import Settings
     from lopen.settings.sources import Loaded
-    from lopen.storage.sessions import SessionStore
+    from lopen.store.sessions import SessionStore
     from lopen.tools.workbench import Person
 
 

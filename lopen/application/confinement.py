@@ -9,10 +9,11 @@ from functools import partial
 from pathlib import Path
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import LopenError
-from lopen.base.files import plain_name
-from lopen.base.hashing import content_hash
-from lopen.base.person import cache_folder, required
+from lopen.core.errors import LopenError
+from lopen.core.files import plain_name
+from lopen.core.hashing import content_hash
+from lopen.core.person import cache_folder, required
+from lopen.files.work_trees import WorkTree
 from lopen.git.checkout import Checkout
 from lopen.git.commits import completion_message
 from lopen.sandbox.ancestry import end_orphans
@@ -22,12 +23,11 @@ from lopen.sandbox.command import CommandLimits as SandboxLimits
 from lopen.sandbox.environment import project_cache_folder
 from lopen.sandbox.protected import ProtectedPaths
 from lopen.settings.schema import Settings
-from lopen.storage.folder import state_folder
-from lopen.storage.journal import Journal
+from lopen.store.folder import state_folder
+from lopen.store.journal import Journal
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
 from lopen.tools.installed import remove_unused
-from lopen.workspace.work_trees import WorkTree
 
 MOST_COMPARED_BYTES = 64_000_000
 HOOKS = "hooks"  # folder below .lopen/cache that commit hooks may write to

@@ -12,16 +12,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import LopenError, WrongUsage, did_you_mean
-from lopen.base.events import QuestionAsked
+from lopen.core.errors import LopenError, WrongUsage, did_you_mean
+from lopen.core.events import QuestionAsked
 from lopen.guardrails.resource_limits import CONFIRM_SUBJECT
 from lopen.limits.admin_actions import NoSuch, confirm_budget
 from lopen.limits.stores.opening import open_limits
 from lopen.sandbox.known_secrets import KnownSecrets
-from lopen.storage.folder import Locked, is_running, module_holder, module_lock
-from lopen.storage.journal import PersonRequest, add_request
-from lopen.storage.project_documents import write_plan
-from lopen.storage.sessions import SessionStore
+from lopen.store.folder import Locked, is_running, module_holder, module_lock
+from lopen.store.journal import PersonRequest, add_request
+from lopen.store.project_documents import write_plan
+from lopen.store.sessions import SessionStore
 from lopen.workflow.next_step import task_skipped
 from lopen.workflow.pauses import VERDICT
 from lopen.workflow.session import Pause, Question, Session

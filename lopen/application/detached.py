@@ -14,11 +14,11 @@ from typing import Any
 
 from lopen.application.command_context import CommandContext
 from lopen.application.open_store import open_store
-from lopen.base.errors import ExitCode, LopenError
-from lopen.base.events import IterationStarted, Notice, Recorded
-from lopen.storage.event_lines import newest_event, project_lines
-from lopen.storage.folder import exclusive_lock, is_worked_on, module_holder, module_lock, state_folder
-from lopen.storage.sessions import SessionStore
+from lopen.core.errors import ExitCode, LopenError
+from lopen.core.events import IterationStarted, Notice, Recorded
+from lopen.store.event_lines import newest_event, project_lines
+from lopen.store.folder import exclusive_lock, is_worked_on, module_holder, module_lock, state_folder
+from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
 
 START_S = 60.0  # for importing the SDK, opening the database and taking the lock

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from lopen.application.command_context import CommandContext
 from lopen.application.limits import looked_up
 from lopen.application.session_report import CriterionState, criterion_states, present_verdicts
-from lopen.base.clock import SystemClock
-from lopen.base.errors import LopenError, did_you_mean
-from lopen.documents.modules import find_modules
+from lopen.core.clock import SystemClock
+from lopen.core.errors import LopenError, did_you_mean
 from lopen.limits.admin_actions import NoSuch
-from lopen.storage.archives import archived_sessions, open_archive
-from lopen.storage.audit import PREFIX, CallRecord, VerificationRecord, recorded_call, verifications
-from lopen.storage.sessions import SessionStore
+from lopen.specification.modules import find_modules
+from lopen.store.archives import archived_sessions, open_archive
+from lopen.store.audit import PREFIX, CallRecord, VerificationRecord, recorded_call, verifications
+from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import State, Subtask, Task
 

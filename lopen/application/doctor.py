@@ -17,8 +17,8 @@ from pathlib import Path
 
 from lopen.application.doctor_commands import verify_commands
 from lopen.application.doctor_report import Check, CheckResult, Examined, Status
-from lopen.base.errors import LopenError
-from lopen.llm.messages import Model, ModelError, NoCredentials, Request, unheard
+from lopen.core.errors import LopenError
+from lopen.models.messages import Model, ModelError, NoCredentials, Request, unheard
 from lopen.sandbox.command import InstallNetwork
 from lopen.settings.schema import Settings
 
@@ -120,8 +120,8 @@ def _model_names(settings: Settings) -> list[str]:
 
 def endpoint(examined: Examined) -> Iterator[CheckResult]:
     """Check the client and the API key; with `--online`, send each model a one-word request."""
-    from lopen.base.clock import SystemClock
-    from lopen.llm.anthropic_model import AnthropicModel
+    from lopen.core.clock import SystemClock
+    from lopen.models.anthropic_model import AnthropicModel
 
     model = AnthropicModel(examined.settings.model, examined.environ, SystemClock())
     with closing(model):
@@ -220,7 +220,7 @@ def disk(examined: Examined) -> Iterator[CheckResult]:
 
 def database(examined: Examined) -> Iterator[CheckResult]:
     """Check that SQLite works here in WAL mode and that the state is readable."""
-    from lopen.storage.database import OLDEST_SQLITE, Database
+    from lopen.store.database import OLDEST_SQLITE, Database
 
     if tuple(sqlite3.sqlite_version_info) < OLDEST_SQLITE:
         yield CheckResult(
@@ -255,7 +255,7 @@ def database(examined: Examined) -> Iterator[CheckResult]:
 
 
 def _state_folder(examined: Examined) -> Path:
-    from lopen.storage.folder import require_plain
+    from lopen.store.folder import require_plain
 
     folder = examined.root / ".lopen"
     require_plain(folder)

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 
 from lopen.application.command_context import CommandContext
 from lopen.application.doctor_report import CheckResult, Examined
-from lopen.base.errors import LopenError
+from lopen.core.errors import LopenError
 
 
 def verify_commands(examined: Examined) -> Iterator[CheckResult]:
     """Run the approved verify commands once; look up the programs of others, or of the detected ones."""
-    from lopen.documents.modules import find_modules, spec_path
-    from lopen.documents.spec import load_specification
+    from lopen.specification.modules import find_modules, spec_path
+    from lopen.specification.spec import load_specification
 
     modules = find_modules(examined.root)
     if not modules:
@@ -58,8 +58,8 @@ def _tried(examined: Examined, module: str, commands: Mapping[str, str | None]) 
     from lopen.application.wiring import wired
     from lopen.application.work_trees import in_checkout
     from lopen.loop.startup import start_failures
-    from lopen.storage.folder import Locked, module_lock
-    from lopen.storage.sessions import SessionStore
+    from lopen.store.folder import Locked, module_lock
+    from lopen.store.sessions import SessionStore
     from lopen.workflow.session import Session
 
     context = CommandContext(examined.root)

@@ -17,16 +17,16 @@ from lopen.application.revert_record import refuse_unfinished
 from lopen.application.run_options import ResumeOptions, RunOptions
 from lopen.application.waiting import LOST_DEMO, demo_command, lost_demo
 from lopen.application.work_trees import require_repository
-from lopen.base.errors import ExitCode, LopenError, StorageError, WrongUsage, did_you_mean
-from lopen.base.stat_cache import signature_at
-from lopen.documents.drift import section_hashes, spec_hash
-from lopen.documents.modules import find_modules, module_name, spec_path
-from lopen.documents.spec import load_specification
+from lopen.core.errors import ExitCode, LopenError, StorageError, WrongUsage, did_you_mean
+from lopen.core.stat_cache import signature_at
 from lopen.sandbox.ancestry import deny_inspection
 from lopen.settings.schema import Settings
-from lopen.storage.folder import module_lock
-from lopen.storage.project_documents import write_plan
-from lopen.storage.sessions import SessionStore
+from lopen.specification.drift import section_hashes, spec_hash
+from lopen.specification.modules import find_modules, module_name, spec_path
+from lopen.specification.spec import load_specification
+from lopen.store.folder import module_lock
+from lopen.store.project_documents import write_plan
+from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
 

@@ -13,22 +13,22 @@ from datetime import UTC, datetime
 from lopen.application.command_context import CommandContext
 from lopen.application.estimate import tell
 from lopen.application.run_options import ResumeOptions
-from lopen.base.clock import FakeClock
-from lopen.base.errors import ExitCode, LopenError
-from lopen.base.money import dollars
+from lopen.core.clock import FakeClock
+from lopen.core.errors import ExitCode, LopenError
+from lopen.core.money import dollars
+from lopen.judge.verdict import Scope
 from lopen.limits.answers import ToolTrip
 from lopen.limits.stores.opening import copy_shared
-from lopen.llm.messages import Request, Response
 from lopen.loop.context import NoApprover, People, SessionContext, SessionModels
 from lopen.loop.model_calls import ModelCall
 from lopen.loop.module_branch import CheckedBranch
 from lopen.loop.oracle_calls import BoundaryVerdict
 from lopen.loop.run import iterate
 from lopen.loop.startup import start
-from lopen.oracle.verdict import Scope
+from lopen.models.messages import Request, Response
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
-from lopen.storage.sessions import SessionStore
+from lopen.store.sessions import SessionStore
 from lopen.tools.workbench import Nobody, Workbench
 from lopen.workflow.session import Pause, Session
 from lopen.workflow.steps import Step, number
@@ -163,9 +163,9 @@ def _tell_reason(context: CommandContext, found: Unsent, step: Step) -> None:
 
 
 def _tell_request(context: CommandContext, found: Request, step: Step) -> None:
-    from lopen.llm.messages import Usage
-    from lopen.llm.prices import cost_usd
-    from lopen.prompts.sizes import RequestSizes
+    from lopen.models.messages import Usage
+    from lopen.models.prices import cost_usd
+    from lopen.models.prompts.sizes import RequestSizes
 
     tokens = RequestSizes().tokens(found)
     cost = cost_usd(found.model, Usage(input_tokens=tokens, output_tokens=found.max_tokens))

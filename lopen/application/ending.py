@@ -6,7 +6,7 @@ import os
 import subprocess
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import ExitCode
+from lopen.core.errors import ExitCode
 from lopen.loop.context import SessionContext
 from lopen.workflow.session import Session
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from lopen.application.command_context import CommandContext
 from lopen.application.limits import looked_up
-from lopen.base.money import dollars
-from lopen.documents.spec import Specification
+from lopen.core.money import dollars
 from lopen.limits.budgets.budget import BudgetState
 from lopen.settings.schema import Settings
-from lopen.storage.sessions import SessionStore
+from lopen.specification.spec import Specification
+from lopen.store.sessions import SessionStore
 
 # Tokens as budgets count them. The bundled example, seven small criteria done at the first attempt, used 62,000;
 # a library of 2,000 lines with twenty used 300,000.
@@ -113,8 +113,8 @@ def _past(store: SessionStore, budgets: dict[str, BudgetState]) -> list[PastSess
 
 
 def _prices(models: Sequence[str]) -> tuple[Range, Range] | None:
-    from lopen.llm.messages import Usage
-    from lopen.llm.prices import cost_usd
+    from lopen.models.messages import Usage
+    from lopen.models.prices import cost_usd
 
     many = 100_000  # of a size that real sessions have, below the tiers of long prompts
     rates = []

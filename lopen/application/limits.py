@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import StoreUnreachable, WrongUsage
-from lopen.base.events import AlertRaised, Recorded, Subscriber
+from lopen.core.errors import StoreUnreachable, WrongUsage
+from lopen.core.events import AlertRaised, Recorded, Subscriber
 from lopen.limits.admin_actions import NoSuch
 from lopen.limits.budgets.budget import BudgetState
 from lopen.limits.circuits.agents import AgentLimits, agent_limits
 from lopen.limits.circuits.circuit import CircuitState, cooled
 from lopen.limits.stores.store import LimitsStore
 from lopen.settings.schema import Settings
-from lopen.storage.database import Database
+from lopen.store.database import Database
 
 STORE_HINT = "start it, or use the local store: lopen config set --user budget.store sqlite"
 SEEN_ALERTS = ("protected_path", "secret")
@@ -97,8 +97,8 @@ def with_cost(store: LimitsStore, state: BudgetState) -> BudgetState:
     if not state.unpriced_tokens or not (spends := store.spend(state.budget_id)):  # expired in a shared store
         return state
     from lopen.limits.report import priced
-    from lopen.llm.messages import Usage
-    from lopen.llm.prices import cost_usd
+    from lopen.models.messages import Usage
+    from lopen.models.prices import cost_usd
 
     cost, unpriced = priced(spends, lambda model, used: cost_usd(model, Usage(**used.fields())))
     return state.replace(cost_usd=cost, unpriced_tokens=unpriced)

@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Lock, Timer
 
 from lopen.application.servers import running_servers
-from lopen.base.events import (
+from lopen.core.events import (
     ModelInput,
     ModelRetry,
     ModelText,
@@ -25,8 +25,8 @@ from lopen.base.events import (
     TurnEnded,
     TurnStarted,
 )
-from lopen.base.files import replace_file
-from lopen.storage.folder import CACHE
+from lopen.core.files import replace_file
+from lopen.store.folder import CACHE
 
 PERIOD_S = 0.25
 STALE_S = 60

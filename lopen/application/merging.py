@@ -15,8 +15,9 @@ from lopen.application.command_context import CommandContext
 from lopen.application.run_options import ResumeOptions
 from lopen.application.wiring import wired
 from lopen.application.work_trees import in_checkout
-from lopen.base.clock import SystemClock
-from lopen.base.errors import LopenError
+from lopen.core.clock import SystemClock
+from lopen.core.errors import LopenError
+from lopen.files.work_trees import LinkedTree
 from lopen.git.branches import unfinished_operation
 from lopen.git.creation import add_detached_work_tree, forget_work_tree
 from lopen.git.errors import GitError, RefMoved
@@ -25,11 +26,10 @@ from lopen.git.repository import Repository
 from lopen.guardrails.completion import tool_name
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.sources import Loaded
-from lopen.storage.sessions import SessionStore
-from lopen.storage.temporary import PREFIX, TemporaryFolder, remove_unheld
+from lopen.store.sessions import SessionStore
+from lopen.store.temporary import PREFIX, TemporaryFolder, remove_unheld
 from lopen.tools.verification import Verified
 from lopen.workflow.session import Session
-from lopen.workspace.work_trees import LinkedTree
 
 MOST_NAMED = 10  # paths in one message
 

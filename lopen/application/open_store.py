@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import LopenError
-from lopen.base.person import unkept
-from lopen.storage.database import Database, ForeignDatabase, UnreadableDatabase
-from lopen.storage.folder import (
+from lopen.core.errors import LopenError
+from lopen.core.person import unkept
+from lopen.store.database import Database, ForeignDatabase, UnreadableDatabase
+from lopen.store.folder import (
     CACHE,
     DATABASE,
     Locked,
@@ -20,8 +20,8 @@ from lopen.storage.folder import (
     require_plain,
     state_folder,
 )
-from lopen.storage.segments import ARCHIVES_FOLDER
-from lopen.storage.sessions import SessionStore
+from lopen.store.segments import ARCHIVES_FOLDER
+from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _branch_prefix(context: CommandContext) -> str:
 
 def cleaned(context: CommandContext) -> CleanupResult:
     """Clean the project's state now; return what was freed."""
-    from lopen.base.clock import SystemClock
+    from lopen.core.clock import SystemClock
     from lopen.retention.policy import retention_policy
     from lopen.retention.upkeep import CleanupResult, Upkeep
 
@@ -161,7 +161,7 @@ def cleaned(context: CommandContext) -> CleanupResult:
 
 def store_with(store: SessionStore, session_id: str) -> SessionStore:
     """Return the store with the session: the project's, or its archive, read into memory (writes are lost)."""
-    from lopen.storage.archives import archive_path, open_archive
+    from lopen.store.archives import archive_path, open_archive
 
     if session_id in store.ids() or archive_path(store.archives, session_id) is None:
         return store  # which says why, where it has no such session
@@ -172,7 +172,7 @@ def store_of(store: SessionStore, module: str) -> SessionStore:
     """Return the store with the module's newest session: the project's, or that session's archive."""
     if store.ids(module=module):
         return store
-    from lopen.storage.archives import archive_path, newest_archived
+    from lopen.store.archives import archive_path, newest_archived
 
     archived = newest_archived(store.database, module)
     there = archived is not None and archive_path(store.archives, archived) is not None
@@ -191,7 +191,7 @@ def one_session(store: SessionStore, wanted: str | None) -> Session:
     found = store.latest(module=wanted, unfinished=True) or store.latest(module=wanted)
     if found is not None:
         return found
-    from lopen.storage.archives import archive_path
+    from lopen.store.archives import archive_path
 
     if archive_path(store.archives, wanted) is not None:
         raise LopenError(

@@ -14,9 +14,9 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lopen.base.errors import LopenError
+from lopen.core.errors import LopenError
 from lopen.sandbox.ancestry import ancestor_commands, enclosing_session, nearest_ancestor_in, runs_below_lopen
-from lopen.storage.folder import held_out_of_sight, is_locked, lock_holder
+from lopen.store.folder import held_out_of_sight, is_locked, lock_holder
 
 # Claude Code sets these for every command that it runs; its other variables are a person's settings too.
 CLAUDE_VARIABLES = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")

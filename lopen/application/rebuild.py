@@ -10,14 +10,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lopen.base.clock import SystemClock
-from lopen.base.errors import LopenError
-from lopen.documents.modules import MAX_BYTES, is_module_name, spec_path
-from lopen.documents.plan_file import parse_plan
-from lopen.documents.spec import load_specification
+from lopen.core.clock import SystemClock
+from lopen.core.errors import LopenError
 from lopen.git.commits import CommitInfo
 from lopen.git.repository import Repository
-from lopen.storage.sessions import SessionStore
+from lopen.specification.modules import MAX_BYTES, is_module_name, spec_path
+from lopen.specification.plan_file import parse_plan
+from lopen.specification.spec import load_specification
+from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session, is_session_id
 from lopen.workflow.task_tree import State, TaskTree
 

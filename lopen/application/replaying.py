@@ -8,13 +8,13 @@ from dataclasses import replace
 from lopen.application.run_options import ResumeOptions
 from lopen.application.scratch_clone import Scratch
 from lopen.application.wiring import wired
-from lopen.base.errors import LopenError
-from lopen.base.events import QuestionAsked, Recorded
-from lopen.llm.replay import RecordingEnded, RecordingInterrupted, ReplayModel
+from lopen.core.errors import LopenError
+from lopen.core.events import QuestionAsked, Recorded
 from lopen.loop.context import SessionContext
 from lopen.loop.model_calls import ModelCalls
 from lopen.loop.run import drive, pause
 from lopen.loop.startup import start
+from lopen.models.replay import RecordingEnded, RecordingInterrupted, ReplayModel
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
 from lopen.workflow.pauses import interrupted_pause

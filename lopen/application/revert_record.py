@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import LopenError
-from lopen.base.events import Reverted
-from lopen.oracle.verdict import Verdict, accepted, verdict_from_json
-from lopen.storage.journal import ConversationStore
-from lopen.storage.sessions import SessionStore
+from lopen.core.errors import LopenError
+from lopen.core.events import Reverted
+from lopen.judge.verdict import Verdict, accepted, verdict_from_json
+from lopen.store.journal import ConversationStore
+from lopen.store.sessions import SessionStore
 from lopen.workflow.session import RevertIntent, Session
 from lopen.workflow.task_tree import State, completed_again, reopened
 
@@ -88,7 +88,7 @@ def settle(context: CommandContext, store: SessionStore, ids: Sequence[str]) -> 
     A module whose lock is held is skipped.
     """
     from lopen.application.work_trees import apart
-    from lopen.storage.folder import Locked, module_lock
+    from lopen.store.folder import Locked, module_lock
 
     for session_id in ids:
         try:
@@ -104,10 +104,10 @@ def settle(context: CommandContext, store: SessionStore, ids: Sequence[str]) -> 
 
 def _settle(context: CommandContext, store: SessionStore, session: Session) -> None:
     from lopen.application.work_trees import workplace_of
-    from lopen.base.clock import SystemClock
+    from lopen.core.clock import SystemClock
     from lopen.git.repository import require_repository
     from lopen.sandbox.known_secrets import KnownSecrets
-    from lopen.storage.project_documents import write_plan
+    from lopen.store.project_documents import write_plan
 
     intent = session.revert_intent
     if intent is None or session.branch is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lopen.base.errors import WrongUsage
+from lopen.core.errors import WrongUsage
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from pathlib import Path
 from lopen.application.approval import specification
 from lopen.application.command_context import CommandContext
 from lopen.application.open_store import open_store
-from lopen.base.clock import Clock
-from lopen.base.errors import LopenError
-from lopen.documents.drift import section_hashes, spec_hash
+from lopen.core.clock import Clock
+from lopen.core.errors import LopenError
 from lopen.git.creation import clone_repository
 from lopen.git.repository import Repository
-from lopen.storage.sessions import SessionStore
+from lopen.specification.drift import section_hashes, spec_hash
+from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Approval, Session
 
 

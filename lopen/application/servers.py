@@ -17,10 +17,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from lopen.base.errors import LopenError
-from lopen.base.files import create_file, replace_file
-from lopen.base.person import data_folder, required
-from lopen.base.process_identity import lives, start_time
+from lopen.core.errors import LopenError
+from lopen.core.files import create_file, replace_file
+from lopen.core.person import data_folder, required
+from lopen.core.process_identity import lives, start_time
 
 OPEN = "/open"  # the path of links that work once
 LINK_SECONDS = 600  # a link that `lopen serve --link` prints

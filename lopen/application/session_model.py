@@ -19,22 +19,22 @@ from typing import Any, Final, Protocol
 from lopen.application.command_context import CommandContext
 from lopen.application.confinement import recording_path
 from lopen.application.run_options import ResumeOptions
-from lopen.base.clock import Clock, SystemClock
-from lopen.base.errors import LopenError, PersonNeeded, did_you_mean
-from lopen.base.events import AlertRaised, Event, TurnEnded
-from lopen.llm.anthropic_model import AnthropicModel
-from lopen.llm.messages import Model, OnText, OnUsage, Request, Response, ignore_usage
-from lopen.llm.recorder import Recorder, RecordingModel
-from lopen.llm.recording import UnreadableRecording
-from lopen.llm.recording import load as load_recording
-from lopen.llm.replay import ReplayModel
+from lopen.core.clock import Clock, SystemClock
+from lopen.core.errors import LopenError, PersonNeeded, did_you_mean
+from lopen.core.events import AlertRaised, Event, TurnEnded
+from lopen.models.anthropic_model import AnthropicModel
+from lopen.models.messages import Model, OnText, OnUsage, Request, Response, ignore_usage
+from lopen.models.recorder import Recorder, RecordingModel
+from lopen.models.recording import UnreadableRecording
+from lopen.models.recording import load as load_recording
+from lopen.models.replay import ReplayModel
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.keys import Value
 from lopen.settings.schema import Settings
 from lopen.settings.schema.work import full_name
 from lopen.settings.sources import Loaded
-from lopen.storage.folder import quarantine_file, state_folder
-from lopen.storage.journal import Journal
+from lopen.store.folder import quarantine_file, state_folder
+from lopen.store.journal import Journal
 from lopen.workflow.session import Session
 
 REPLAY = "replay:"
@@ -73,8 +73,8 @@ def _warn_of_unknown_models(context: CommandContext, settings: Settings, overrid
         or "ANTHROPIC_BASE_URL" in os.environ
     ):
         return
-    from lopen.llm.messages import Usage
-    from lopen.llm.prices import cost_usd, known_models
+    from lopen.models.messages import Usage
+    from lopen.models.prices import cost_usd, known_models
 
     models = settings.models
     named = (models.requirement_gathering, models.planning, models.building)
@@ -92,8 +92,8 @@ def _require_prices(settings: Settings, override: str) -> None:
     """
     if settings.budget.max_cost_usd <= 0 or override.startswith(REPLAY):
         return
-    from lopen.llm.messages import Usage
-    from lopen.llm.prices import cost_usd
+    from lopen.models.messages import Usage
+    from lopen.models.prices import cost_usd
 
     models, oracle = settings.models, settings.oracle
     phases = ("requirement_gathering", "planning", "building", "research")

@@ -9,13 +9,13 @@ from datetime import datetime
 from typing import Any, Literal
 
 from lopen.application.open_store import store_of
-from lopen.base.events import Reverted
+from lopen.core.events import Reverted
+from lopen.judge.verdict import established, verdict_from_json
 from lopen.limits.budgets.budget import BudgetState
 from lopen.limits.circuits.circuit import CircuitState
-from lopen.oracle.verdict import established, verdict_from_json
 from lopen.settings.schema import Settings
-from lopen.storage.archives import ArchivedSession
-from lopen.storage.sessions import SessionStore
+from lopen.store.archives import ArchivedSession
+from lopen.store.sessions import SessionStore
 from lopen.workflow.next_step import displayed_step, met_criteria, scope_of, standing_work
 from lopen.workflow.pauses import FAILURES_TO_ASK
 from lopen.workflow.session import Session

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lopen import __version__
-from lopen.base.errors import LopenError
-from lopen.base.events import (
+from lopen.core.errors import LopenError
+from lopen.core.events import (
     IterationEnded,
     IterationStarted,
     Recorded,
@@ -26,7 +26,7 @@ from lopen.base.events import (
     TurnEnded,
     TurnStarted,
 )
-from lopen.base.extras import install_command
+from lopen.core.extras import install_command
 from lopen.workflow.steps import Step, phase_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from lopen.base.untrusted_tables import read_json_table
+from lopen.core.untrusted_tables import read_json_table
 
 MAX_FILES = 5_000
 MAX_DEPTH = 4

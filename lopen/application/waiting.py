@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from lopen.application.session_report import removed_work, reverts
-from lopen.base.errors import LopenError
-from lopen.base.events import SessionFailed, TurnEnded, from_fields
+from lopen.core.errors import LopenError
+from lopen.core.events import SessionFailed, TurnEnded, from_fields
 from lopen.example import APPROVAL_NOTE
-from lopen.storage.audit import last_failure
-from lopen.storage.folder import is_worked_on
-from lopen.storage.sessions import SessionStore
+from lopen.store.audit import last_failure
+from lopen.store.folder import is_worked_on
+from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
 
 APPROVED = "the specification is approved by now"
@@ -111,9 +111,9 @@ def present_state(root: Path, store: SessionStore, session: Session) -> dict[str
 
 def _approved(root: Path, store: SessionStore, session: Session) -> bool:
     """Return True if a person approved the specification as it is now, after the run had stopped for that."""
-    from lopen.documents.drift import section_hashes, spec_hash
-    from lopen.documents.modules import spec_path
-    from lopen.documents.spec import load_specification
+    from lopen.specification.drift import section_hashes, spec_hash
+    from lopen.specification.modules import spec_path
+    from lopen.specification.spec import load_specification
 
     given = store.approval(session.module)
     if given is None:

@@ -24,13 +24,14 @@ from lopen.application.run_options import ResumeOptions
 from lopen.application.session_model import REPLAY, session_model
 from lopen.application.tracing import traced
 from lopen.application.work_trees import workplace_of
-from lopen.base.clock import Clock, SystemClock
-from lopen.base.events import Notice, Recorded, SessionFailed, SessionPaused, Subscriber
+from lopen.core.clock import Clock, SystemClock
+from lopen.core.events import Notice, Recorded, SessionFailed, SessionPaused, Subscriber
+from lopen.files.work_trees import WorkTree
+from lopen.files.workspace import Workspace
 from lopen.git.checkout import Checkout
+from lopen.judge.rubric import system_prompt
 from lopen.limits.budgets.meter import Meter
 from lopen.limits.stores.opening import open_ledger, open_limits
-from lopen.llm.messages import Model
-from lopen.llm.retry import RetryPolicy
 from lopen.loop.context import (
     Guards,
     People,
@@ -44,8 +45,9 @@ from lopen.loop.model_calls import ModelCalls
 from lopen.loop.module_branch import ModuleBranch
 from lopen.loop.oracle_calls import OracleCalls
 from lopen.loop.task_commit import Committer
-from lopen.oracle.rubric import system_prompt
-from lopen.prompts.templates import check_templates
+from lopen.models.messages import Model
+from lopen.models.prompts.templates import check_templates
+from lopen.models.retry import RetryPolicy
 from lopen.retention.log_rotation import StructuredLog
 from lopen.retention.policy import retention_policy
 from lopen.retention.upkeep import Upkeep
@@ -53,10 +55,10 @@ from lopen.sandbox.environment import project_cache_folder
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
-from lopen.storage.audit import AuditTrail, called_at
-from lopen.storage.journal import ConversationStore, Journal
-from lopen.storage.project_documents import Specifications, write_plan
-from lopen.storage.sessions import SessionStore
+from lopen.store.audit import AuditTrail, called_at
+from lopen.store.journal import ConversationStore, Journal
+from lopen.store.project_documents import Specifications, write_plan
+from lopen.store.sessions import SessionStore
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
 from lopen.tools.registry import Tool
@@ -64,8 +66,6 @@ from lopen.tools.verification import Verifier
 from lopen.tools.watch import Watch
 from lopen.tools.workbench import Person, Project
 from lopen.workflow.session import Session
-from lopen.workspace.work_trees import WorkTree
-from lopen.workspace.workspace import Workspace
 
 EXEMPT_WHERE_LOCAL = ("rapid_fire", "external_api")
 

@@ -8,19 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from lopen.application.command_context import CommandContext
-from lopen.base.clock import Clock, SystemClock
-from lopen.base.hashing import content_hash
-from lopen.base.person import cache_folder, required
+from lopen.core.clock import Clock, SystemClock
+from lopen.core.hashing import content_hash
+from lopen.core.person import cache_folder, required
+from lopen.files.work_trees import WorkTree, open_linked_tree, remove_finished
 from lopen.git.branches import require_commit
 from lopen.git.checkout import Checkout
 from lopen.git.repository import Repository
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
-from lopen.storage.folder import Locked, exclusive_lock, state_folder
-from lopen.storage.sessions import SessionStore
+from lopen.store.folder import Locked, exclusive_lock, state_folder
+from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
-from lopen.workspace.work_trees import WorkTree, open_linked_tree, remove_finished
 
 WAIT_S = 60.0  # for another session that creates its work tree, which checks out every file
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 HEAD = 8  # bytes: the mark, and the length
 # What many events import on their way
 LATER = (
-    "lopen.base.quick_sqlite",
+    "lopen.core.quick_sqlite",
     "lopen.claude_hooks.connection",
     "lopen.limits.stores.sqlite_store",
     "lopen.limits.budgets.charging",
@@ -51,8 +51,8 @@ def start(arguments: Sequence[str]) -> NoReturn:
     """Answer the event that `arguments` name; the process ends."""
     gc.disable()  # it ends before there is anything to collect
     known = _load()
-    from lopen.base.person import use_absolute_path
     from lopen.claude_hooks.entry import run
+    from lopen.core.person import use_absolute_path
 
     if not known:
         _keep()

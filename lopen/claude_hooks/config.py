@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 
-from lopen.base.money import MOST_USD, NAMES, ORDER, in_order
-from lopen.base.person import config_folder
+from lopen.core.money import MOST_USD, NAMES, ORDER, in_order
+from lopen.core.person import config_folder
 from lopen.limits.budgets.budget import BudgetSpec
 from lopen.limits.circuits.rules import BY_NAME, RULES
 

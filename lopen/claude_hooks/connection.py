@@ -1,6 +1,6 @@
 """A lean way to `state.db` for a hook: no migration files read, no path library loaded.
 
-Where the schema is not the present one, `lopen.storage.database` migrates it or says that it is newer.
+Where the schema is not the present one, `lopen.store.database` migrates it or says that it is newer.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 
 import lopen
-from lopen.base.errors import StoreUnreachable
-from lopen.base.person import is_own, unkept
-from lopen.base.quick_sqlite import sqlite3
+from lopen.core.errors import StoreUnreachable
+from lopen.core.person import is_own, unkept
+from lopen.core.quick_sqlite import sqlite3
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _left_open: list[sqlite3.Connection] = []  # held until the process is gone
 
 def present_schema() -> int:
     """The number of the newest migration."""
-    folder = os.path.join(os.path.dirname(lopen.__file__), "storage", "migrations")
+    folder = os.path.join(os.path.dirname(lopen.__file__), "store", "migrations")
     return max(int(name.partition("_")[0]) for name in os.listdir(folder) if name.endswith(".sql"))
 
 
@@ -130,7 +130,7 @@ def _begin_anew(path: str, seen: int) -> str:
     import fcntl
     from pathlib import Path
 
-    from lopen.storage.folder import quarantine_file
+    from lopen.store.folder import quarantine_file
 
     if why := unkept():
         raise StoreUnreachable(f"whether {path} is yours cannot be told: {why}")
@@ -155,8 +155,8 @@ def _migrate(path: str) -> None:
     """Make or update the database the ordinary, slower way."""
     from pathlib import Path
 
-    from lopen.base.errors import StorageError
-    from lopen.storage.database import Database
+    from lopen.core.errors import StorageError
+    from lopen.store.database import Database
 
     try:
         Database(Path(path), timeout_s=1.0).close()

@@ -10,10 +10,6 @@ from __future__ import annotations
 import os
 import sys
 
-from lopen.base.errors import LopenError, StoreUnreachable
-from lopen.base.hashing import blake2b
-from lopen.base.person import cache_folder
-from lopen.base.quick_stdlib import UTC, datetime
 from lopen.claude_hooks import config, pending_usage
 from lopen.claude_hooks.event import LARGEST, MARK, READ_TOOLS, HookEvent, Malformed, nested_in, parse
 from lopen.claude_hooks.guard import SessionGuard
@@ -21,6 +17,10 @@ from lopen.claude_hooks.hook_output import ALLOWED, EVENTS, Answer, written
 from lopen.claude_hooks.session import HookSession
 from lopen.claude_hooks.time_limit import HookTimedOut, allow, arm, nothing
 from lopen.claude_hooks.verify_commands import verify_commands
+from lopen.core.errors import LopenError, StoreUnreachable
+from lopen.core.hashing import blake2b
+from lopen.core.person import cache_folder
+from lopen.core.quick_stdlib import UTC, datetime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 
-from lopen.base.hashing import blake2b
-from lopen.base.quick_stdlib import Value, dumps, loads
 from lopen.claude_hooks.config import HOOK_FILE
+from lopen.core.hashing import blake2b
+from lopen.core.quick_stdlib import Value, dumps, loads
 from lopen.limits.budgets.budget import BudgetUsage
 
 TYPE_CHECKING = False

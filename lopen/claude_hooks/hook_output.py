@@ -6,7 +6,7 @@ The older, plain shape knows exit 2 only.
 
 from __future__ import annotations
 
-from lopen.base.quick_stdlib import Value, dumps
+from lopen.core.quick_stdlib import Value, dumps
 from lopen.limits.budgets.budget import percent
 
 TYPE_CHECKING = False

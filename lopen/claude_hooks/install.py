@@ -17,10 +17,10 @@ from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
-from lopen.base.errors import LopenError
-from lopen.base.files import replace_linked
 from lopen.claude_hooks.config import HOOK_FILE, TASK_TYPES
 from lopen.claude_hooks.hook_output import EVENTS
+from lopen.core.errors import LopenError
+from lopen.core.files import replace_linked
 
 # Events that are matched by tool
 MATCHED = frozenset({"pre-tool-use", "post-tool-use", "post-tool-use-failure"})

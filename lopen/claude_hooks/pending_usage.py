@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 
-from lopen.base.person import holds, sealed
-from lopen.base.quick_stdlib import Value, dumps, loads
 from lopen.claude_hooks.config import AGENT, session_spec
+from lopen.core.person import holds, sealed
+from lopen.core.quick_stdlib import Value, dumps, loads
 from lopen.limits.budgets.budget import BudgetUsage, Charge
 
 TYPE_CHECKING = False
@@ -41,7 +41,7 @@ class Owed(Value):
 
 def keep(root: str, owed: Owed) -> None:
     """Durable at the return. OSError where it cannot be; a folder that is full takes no more."""
-    from lopen.base.files import replace_file  # only for what could not be counted
+    from lopen.core.files import replace_file  # only for what could not be counted
 
     folder = os.path.join(root, FOLDER)
     os.makedirs(folder, exist_ok=True)

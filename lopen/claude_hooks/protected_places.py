@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from lopen.base.person import config_folder, data_folder
+from lopen.core.person import config_folder, data_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from itertools import islice, product
 
-from lopen.base.shell_syntax import parse
-from lopen.base.shell_values import EXPANSION, PLAIN, QUOTED, ShellCommand, ShellWord
 from lopen.claude_hooks.nested_shells import (
     MOST_SOURCES,
     UNREAD,
@@ -19,6 +17,8 @@ from lopen.claude_hooks.nested_shells import (
     texts_with_lopen,
 )
 from lopen.claude_hooks.protected_places import ResolvedCommand
+from lopen.core.shell_syntax import parse
+from lopen.core.shell_values import EXPANSION, PLAIN, QUOTED, ShellCommand, ShellWord
 
 _DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly", "alias"})
 _RUN_BY_SHELLS = frozenset({"BASH_ENV", "ENV", "PROMPT_COMMAND"})  # variables that hold what a shell runs

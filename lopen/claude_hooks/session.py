@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 
-from lopen.base.quick_stdlib import loads, timedelta
 from lopen.claude_hooks import pending_usage
 from lopen.claude_hooks.config import AGENT, session_spec, table, task_spec
 from lopen.claude_hooks.event import HookEvent, Malformed
 from lopen.claude_hooks.running_calls import Pending, SubAgents
 from lopen.claude_hooks.transcript import BilledRequest, TranscriptPosition, beyond, files_of, higher, read
+from lopen.core.quick_stdlib import loads, timedelta
 from lopen.limits.budgets.budget import BudgetState, BudgetUsage, Charge, cleared, opened
 from lopen.limits.circuits.agents import agent_limits
 from lopen.limits.circuits.call_events import add_cost

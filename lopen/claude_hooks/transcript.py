@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import stat
 
-from lopen.base.quick_stdlib import Value, loads
 from lopen.claude_hooks.event import usage_of
+from lopen.core.quick_stdlib import Value, loads
 from lopen.limits.budgets.budget import BudgetUsage
 
 TYPE_CHECKING = False

@@ -13,8 +13,8 @@ from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lopen.base.clock import SystemClock
-from lopen.base.errors import LopenError
+from lopen.core.clock import SystemClock
+from lopen.core.errors import LopenError
 from lopen.retention.log_rotation import LogFile
 from lopen.retention.policy import LogLimits
 
@@ -36,8 +36,8 @@ def tidied(root: str) -> None:
     from lopen.retention.policy import retention_policy
     from lopen.retention.upkeep import Upkeep
     from lopen.settings.sources import load
-    from lopen.storage.database import Database
-    from lopen.storage.sessions import SessionStore
+    from lopen.store.database import Database
+    from lopen.store.sessions import SessionStore
 
     folder = Path(root) / ".lopen"
     if not (folder / "state.db").exists():

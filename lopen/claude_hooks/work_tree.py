@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from lopen.base.hashing import blake2b
+from lopen.core.hashing import blake2b
 
 MOST_FILES = 2_000
 

@@ -16,9 +16,9 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from lopen import __version__
-from lopen.base.errors import ExitCode
 from lopen.cli.examples import with_examples
 from lopen.cli.parameters import Invocation, ProjectOption, VerboseOption
+from lopen.core.errors import ExitCode
 
 
 @dataclass(frozen=True, slots=True)

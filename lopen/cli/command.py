@@ -16,16 +16,16 @@ import typer
 from typer.core import TyperGroup
 
 from lopen.application.command_context import CommandContext, find_root, is_root
-from lopen.base.errors import ExitCode, WrongUsage
-from lopen.base.trusted_programs import distrust
 from lopen.cli.parameters import OPTIONS, Invocation, JsonOption, ProjectOption, VerboseOption
+from lopen.core.errors import ExitCode, WrongUsage
+from lopen.core.trusted_programs import distrust
 
 if TYPE_CHECKING:
     from lopen.application.command_context import View
     from lopen.application.run_options import ResumeOptions
     from lopen.loop.context import Approver, SessionContext
     from lopen.settings.schema import Settings
-    from lopen.storage.sessions import SessionStore
+    from lopen.store.sessions import SessionStore
     from lopen.tools.workbench import Person
 
 P = ParamSpec("P")

@@ -19,11 +19,11 @@ import typer
 from typer.exceptions import TyperException
 
 from lopen.application.command_context import find_root, json_line
-from lopen.base.errors import ExitCode, LopenError, PersonNeeded, Stopped, did_you_mean
-from lopen.base.escape import inert
-from lopen.base.wrapping import fitted
 from lopen.cli.parameters import Invocation, command_name
 from lopen.cli.streams import CannotWrite, discard, prepare_streams
+from lopen.core.errors import ExitCode, LopenError, PersonNeeded, Stopped, did_you_mean
+from lopen.core.escape import inert
+from lopen.core.wrapping import fitted
 
 NUMBER = re.compile(r"-[\d.,]+")
 MISSING = re.compile(r"Missing argument '([^']+)'")

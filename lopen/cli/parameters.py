@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from lopen.application.command_context import find_root
-from lopen.base.money import MOST_USD
+from lopen.core.money import MOST_USD
 
 Candidates = list[tuple[str, str]]
 GROUPS = frozenset({"session", "budget", "circuit"})  # their subcommands are named like commands

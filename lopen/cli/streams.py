@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
-from lopen.base.errors import LopenError
+from lopen.core.errors import LopenError
 
 
 class CannotWrite(LopenError):

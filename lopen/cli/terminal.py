@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from lopen.application.command_context import CommandContext, View
 from lopen.application.run_options import ResumeOptions
-from lopen.base.errors import LopenError
-from lopen.base.escape import inert
-from lopen.base.wrapping import fitted
 from lopen.cli.rendering import mode_for, subscriber
-from lopen.documents.spec import Specification
+from lopen.core.errors import LopenError
+from lopen.core.escape import inert
+from lopen.core.wrapping import fitted
 from lopen.loop.context import Approver, NoApprover, SessionContext
 from lopen.sandbox.ancestry import enclosing_session
 from lopen.settings.schema import Settings
-from lopen.storage.sessions import SessionStore
+from lopen.specification.spec import Specification
+from lopen.store.sessions import SessionStore
 from lopen.tools.workbench import Nobody, Person
 from lopen.workflow.task_tree import TaskTree
 

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from lopen.git import trees
 from lopen.git.errors import GitError
 from lopen.git.private import PrivateFolder
-from lopen.storage.temporary import TemporaryFolder
+from lopen.store.temporary import TemporaryFolder
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 

@@ -17,8 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lopen.base.clock import Clock
-from lopen.base.trusted_programs import find_program
+from lopen.core.clock import Clock
+from lopen.core.trusted_programs import find_program
 from lopen.git.errors import GitError, GitTimedOut, lock_in, translate
 
 TIMEOUT_S = 300.0

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-from lopen.base.clock import Clock
+from lopen.core.clock import Clock
 from lopen.git.branches import require_commit
 from lopen.git.command import GitCommand, find_git
 from lopen.git.errors import GitError

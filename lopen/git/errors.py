@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 
-from lopen.base.errors import LopenError
+from lopen.core.errors import LopenError
 
 THEN_RESUME = "; then: lopen resume"  # ends a hint; a model does not need it
 _SHOWN_CHARS = 2_000

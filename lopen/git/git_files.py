@@ -12,8 +12,8 @@ import stat
 import subprocess
 from pathlib import Path
 
-from lopen.base.clock import Clock
-from lopen.base.files import replace_at, replace_file
+from lopen.core.clock import Clock
+from lopen.core.files import replace_at, replace_file
 from lopen.git.command import LOCK_WAITS_S
 from lopen.git.errors import GitError, lock_error
 from lopen.git.layout import Layout

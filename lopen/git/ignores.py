@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
-from lopen.base.files import TEMPORARY
+from lopen.core.files import TEMPORARY
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError, TooManyFiles
 from lopen.git.git_files import replace_if_different
@@ -36,7 +36,7 @@ CACHE_PATTERNS = (
     ".parcel-cache/",
 )
 
-# What a killed lopen was about to write in the place of a file (`lopen.base.files`).
+# What a killed lopen was about to write in the place of a file (`lopen.core.files`).
 HALF_WRITTEN = f"{TEMPORARY}*"
 
 # `target` may be a folder of sources; it is a cache only beside the file of a build tool that creates it.

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from lopen.base.stat_cache import NONE, Kept, is_folder, keep_below, listed, names_in
+from lopen.core.stat_cache import NONE, Kept, is_folder, keep_below, listed, names_in
 from lopen.git.git_files import git_is_running, replace_if_different
 from lopen.git.layout import Layout
 from lopen.git.nested import NO_NESTED, Nested, find_configured, find_nested

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lopen.base.stat_cache import Kept, Signature, settled, signature_at
+from lopen.core.stat_cache import Kept, Signature, settled, signature_at
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError
 from lopen.git.layout import Layout

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lopen.base.clock import Clock
+from lopen.core.clock import Clock
 from lopen.git import branches, commit_hooks, commits, ignores
 from lopen.git.branch_clone import BranchClone
 from lopen.git.branches import Branches
@@ -28,7 +28,7 @@ from lopen.git.refs import HEADS, Head, References
 from lopen.git.screening import KnownValues, SecretScreen
 from lopen.git.shadow import ShadowTree, shadow
 from lopen.git.snapshot import Snapshots
-from lopen.storage.temporary import TemporaryFolder
+from lopen.store.temporary import TemporaryFolder
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from lopen.base.redaction import added, redact, spelt_in_bytes
-from lopen.base.stat_cache import signature_at
+from lopen.core.redaction import added, redact, spelt_in_bytes
+from lopen.core.stat_cache import signature_at
 
 _BLOCK = 1024 * 1024
 _LOOKED_OVER = (

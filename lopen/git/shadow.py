@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from lopen.base.clock import Clock
+from lopen.core.clock import Clock
 from lopen.git import trees
 from lopen.git.branch_clone import BranchClone
 from lopen.git.checkout import NO_EXCLUSIONS, Checkout
@@ -23,7 +23,7 @@ from lopen.git.refs import Head, References
 from lopen.git.screening import KnownValues, SecretScreen
 from lopen.git.snapshot import Snapshots
 from lopen.git.stored_objects import move_untrue_aside, object_files
-from lopen.storage.temporary import TemporaryFolder
+from lopen.store.temporary import TemporaryFolder
 
 # Nobody sees a shadow's commits; they only keep the latest tree.
 _IDENTITY = {f"GIT_{who}_{what}": "lopen" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lopen.base.stat_cache import NONE, Signature, names_in, signature_at
+from lopen.core.stat_cache import NONE, Signature, names_in, signature_at
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitTimedOut, UntrueObject
 from lopen.git.layout import Layout

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from posixpath import normpath
 
-from lopen.base.hashing import blake2b
-from lopen.base.quick_stdlib import Value, dumps
+from lopen.core.hashing import blake2b
+from lopen.core.quick_stdlib import Value, dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

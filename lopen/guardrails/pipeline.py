@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from lopen.base.events import CircuitChanged, Event, GuardrailRaised
+from lopen.core.events import CircuitChanged, Event, GuardrailRaised
 from lopen.guardrails import completion, habits, repeated_failures, resource_limits
 from lopen.guardrails.guard import Category, GuardFacts, Guardrail, GuardResult, GuardVerdict, one_line
 

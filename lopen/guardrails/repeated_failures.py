@@ -14,7 +14,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
-from lopen.base.events import EscalationChanged
+from lopen.core.events import EscalationChanged
 from lopen.guardrails.guard import (
     GuardFacts,
     GuardResult,

@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from lopen.base.shell_syntax import parse
-from lopen.base.shell_values import UNCLOSED_QUOTE
+from lopen.core.shell_syntax import parse
+from lopen.core.shell_values import UNCLOSED_QUOTE
 
 _READ, _PARSED = 4_000, 100_000  # characters of a command that are compared, and that are parsed
 _BLANKS = re.compile(r"""('[^']*'|"(?:\\.|[^"\\])*")|\s+""")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from lopen.base.errors import LopenError
+from lopen.core.errors import LopenError
 from lopen.limits.budgets.budget import BudgetState, cleared, extended
 from lopen.limits.circuits.call_events import put_agents, read_agents
 from lopen.limits.circuits.circuit import CircuitState, acknowledged

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from datetime import datetime
 
-from lopen.base.errors import PersonNeeded
-from lopen.base.events import AlertRaised, Event, Notice
-from lopen.base.money import dollars
-from lopen.base.quick_stdlib import Value
+from lopen.core.errors import PersonNeeded
+from lopen.core.events import AlertRaised, Event, Notice
+from lopen.core.money import dollars
+from lopen.core.quick_stdlib import Value
 from lopen.limits.budgets.budget import BudgetSpec, BudgetState, format_usage
 from lopen.limits.stores.records import Alert, Reservation
 from lopen.limits.texts import extend_command

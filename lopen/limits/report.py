@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lopen.base.money import cost_text, dollars
+from lopen.core.money import cost_text, dollars
 from lopen.limits.budgets.budget import BudgetState, BudgetUsage, format_usage, percent
 from lopen.limits.circuits.agents import AgentLimits, Agents
 from lopen.limits.circuits.circuit import CircuitState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from lopen.base.quick_stdlib import UTC, datetime
+from lopen.core.quick_stdlib import UTC, datetime
 from lopen.limits.budgets.budget import (
     ALERT_TYPES,
     CONFIRMATION,

@@ -12,8 +12,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
 
-from lopen.base.errors import StoreUnreachable
-from lopen.base.quick_stdlib import Value
+from lopen.core.errors import StoreUnreachable
+from lopen.core.quick_stdlib import Value
 from lopen.limits.answers import used_at_most
 from lopen.limits.budgets.budget import BudgetSpec, BudgetState, BudgetUsage, Charge
 from lopen.limits.budgets.charging import charge_all, open_all, release, settle
@@ -22,7 +22,7 @@ from lopen.limits.budgets.scopes import TASK, spec_of
 from lopen.limits.circuits.agents import AgentLimits
 from lopen.limits.stores.records import Alert, Reservation, dump, from_fields
 from lopen.limits.stores.store import LimitsStore, Rows
-from lopen.storage.database import Database
+from lopen.store.database import Database
 
 RETRY_S = 5.0  # a store that is gone is not asked again before
 KEPT = "debt:"

@@ -16,11 +16,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from lopen.base.errors import LopenError
-from lopen.base.files import store_text
-from lopen.oracle.verdict import Finding
+from lopen.core.errors import LopenError
+from lopen.core.files import store_text
+from lopen.judge.verdict import Finding
 from lopen.sandbox.known_secrets import KnownSecrets
-from lopen.storage.folder import state_folder
+from lopen.store.folder import state_folder
 from lopen.test_integrity import FileChange
 
 T = TypeVar("T")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from lopen.files.plain_files import LINK
 from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK, TreeChange
 from lopen.loop.judged_change import LARGEST_COMPARED
@@ -13,7 +14,6 @@ from lopen.loop.judged_files import is_specification, kind
 from lopen.loop.machine_paths import linked_texts
 from lopen.test_integrity import FileChange
 from lopen.test_integrity.unread import MAX_CHARS
-from lopen.workspace.plain_files import LINK
 
 MOST_COMPARED = 64 * 2**20  # bytes of all files together
 LONGEST_LINK = 4_096  # bytes

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
-from lopen.base.clock import Clock
-from lopen.documents.spec import Specification
+from lopen.core.clock import Clock
 from lopen.limits.budgets.meter import Meter
 from lopen.loop.model_calls import ModelAccess
 from lopen.loop.module_branch import ModuleBranch
 from lopen.loop.oracle_calls import Judge
 from lopen.loop.task_commit import Committer
 from lopen.settings.schema import Settings
-from lopen.storage.audit import AuditTrail
-from lopen.storage.journal import ConversationStore, Journal
-from lopen.storage.sessions import SessionStore
+from lopen.specification.spec import Specification
+from lopen.store.audit import AuditTrail
+from lopen.store.journal import ConversationStore, Journal
+from lopen.store.sessions import SessionStore
 from lopen.tools.catalogue import catalogue
 from lopen.tools.registry import Registry, Tool
 from lopen.tools.watch import Watch

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lopen.base.events import Notice
+from lopen.core.events import Notice
 from lopen.loop.context import SessionContext
 from lopen.loop.conversation import Conversation
 from lopen.loop.iteration import bench_for, conversation_of, open_budget
 from lopen.loop.startup import BUDGET_EXTENDED
 from lopen.loop.transcript import Resumed, digest, rebuilt
-from lopen.prompts.parts import decisions
-from lopen.storage.journal import StoredConversation
+from lopen.models.prompts.parts import decisions
+from lopen.store.journal import StoredConversation
 from lopen.tools.running import runs_again
 from lopen.workflow.session import PauseKind, Session
 from lopen.workflow.steps import PLANNING_STEPS, Step

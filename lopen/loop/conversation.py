@@ -10,18 +10,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from lopen.base.errors import LopenError
-from lopen.base.events import GuardrailRaised, ModelInput, ModelText
+from lopen.core.errors import LopenError
+from lopen.core.events import GuardrailRaised, ModelInput, ModelText
 from lopen.guardrails.completion import missing
 from lopen.guardrails.guard import times
 from lopen.guardrails.repeated_failures import ENDED_EARLY
 from lopen.guardrails.stop_detection import detect_stop, nudge
-from lopen.llm.messages import ContextTooLong, Json, Request, Response, ToolUse
-from lopen.llm.recorder import result_fields
-from lopen.llm.request_body import can_stand_last, cut_call, sendable
 from lopen.loop.model_calls import CallPaused, ModelAccess, ModelCall
 from lopen.loop.transcript import Resumed, Transcript, TurnCounts, failed_calls, say, still_refused
-from lopen.storage.journal import ConversationStore, pause_requested
+from lopen.models.messages import ContextTooLong, Json, Request, Response, ToolUse
+from lopen.models.recorder import result_fields
+from lopen.models.request_body import can_stand_last, cut_call, sendable
+from lopen.store.journal import ConversationStore, pause_requested
 from lopen.tools.calls import ToolResult, tool_result
 from lopen.tools.running import ToolRunner, rests_on_earlier_calls
 from lopen.tools.workbench import Workbench

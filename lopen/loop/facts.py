@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from lopen.base.events import DriftFound, Event, Notice, StepEntered, TaskChanged
-from lopen.base.hashing import content_hash
-from lopen.documents.drift import Drift, compare_hashes, section_hashes
-from lopen.documents.sections import SEPARATOR, normalise_name
-from lopen.documents.spec import SKILLS_AND_HOOKS, Specification
+from lopen.core.events import DriftFound, Event, Notice, StepEntered, TaskChanged
+from lopen.core.hashing import content_hash
 from lopen.git.checkout import Checkout
 from lopen.guardrails.guard import BudgetFacts, ChurnFacts, GuardFacts, OpenCircuit, ScopeFacts
 from lopen.guardrails.habits import HabitLimits, circles, undisciplined
 from lopen.guardrails.resource_limits import level_of
 from lopen.limits.texts import extension
 from lopen.loop.context import SessionContext
+from lopen.specification.drift import Drift, compare_hashes, section_hashes
+from lopen.specification.sections import SEPARATOR, normalise_name
+from lopen.specification.spec import SKILLS_AND_HOOKS, Specification
 from lopen.workflow.next_step import assess, facts_of, scope_of
 from lopen.workflow.pauses import gate_pause
 from lopen.workflow.session import Approval, Pause, Session

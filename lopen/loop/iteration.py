@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lopen.base.errors import LopenError
-from lopen.base.events import IterationStarted, TaskChanged
-from lopen.documents.modules import MissingSource
-from lopen.documents.spec import Specification
+from lopen.core.errors import LopenError
+from lopen.core.events import IterationStarted, TaskChanged
 from lopen.guardrails.pipeline import lasting
 from lopen.guardrails.repeated_failures import escalated
-from lopen.llm.messages import Json, Request
-from lopen.llm.request_body import text_block
+from lopen.judge.verdict import Scope
 from lopen.loop.boundaries import at_gate, close_component, close_module, verify_done
 from lopen.loop.context import SessionContext
 from lopen.loop.conversation import AskedModel, Conversation, StoredCalls
@@ -20,8 +17,11 @@ from lopen.loop.oracle_calls import answer
 from lopen.loop.project_context import surroundings
 from lopen.loop.research import research
 from lopen.loop.transcript import Resumed, Transcript, TurnCounts, opening_of
-from lopen.oracle.verdict import Scope
-from lopen.prompts.prompt import build
+from lopen.models.messages import Json, Request
+from lopen.models.prompts.prompt import build
+from lopen.models.request_body import text_block
+from lopen.specification.modules import MissingSource
+from lopen.specification.spec import Specification
 from lopen.tools.calls import ToolResult
 from lopen.tools.running import ToolRunner
 from lopen.tools.workbench import Workbench

@@ -9,16 +9,17 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from lopen.documents.drift import Drift, compare_hashes, section_hashes
-from lopen.documents.sections import SEPARATOR, normalise_name
-from lopen.documents.spec import ACCEPTANCE_CRITERIA, OPTIONAL, OVERVIEW, REQUIRED, Specification
+from lopen.files.listing import glob_matcher
 from lopen.git.checkout import Checkout
 from lopen.git.nested import names_a_program, possible_git_folders
 from lopen.git.trees import GITLINK, TreeChange
 from lopen.guardrails.completion import holds_inline_tests, untested
-from lopen.oracle.tests_run import TestsRun
-from lopen.oracle.verdict import Finding, Scope, Severity, Verdict, accepted
-from lopen.prompts.prompt import named, outermost
+from lopen.judge.tests_run import TestsRun
+from lopen.judge.verdict import Finding, Scope, Severity, Verdict, accepted
+from lopen.models.prompts.prompt import named, outermost
+from lopen.specification.drift import Drift, compare_hashes, section_hashes
+from lopen.specification.sections import SEPARATOR, normalise_name
+from lopen.specification.spec import ACCEPTANCE_CRITERIA, OPTIONAL, OVERVIEW, REQUIRED, Specification
 from lopen.test_integrity import FileChange, tests_by_file
 from lopen.test_integrity.no_longer_run import Unchanged, no_longer_run
 from lopen.test_integrity.run_files import changed_run_files, run_file_findings
@@ -27,7 +28,6 @@ from lopen.tools.verification import Verified
 from lopen.tools.workbench import Workbench
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, Task, TaskTree
-from lopen.workspace.listing import glob_matcher
 
 
 class TestRemovals:

@@ -8,16 +8,16 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
+from lopen.files.plain_files import EXECUTABLE, LINK
 from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK, TreeChange
-from lopen.oracle.diff_files import decoded, is_text
-from lopen.oracle.evidence import FileKind
-from lopen.oracle.verdict import Finding
+from lopen.judge.diff_files import decoded, is_text
+from lopen.judge.evidence import FileKind
+from lopen.judge.verdict import Finding
 from lopen.test_integrity import looks_like_test
 from lopen.test_integrity.suite import words
 from lopen.tools.judged_tree import SEARCHED_BYTES
 from lopen.tools.verification import Verified
-from lopen.workspace.plain_files import EXECUTABLE, LINK
 
 UNCOMPARED = "the file is too large to be searched for weakened tests"
 TOO_LARGE = f"the file is too large to be judged: the judge reads at most {SEARCHED_BYTES:,} bytes of one"

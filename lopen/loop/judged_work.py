@@ -10,6 +10,10 @@ from pathlib import Path, PurePosixPath
 from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK
 from lopen.guardrails.completion import holds_inline_tests
+from lopen.judge.evidence import ChangedFile, Established, Evidence, SourceFile, uncovered
+from lopen.judge.mutation import MutationCheck
+from lopen.judge.tests_run import TestsRun
+from lopen.judge.verdict import BREADTH, Finding, Scope, Verdict, accepted
 from lopen.loop.change_checks import ChangeChecks
 from lopen.loop.compared_trees import ComparedTrees, compared_trees, sides
 from lopen.loop.judged_change import (
@@ -36,10 +40,6 @@ from lopen.loop.judged_files import (
     unseen_files,
 )
 from lopen.loop.machine_paths import leading_out, naming_places
-from lopen.oracle.evidence import ChangedFile, Established, Evidence, SourceFile, uncovered
-from lopen.oracle.mutation import MutationCheck
-from lopen.oracle.tests_run import TestsRun
-from lopen.oracle.verdict import BREADTH, Finding, Scope, Verdict, accepted
 from lopen.test_integrity import find_tampering
 from lopen.tools.earlier_tests import EarlierTestsRunner
 from lopen.tools.mutation import MutationRunner

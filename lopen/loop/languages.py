@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from lopen.base.trusted_programs import is_brought
+from lopen.core.trusted_programs import is_brought
 from lopen.test_integrity.syntax import COMMENTS, ParsedFile
 
 if TYPE_CHECKING:

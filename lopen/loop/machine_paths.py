@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
+from lopen.files.plain_files import LINK
 from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK, TreeChange
+from lopen.judge.verdict import Finding, Severity
 from lopen.loop.judged_change import LARGEST_COMPARED
 from lopen.loop.judged_files import NAMES_OF_PROGRAMS, SOURCE_SUFFIXES
-from lopen.oracle.verdict import Finding, Severity
 from lopen.test_integrity import FileChange
 from lopen.test_integrity.suite import words
-from lopen.workspace.plain_files import LINK
 
 LEADS_OUT = (
     "this symbolic link leads to {target}, which is no part of the commit: a clone does not have it. "

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
 
-from lopen.base.clock import Clock
-from lopen.base.errors import LopenError, StorageError
-from lopen.base.events import Event, Notice, TurnEnded, TurnStarted, Waiting
+from lopen.core.clock import Clock
+from lopen.core.errors import LopenError, StorageError
+from lopen.core.events import Event, Notice, TurnEnded, TurnStarted, Waiting
 from lopen.guardrails.pipeline import circuit_events
 from lopen.limits.answers import BudgetReached, Grant, ToolPass, ToolTrip
 from lopen.limits.budgets.meter import Meter
-from lopen.llm.messages import (
+from lopen.models.messages import (
     ContextTooLong,
     Model,
     ModelError,
@@ -33,10 +33,10 @@ from lopen.llm.messages import (
     unheard,
     usage_doubt,
 )
-from lopen.llm.prices import cost_usd
-from lopen.llm.retry import RetryPolicy, Substitutes, TrackedModel, ask
-from lopen.prompts.sizes import RequestSizes
-from lopen.storage.journal import Journal, pause_requested
+from lopen.models.prices import cost_usd
+from lopen.models.prompts.sizes import RequestSizes
+from lopen.models.retry import RetryPolicy, Substitutes, TrackedModel, ask
+from lopen.store.journal import Journal, pause_requested
 from lopen.workflow.pauses import circuit_pause, endpoint_pause, person_pause
 from lopen.workflow.session import Pause
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from lopen.base.errors import LopenError
-from lopen.base.escape import inert
-from lopen.base.events import Committed, Event, Notice
+from lopen.core.errors import LopenError
+from lopen.core.escape import inert
+from lopen.core.events import Committed, Event, Notice
+from lopen.files.work_trees import WorkTree
 from lopen.git.branches import require_commit
 from lopen.git.commits import approval_message
 from lopen.git.errors import BranchConflict
@@ -17,9 +18,8 @@ from lopen.git.ignores import hide_state
 from lopen.git.refs import Head
 from lopen.git.repository import Repository, require_repository
 from lopen.settings.schema import Git
-from lopen.storage.journal import Journal
-from lopen.storage.sessions import SessionStore
-from lopen.workspace.work_trees import WorkTree
+from lopen.store.journal import Journal
+from lopen.store.sessions import SessionStore
 
 MOST_LISTED = 20  # files in a message
 

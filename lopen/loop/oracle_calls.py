@@ -10,17 +10,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from lopen.base.events import VerdictGiven
-from lopen.base.redaction import KNOWN
+from lopen.core.events import VerdictGiven
+from lopen.core.redaction import KNOWN
 from lopen.git.checkout import Checkout
 from lopen.guardrails.completion import required
 from lopen.guardrails.guard import one_line
-from lopen.llm.messages import Json, ToolSpec, ToolUse
-from lopen.loop.model_calls import CallPaused, ModelAccess, ModelCall
-from lopen.oracle.diff_files import split_diff
-from lopen.oracle.evidence import Evidence, evidence_hash
-from lopen.oracle.judge import Court, Judged, judge
-from lopen.oracle.verdict import (
+from lopen.judge.diff_files import split_diff
+from lopen.judge.evidence import Evidence, evidence_hash
+from lopen.judge.judge import Court, Judged, judge
+from lopen.judge.verdict import (
     BREADTH,
     Finding,
     Scope,
@@ -31,7 +29,9 @@ from lopen.oracle.verdict import (
     settled,
     verdict_from_json,
 )
-from lopen.storage.sessions import SessionStore
+from lopen.loop.model_calls import CallPaused, ModelAccess, ModelCall
+from lopen.models.messages import Json, ToolSpec, ToolUse
+from lopen.store.sessions import SessionStore
 from lopen.tools.calls import ToolResult, tool_result
 from lopen.tools.judged_tree import JudgedTree
 from lopen.tools.verification import Verified

@@ -7,25 +7,25 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from lopen.documents.modules import topics
+from lopen.files.protection import ToolRefused
 from lopen.git.commit_hooks import HooksSnapshot
 from lopen.git.errors import THEN_RESUME, TooManyFiles
 from lopen.git.trees import GITLINK
 from lopen.guardrails.completion import advice, missing_gates
+from lopen.judge.verdict import Finding, established
 from lopen.limits.budgets.scopes import DEFAULT_TASK_TYPE, task_tokens
 from lopen.limits.circuits.rules import RuleBook
 from lopen.loop.context import SessionContext
 from lopen.loop.judged_files import is_specification, kind
 from lopen.loop.languages import installed, languages, outline
 from lopen.loop.oracle_calls import verdicts_of, warnings_for_builder
-from lopen.oracle.verdict import Finding, established
-from lopen.prompts.parts import CHARS_PER_TOKEN, Part
-from lopen.prompts.prompt import Surroundings
+from lopen.models.prompts.parts import CHARS_PER_TOKEN, Part
+from lopen.models.prompts.prompt import Surroundings
 from lopen.settings.schema import Settings
+from lopen.specification.modules import topics
 from lopen.workflow.next_step import standing_work
 from lopen.workflow.session import Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
-from lopen.workspace.protection import ToolRefused
 
 FILES_LISTED = 200
 CONVENTION_CHARS = 12_000

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import uuid4
 
-from lopen.base.events import Notice
-from lopen.documents.modules import render_note, slug
-from lopen.llm.messages import ContextTooLong, Request, SystemBlock
-from lopen.llm.request_body import cut_call, sendable, text_block
+from lopen.core.events import Notice
 from lopen.loop.context import SessionContext
 from lopen.loop.model_calls import ModelCall
-from lopen.prompts.parts import DECIDED, decision_lines
-from lopen.prompts.templates import template
+from lopen.models.messages import ContextTooLong, Request, SystemBlock
+from lopen.models.prompts.parts import DECIDED, decision_lines
+from lopen.models.prompts.templates import template
+from lopen.models.request_body import cut_call, sendable, text_block
+from lopen.specification.modules import render_note, slug
 from lopen.tools.calls import ToolResult, done, failed, tool_result
 from lopen.tools.registry import Registry
 from lopen.tools.running import NoLog, ToolRunner

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from lopen.base.errors import LopenError, PersonNeeded, Stopped, StorageError
-from lopen.base.events import IterationEnded, Notice, SessionPaused, Waiting
+from lopen.core.errors import LopenError, PersonNeeded, Stopped, StorageError
+from lopen.core.events import IterationEnded, Notice, SessionPaused, Waiting
 from lopen.guardrails.guard import GuardResult
 from lopen.guardrails.pipeline import Passed, events, selected
 from lopen.guardrails.pipeline import run as run_guardrails
@@ -25,8 +25,8 @@ from lopen.loop.iteration import (
 )
 from lopen.loop.model_calls import CallPaused
 from lopen.loop.startup import completed, try_commands
-from lopen.storage.audit import last_failure
-from lopen.storage.journal import has_requests, take_requests
+from lopen.store.audit import last_failure
+from lopen.store.journal import has_requests, take_requests
 from lopen.workflow.next_step import Outcome, decide, task_skipped
 from lopen.workflow.pauses import confirm_command, idle_pause, interrupted_pause, person_pause
 from lopen.workflow.session import MOVED, Pause, Session, StepProgress, waits

@@ -8,16 +8,16 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from lopen.base.errors import LopenError
-from lopen.base.events import Notice, QuestionAsked, SessionComplete, SessionFailed, SessionStarted, TurnEnded
-from lopen.base.hashing import content_hash
-from lopen.documents.spec import SKILLS_AND_HOOKS
+from lopen.core.errors import LopenError
+from lopen.core.events import Notice, QuestionAsked, SessionComplete, SessionFailed, SessionStarted, TurnEnded
+from lopen.core.hashing import content_hash
 from lopen.guardrails.completion import tool_name
 from lopen.limits.budgets.budget import BudgetUsage
 from lopen.loop.boundaries import valid_approval
 from lopen.loop.context import SessionContext
 from lopen.loop.task_commit import adopt
-from lopen.storage.journal import drop_pauses
+from lopen.specification.spec import SKILLS_AND_HOOKS
+from lopen.store.journal import drop_pauses
 from lopen.tools.dependency_files import is_manifest
 from lopen.tools.verify_programs import start_failure
 from lopen.workflow.next_step import displayed_step

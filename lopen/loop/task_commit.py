@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lopen.base.events import Committed, Notice, TaskChanged
+from lopen.core.events import Committed, Notice, TaskChanged
 from lopen.git.checkout import Checkout
 from lopen.git.commit_hooks import HooksSnapshot, Runner
 from lopen.git.commits import completion_message

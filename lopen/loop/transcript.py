@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lopen.llm.messages import Json, Request, Response, SystemBlock, ToolSpec, ToolUse, Usage
-from lopen.llm.recorder import result_fields, result_text
-from lopen.llm.request_body import sendable, text_block
-from lopen.oracle.verdict import Finding
-from lopen.prompts.parts import bullet
-from lopen.storage.journal import ConversationStore, StoredConversation
+from lopen.judge.verdict import Finding
+from lopen.models.messages import Json, Request, Response, SystemBlock, ToolSpec, ToolUse, Usage
+from lopen.models.prompts.parts import bullet
+from lopen.models.recorder import result_fields, result_text
+from lopen.models.request_body import sendable, text_block
+from lopen.store.journal import ConversationStore, StoredConversation
 from lopen.tools.running import summarised
 from lopen.workflow.session import Session
 

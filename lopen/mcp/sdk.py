@@ -34,7 +34,7 @@ from mcp.types import (
     ToolAnnotations,
 )
 
-from lopen.base.errors import LopenError
+from lopen.core.errors import LopenError
 
 MOST_PAGES = 50  # of a server's list of tools
 STOP_S = 10.0  # the SDK closes standard input, waits, and ends the whole process group

@@ -18,10 +18,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lopen.base.errors import LopenError
-from lopen.base.extras import install_command
-from lopen.base.hashing import content_hash
-from lopen.base.trusted_programs import find_on_path
+from lopen.core.errors import LopenError
+from lopen.core.extras import install_command
+from lopen.core.hashing import content_hash
+from lopen.core.trusted_programs import find_on_path
 from lopen.settings.schema.machine import McpServer
 from lopen.tools.calls import AnyInput, ToolResult, done, failed
 from lopen.tools.registry import BUILDING, EVERYWHERE, Tool

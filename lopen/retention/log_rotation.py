@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from lopen.base.errors import LopenError
-from lopen.base.events import Recorded
-from lopen.base.files import refuse_link, store_bytes
+from lopen.core.errors import LopenError
+from lopen.core.events import Recorded
+from lopen.core.files import refuse_link, store_bytes
 from lopen.retention.policy import LogLimits
 
 SUFFIX = ".jsonl"

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from lopen.base.errors import StorageError
-from lopen.storage.database import Database
+from lopen.core.errors import StorageError
+from lopen.store.database import Database
 
 if TYPE_CHECKING:
     from lopen.settings.schema import Settings

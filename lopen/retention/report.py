@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lopen.base.errors import StoreUnreachable
+from lopen.core.errors import StoreUnreachable
 from lopen.limits.stores.store import LimitsStore
 from lopen.retention.log_rotation import LogFile, log_names
 from lopen.retention.policy import SECONDS_PER_DAY, UNCOUNTED, RetentionPolicy, footprint
 from lopen.retention.upkeep import LAST_CLEANUP
-from lopen.storage.archives import archived_sessions
-from lopen.storage.database import Database
-from lopen.storage.segments import CAPPED_LISTS, ROW_KINDS
-from lopen.storage.sessions import SessionStore
+from lopen.store.archives import archived_sessions
+from lopen.store.database import Database
+from lopen.store.segments import CAPPED_LISTS, ROW_KINDS
+from lopen.store.sessions import SessionStore
 
 KB, MB = 1024, 1024 * 1024
 

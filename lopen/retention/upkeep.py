@@ -15,16 +15,16 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from lopen.base.clock import Clock
-from lopen.base.errors import LopenError
-from lopen.base.events import IterationEnded, Recorded, SessionStarted
+from lopen.core.clock import Clock
+from lopen.core.errors import LopenError
+from lopen.core.events import IterationEnded, Recorded, SessionStarted
 from lopen.retention.log_rotation import LogFile, log_names
 from lopen.retention.policy import RetentionPolicy, footprint, reclaim, trim_cache
-from lopen.storage.archives import archive_session, delete_limit_rows
-from lopen.storage.database import UnreadableDatabase
-from lopen.storage.folder import Locked, exclusive_lock
-from lopen.storage.segments import LEAST_KEPT_ROWS, ROW_KINDS, KeptRows, move_rows
-from lopen.storage.sessions import SessionStore
+from lopen.store.archives import archive_session, delete_limit_rows
+from lopen.store.database import UnreadableDatabase
+from lopen.store.folder import Locked, exclusive_lock
+from lopen.store.segments import LEAST_KEPT_ROWS, ROW_KINDS, KeptRows, move_rows
+from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
 
 EVENTS_BETWEEN_CHECKS = 256

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from lopen.base.process_identity import start_time
+from lopen.core.process_identity import start_time
 from lopen.sandbox.environment import SESSION_VARIABLE
 from lopen.sandbox.process_tree import END_S, LINUX, descendants, kill_trees, read_process
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from lopen.base.trusted_programs import find_program
+from lopen.core.trusted_programs import find_program
 from lopen.sandbox import folders
 from lopen.sandbox.bubblewrap_policy import BubblewrapPolicy, bwrap_argv, library_folders, system_view
 from lopen.sandbox.command import Command, CommandLimits, CommandResult, InstallNetwork, Room, SandboxFailed

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from lopen.base.redaction import find_secrets
+from lopen.core.redaction import find_secrets
 from lopen.sandbox.ancestry import SESSION_MARKER
 from lopen.sandbox.command import CACHES_INSIDE
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, assert_never
 
-from lopen.base.errors import LopenError
+from lopen.core.errors import LopenError
 from lopen.sandbox.bubblewrap import Bubblewrap
 from lopen.sandbox.command import Command, CommandLimits, CommandResult, Sandbox, SandboxFailed
 from lopen.sandbox.environment import ProjectSandbox, command_home, room_temporary_folder

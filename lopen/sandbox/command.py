@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Event
 from typing import Literal, Protocol
 
-from lopen.base.errors import LopenError
+from lopen.core.errors import LopenError
 
 OUTPUT_CHARACTERS = 30_000
 TIMEOUT_S = 120.0

@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import count
 from pathlib import Path
 
-from lopen.base.process_identity import lives, start_time
+from lopen.core.process_identity import lives, start_time
 from lopen.sandbox.command import CommandLimits, KilledBy
 from lopen.sandbox.process_tree import LINUX, descendants
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from lopen.base.redaction import looks_secret_name, looks_secret_value
+from lopen.core.redaction import looks_secret_name, looks_secret_value
 from lopen.sandbox import folders
 from lopen.sandbox.command import Command, CommandLimits, InstallNetwork, Room, SandboxFailed
 from lopen.sandbox.known_secrets import configured_credentials

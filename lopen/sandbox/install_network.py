@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from lopen.base.trusted_programs import find_program
+from lopen.core.trusted_programs import find_program
 from lopen.sandbox.command import InstallNetwork, SandboxFailed
 
 CONNECTORS: tuple[InstallNetwork, ...] = ("slirp4netns", "pasta")

@@ -15,11 +15,11 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
-from lopen.base.errors import LopenError
-from lopen.base.files import read_foreign, read_own, replace_file
-from lopen.base.person import data_folder, sealed
-from lopen.base.redaction import find_secrets, hidden, is_placeholder, looks_secret_name, redact, spelt
-from lopen.base.stat_cache import Signature, signature
+from lopen.core.errors import LopenError
+from lopen.core.files import read_foreign, read_own, replace_file
+from lopen.core.person import data_folder, sealed
+from lopen.core.redaction import find_secrets, hidden, is_placeholder, looks_secret_name, redact, spelt
+from lopen.core.stat_cache import Signature, signature
 
 MIN_LENGTH = 8  # a shorter value occurs in texts by chance
 MAX_WORD_LENGTH = 12

@@ -25,7 +25,7 @@ from lopen.sandbox.environment import ProjectSandbox, command_home, delete_bytec
 from lopen.sandbox.kernel_filter import install_filter
 from lopen.sandbox.process_tree import LINUX, process_tree
 from lopen.sandbox.supervision import spawn, supervise
-from lopen.storage.temporary import TemporaryFolder
+from lopen.store.temporary import TemporaryFolder
 
 _DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
 

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lopen.base.errors import LopenError
-from lopen.base.files import replace_file
-from lopen.base.stat_cache import kinds_in, settled, signature
-from lopen.workspace.protection import SPECIFICATION, plain
+from lopen.core.errors import LopenError
+from lopen.core.files import replace_file
+from lopen.core.stat_cache import kinds_in, settled, signature
+from lopen.files.protection import SPECIFICATION, plain
 
 
 class RestoreFailed(LopenError):

@@ -13,7 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lopen import __version__
-from lopen.base.hashing import content_hash
+from lopen.core.hashing import content_hash
 from lopen.server import budget_routes, event_stream, metrics, module_routes, session_routes
 from lopen.server.access import AccessGate, AccessKeys
 from lopen.server.dashboard import dashboard_routes

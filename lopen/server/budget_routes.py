@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field
 
 from lopen.application.decisions import release_circuit
 from lopen.application.limits import no_such, now, with_cost
-from lopen.base.errors import LopenError
+from lopen.core.errors import LopenError
 from lopen.limits import admin_actions, report
 from lopen.limits.budgets.budget import BudgetState
 from lopen.limits.circuits.circuit import CircuitState, cooled

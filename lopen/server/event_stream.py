@@ -19,10 +19,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from lopen.application.live_text import LiveText, live_texts, read_live_text
-from lopen.base.errors import LopenError
+from lopen.core.errors import LopenError
 from lopen.server.served import Chosen, OpenProject, ServedProject
-from lopen.storage.archives import archive_path
-from lopen.storage.event_lines import EventLine, newest_event, project_lines, session_lines
+from lopen.store.archives import archive_path
+from lopen.store.event_lines import EventLine, newest_event, project_lines, session_lines
 
 POLL_S = 0.05  # SQLite does not announce the writes of another process
 AFTER_FAILURE_S = 1.0

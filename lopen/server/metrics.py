@@ -24,13 +24,13 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.registry import Collector
 from starlette.responses import PlainTextResponse, Response
 
-from lopen.base.errors import StoreUnreachable
-from lopen.base.events import IterationStarted, ToolEnded, TurnEnded, VerificationRan
+from lopen.core.errors import StoreUnreachable
+from lopen.core.events import IterationStarted, ToolEnded, TurnEnded, VerificationRan
 from lopen.limits.budgets.budget import ALERT_TYPES, PAUSE, BudgetState
 from lopen.limits.circuits.rules import RULES
 from lopen.limits.stores.store import LimitsStore
 from lopen.server.served import OpenProject, ServedProject, ServedProjects
-from lopen.storage.sessions import SessionStore
+from lopen.store.sessions import SessionStore
 from lopen.workflow.steps import Step, phase_of
 
 BUCKETS_S = (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)

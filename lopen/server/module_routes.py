@@ -16,14 +16,14 @@ from pydantic import Field
 
 from lopen.application.approval import changes_since, checked, expected, record, specification
 from lopen.application.open_store import created
-from lopen.base.escape import exact, inert
-from lopen.documents.drift import Drift, compare_hashes, section_hashes, spec_hash
-from lopen.documents.modules import find_modules
-from lopen.documents.spec import Problem, Specification
+from lopen.core.escape import exact, inert
 from lopen.limits.admin_actions import NoSuch
 from lopen.server.models import Count, Order, ResponseModel, Text, Time
 from lopen.server.served import Chosen, OpenProject
 from lopen.server.session_routes import ModuleName, is_built
+from lopen.specification.drift import Drift, compare_hashes, section_hashes, spec_hash
+from lopen.specification.modules import find_modules
+from lopen.specification.spec import Problem, Specification
 from lopen.workflow.session import Approval
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from lopen.base.errors import LopenError, StorageError, StoreUnreachable
-from lopen.documents.modules import MissingSource
+from lopen.core.errors import LopenError, StorageError, StoreUnreachable
 from lopen.limits.admin_actions import NoSuch
 from lopen.server.budget_routes import TooManyExtensions
 from lopen.server.served import NoSuchProject
-from lopen.storage.folder import Locked
-from lopen.storage.sessions import NoSuchSession
+from lopen.specification.modules import MissingSource
+from lopen.store.folder import Locked
+from lopen.store.sessions import NoSuchSession
 
 MEDIA_TYPE = "application/problem+json"
 # The first class that fits counts. Other failures of a command are conflicts with the present state.

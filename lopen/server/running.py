@@ -17,7 +17,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from lopen.application.servers import FIRST_LINK_SECONDS, announced, new_link, server_token
-from lopen.base.errors import LopenError
+from lopen.core.errors import LopenError
 from lopen.server.access import AccessKeys
 from lopen.server.app import create_app
 from lopen.server.served import ServedProjects

@@ -21,10 +21,10 @@ from fastapi import Depends, Query, Request
 from lopen.application.command_context import CommandContext
 from lopen.application.limits import settled_limits
 from lopen.application.open_store import NOWHERE, open_store
-from lopen.base.errors import LopenError
+from lopen.core.errors import LopenError
 from lopen.limits.stores.store import LimitsStore
 from lopen.settings.schema import Settings
-from lopen.storage.sessions import SessionStore
+from lopen.store.sessions import SessionStore
 
 T = TypeVar("T")
 P = ParamSpec("P")

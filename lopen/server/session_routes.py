@@ -18,14 +18,14 @@ from lopen.application.limits import with_cost
 from lopen.application.open_store import store_with
 from lopen.application.session_report import archived_summary, module_object, session_object, session_summary
 from lopen.application.waiting import standstill
-from lopen.base.errors import ExitCode, LopenError, StoreUnreachable
-from lopen.documents.modules import find_modules
+from lopen.core.errors import ExitCode, LopenError, StoreUnreachable
 from lopen.limits.admin_actions import NoSuch
 from lopen.server import models
 from lopen.server.served import Chosen, Limit, Offset, OpenProject, ServedProject, ServedProjects, page
-from lopen.storage.archives import archived_sessions
-from lopen.storage.folder import is_worked_on
-from lopen.storage.sessions import SessionStore
+from lopen.specification.modules import find_modules
+from lopen.store.archives import archived_sessions
+from lopen.store.folder import is_worked_on
+from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
 
 routes = APIRouter(tags=["sessions"])

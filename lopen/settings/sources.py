@@ -17,9 +17,9 @@ from typing import Any, Literal, get_origin
 
 from pydantic import ValidationError
 
-from lopen.base.errors import WrongUsage
-from lopen.base.files import read_foreign, read_own, write_config
-from lopen.base.person import config_folder, required
+from lopen.core.errors import WrongUsage
+from lopen.core.files import read_foreign, read_own, write_config
+from lopen.core.person import config_folder, required
 from lopen.settings import toml
 from lopen.settings.keys import Key, Value, flatten, keys, nearest, nest, sections, shown
 from lopen.settings.schema import Settings

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lopen.base.errors import WrongUsage
+from lopen.core.errors import WrongUsage
 
 DEEPEST = 20
 # What decides where a statement of valid TOML ends

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, assert_never
 
-from lopen.base.files import read_own, write_config
-from lopen.base.person import data_folder, required
+from lopen.core.files import read_own, write_config
+from lopen.core.person import data_folder, required
 from lopen.settings.keys import Key, Value, shown
 
 # What `circuit.<rule>.threshold` means where it is unset: a repository is held to these.

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from lopen.base.untrusted_tables import read_json_table
-from lopen.oracle.verdict import Finding
+from lopen.core.untrusted_tables import read_json_table
+from lopen.judge.verdict import Finding
 from lopen.test_integrity.java.builds import jvm_findings
 from lopen.test_integrity.narrowed_places import (
     lowered_findings,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from lopen.oracle.verdict import Finding
+from lopen.judge.verdict import Finding
 from lopen.test_integrity.compare import Change, MayGo, compare
 from lopen.test_integrity.configuration import configuration_findings
 from lopen.test_integrity.expected_data import data_findings

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import Any
 
-from lopen.oracle.verdict import Finding
+from lopen.judge.verdict import Finding
 from lopen.test_integrity.compare import MayGo
 from lopen.test_integrity.detect import LANGUAGES, can_be_read, read_sides, removed_names
 from lopen.test_integrity.matching import Located, match_cases

@@ -7,7 +7,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from lopen.oracle.verdict import Finding
+from lopen.judge.verdict import Finding
 from lopen.test_integrity.javascript import adapter as javascript
 from lopen.test_integrity.python import adapter as python
 from lopen.test_integrity.python.names import module_name

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from lopen.oracle.verdict import Finding
+from lopen.judge.verdict import Finding
 from lopen.test_integrity.place_settings import HARMLESS, SETTINGS, STRING, Setting
 from lopen.test_integrity.suite import FileChange
 

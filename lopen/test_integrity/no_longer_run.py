@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from lopen.oracle.tests_run import SINGLE, TestsRun
-from lopen.oracle.verdict import Finding, Severity
+from lopen.judge.tests_run import SINGLE, TestsRun
+from lopen.judge.verdict import Finding, Severity
 from lopen.test_integrity.compare import Change
 from lopen.test_integrity.detect import LANGUAGES, can_be_read, read_sides
 from lopen.test_integrity.matching import Located, Matched, match_cases

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from lopen.oracle.verdict import Finding
+from lopen.judge.verdict import Finding
 from lopen.test_integrity.suite import FileChange
 
 _SUREFIRE = re.compile(r"/(?:Test\w*|\w*(?:Test|Tests|TestCase|IT|ITCase))\.java$")

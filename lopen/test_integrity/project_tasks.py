@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lopen.base.untrusted_tables import read_toml_table
-from lopen.oracle.verdict import Finding
+from lopen.core.untrusted_tables import read_toml_table
+from lopen.judge.verdict import Finding
 from lopen.test_integrity.runner_commands import RUNNER, command_findings, no_longer_runs
 from lopen.test_integrity.runner_scripts import script_findings
 from lopen.test_integrity.suite import FileChange

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from lopen.oracle.verdict import Finding
+from lopen.judge.verdict import Finding
 from lopen.test_integrity.check_pairs import without
 from lopen.test_integrity.suite import EXACT, Case
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lopen.oracle.verdict import Finding, Severity
+from lopen.judge.verdict import Finding, Severity
 from lopen.test_integrity.suite import FileChange
 
 _MOST_CHARS = 200_000

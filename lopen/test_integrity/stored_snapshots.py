@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from lopen.oracle.verdict import Finding
+from lopen.judge.verdict import Finding
 from lopen.test_integrity.suite import FileChange
 
 _STORED = re.compile(r"\.(?:snap|ambr)$")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterator, Sequence
 
-from lopen.oracle.verdict import Finding, Severity
+from lopen.judge.verdict import Finding, Severity
 from lopen.test_integrity.suite import FileChange
 from lopen.test_integrity.surroundings import asking_pattern
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lopen.oracle.verdict import Finding, Severity
+from lopen.judge.verdict import Finding, Severity
 from lopen.test_integrity.python.tree import DEEPEST, parse_quietly, parsed
 from lopen.test_integrity.suite import FileChange
 from lopen.test_integrity.syntax import parsed_file

@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Iterator, Sequence
 
-from lopen.oracle.verdict import Finding
+from lopen.judge.verdict import Finding
 from lopen.test_integrity.check_pairs import (
     STRING,
     against_itself,

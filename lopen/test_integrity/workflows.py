@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from lopen.oracle.verdict import Finding
+from lopen.judge.verdict import Finding
 from lopen.test_integrity.runner_commands import RUNNER, beside_a_whole_one, command_findings
 from lopen.test_integrity.suite import FileChange
 

@@ -15,9 +15,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from lopen.llm.messages import Json, ToolUse
-from lopen.oracle.diff_files import UNSEEN
-from lopen.storage.audit import Outcome
+from lopen.judge.diff_files import UNSEEN
+from lopen.models.messages import Json, ToolUse
+from lopen.store.audit import Outcome
 from lopen.workflow.session import Pause
 
 # What becomes a commit message or a heading is one line of at most 72 characters.

@@ -12,16 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from pathlib import Path
 
-from lopen.git.checkout import Checkout
-from lopen.git.trees import GITLINK, TreeChange, TreeEntry
-from lopen.sandbox.command import Room, make_caches
-from lopen.sandbox.environment import command_home
-from lopen.storage.temporary import KeptFolder
-from lopen.tools.dependency_files import setup_key
-from lopen.tools.installed import Installed, RoomPlace
-from lopen.tools.room_contents import RoomContents, batches
-from lopen.tools.run_records import RunRecord
-from lopen.workspace.plain_files import (
+from lopen.files.plain_files import (
     LINK,
     FileState,
     Kind,
@@ -31,7 +22,16 @@ from lopen.workspace.plain_files import (
     state_at,
     write_file,
 )
-from lopen.workspace.room_files import Found, RoomFiles
+from lopen.files.room_files import Found, RoomFiles
+from lopen.git.checkout import Checkout
+from lopen.git.trees import GITLINK, TreeChange, TreeEntry
+from lopen.sandbox.command import Room, make_caches
+from lopen.sandbox.environment import command_home
+from lopen.store.temporary import KeptFolder
+from lopen.tools.dependency_files import setup_key
+from lopen.tools.installed import Installed, RoomPlace
+from lopen.tools.room_contents import RoomContents, batches
+from lopen.tools.run_records import RunRecord
 
 
 class CleanRoom:

@@ -14,17 +14,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lopen.base.errors import LopenError
-from lopen.base.events import AlertRaised, Event
-from lopen.base.stat_cache import signature_at
+from lopen.core.errors import LopenError
+from lopen.core.events import AlertRaised, Event
+from lopen.core.stat_cache import signature_at
 from lopen.git.checkout import Checkout
 from lopen.git.errors import GitTimedOut
 from lopen.git.protection import NO_TAMPERING, ProtectedState, Tampering
 from lopen.git.stored_objects import as_of
 from lopen.sandbox.command import Command, CommandResult, Sandbox
 from lopen.sandbox.protected import ProtectedPaths, RestoreFailed
-from lopen.storage.folder import DATABASE, require_plain
-from lopen.storage.journal import Journal
+from lopen.store.folder import DATABASE, require_plain
+from lopen.store.journal import Journal
 from lopen.tools.forged_records import Records
 from lopen.tools.left_files import LeftFiles, clear_left_files
 

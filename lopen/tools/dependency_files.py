@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePosixPath
 
-from lopen.base.untrusted_tables import read_json_table, read_toml_table
+from lopen.core.untrusted_tables import read_json_table, read_toml_table
 from lopen.sandbox.command import Sandbox
-from lopen.storage.journal import Journal
+from lopen.store.journal import Journal
 from lopen.workflow.pauses import confirmation_pause
 from lopen.workflow.session import Pause
 

@@ -12,7 +12,7 @@ from functools import partial
 from operator import attrgetter
 
 from lopen.git.trees import GITLINK, TreeChange, TreeEntry
-from lopen.oracle.tests_run import SINGLE, TestsRun
+from lopen.judge.tests_run import SINGLE, TestsRun
 from lopen.test_integrity.detect import tests_by_file
 from lopen.test_integrity.earlier_tests import (
     ALL,

@@ -7,15 +7,15 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
-from lopen.base.hashing import content_hash
+from lopen.core.hashing import content_hash
+from lopen.files.protection import ToolRefused
 from lopen.git.errors import GitError, TooManyFiles
 from lopen.sandbox.command import Command
-from lopen.storage.audit import Outcome
+from lopen.store.audit import Outcome
 from lopen.tools import calls
 from lopen.tools.calls import ToolResult, done
 from lopen.tools.workbench import Workbench
 from lopen.workflow.steps import Step
-from lopen.workspace.protection import ToolRefused
 
 IGNORED = (
     "git ignores {path}: it enters no commit, and nobody else will have it. If the work needs it, "

@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lopen.base.errors import LopenError
-from lopen.base.stat_cache import signature_at
-from lopen.storage.database import Database, storage_error
+from lopen.core.errors import LopenError
+from lopen.core.stat_cache import signature_at
+from lopen.store.database import Database, storage_error
 
 _ROWS = {
     "sessions": "SELECT rowid, * FROM sessions WHERE id=?",

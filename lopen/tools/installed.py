@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from lopen.base.files import replace_file
-from lopen.base.person import holds, sealed
+from lopen.core.files import replace_file
+from lopen.core.person import holds, sealed
+from lopen.files.plain_files import FileState, entries_in, remove, state_at
+from lopen.files.room_files import RoomFiles
 from lopen.sandbox.command import CACHES_INSIDE, make_caches
 from lopen.sandbox.environment import search_path
-from lopen.storage.temporary import last_use, remove_unheld
-from lopen.workspace.plain_files import FileState, entries_in, remove, state_at
-from lopen.workspace.room_files import RoomFiles
+from lopen.store.temporary import last_use, remove_unheld
 
 # What builds and tests write anew: it does not belong to what verify-setup installed.
 MADE_ANEW = frozenset(

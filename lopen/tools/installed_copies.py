@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
+from lopen.files.plain_files import LINK, blob_id
 from lopen.git.checkout import Checkout
 from lopen.git.trees import TreeEntry
-from lopen.oracle.verdict import Finding, Severity
-from lopen.workspace.plain_files import LINK, blob_id
+from lopen.judge.verdict import Finding, Severity
 
 _PLACES = (
     "lib/python*/site-packages",

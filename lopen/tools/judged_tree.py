@@ -9,17 +9,17 @@ from functools import cached_property
 
 from pydantic import ValidationError
 
+from lopen.files.listing import MAX_LISTED, glob_matcher
+from lopen.files.protection import ToolRefused
+from lopen.files.search import search_texts
+from lopen.files.text_files import excerpt, line_count
 from lopen.git.checkout import Checkout
-from lopen.llm.messages import ToolSpec, ToolUse
-from lopen.llm.request_body import plain_schema
-from lopen.oracle.diff_files import decoded, numbered_source
+from lopen.judge.diff_files import decoded, numbered_source
+from lopen.models.messages import ToolSpec, ToolUse
+from lopen.models.request_body import plain_schema
 from lopen.tools import calls
 from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.registry import explained
-from lopen.workspace.listing import MAX_LISTED, glob_matcher
-from lopen.workspace.protection import ToolRefused
-from lopen.workspace.search import search_texts
-from lopen.workspace.text_files import excerpt, line_count
 
 READ_CHARACTERS = 60_000
 MAX_FILE_BYTES = 32_000_000

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Event, Lock
 
-from lopen.base.events import Notice
-from lopen.oracle.mutation import MutantOutcome, MutationCheck, mutation_from_json
-from lopen.oracle.runner_output import failed_tests
+from lopen.core.events import Notice
+from lopen.judge.mutation import MutantOutcome, MutationCheck, mutation_from_json
+from lopen.judge.runner_output import failed_tests
 from lopen.sandbox.command import CommandResult
 from lopen.test_integrity.mutants import Mutant, language_of, mutants
 from lopen.test_integrity.mutation_controls import did_not_compile, inserted, neutral_edit, one_line_edit

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from lopen.base.events import Event, PlanRecorded
+from lopen.core.events import Event, PlanRecorded
 from lopen.tools import calls
 from lopen.tools.calls import ComponentInput, TaskInput, ToolResult, done, failed
 from lopen.tools.workbench import Workbench

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from lopen.base.errors import LopenError
-from lopen.base.events import Notice, ProgressReported, QuestionAsked
-from lopen.base.hashing import content_hash
-from lopen.documents.modules import read_topic, render_note, slug, topics
-from lopen.documents.sections import AmbiguousSection, NoSuchSection
-from lopen.documents.spec import parse_specification
+from lopen.core.errors import LopenError
+from lopen.core.events import Notice, ProgressReported, QuestionAsked
+from lopen.core.hashing import content_hash
+from lopen.files.text_files import READ_CHARACTERS
+from lopen.specification.modules import read_topic, render_note, slug, topics
+from lopen.specification.sections import AmbiguousSection, NoSuchSection
+from lopen.specification.spec import parse_specification
 from lopen.tools import calls
 from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.workbench import Workbench
@@ -19,7 +20,6 @@ from lopen.workflow.pauses import question_pause
 from lopen.workflow.session import Question
 from lopen.workflow.steps import Step, phase_of
 from lopen.workflow.task_tree import Task, selectable
-from lopen.workspace.text_files import READ_CHARACTERS
 
 MOST_QUESTIONS = 3  # of a session; the answers from this one on say so
 STOP_ASKING = "stop asking: decide by the specification, and record the step's result"

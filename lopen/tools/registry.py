@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from lopen.files.protection import ToolRefused
 from lopen.git.errors import THEN_RESUME, NotEncodable, TooManyFiles
-from lopen.llm.messages import ToolSpec, ToolUse
-from lopen.llm.request_body import plain_schema
+from lopen.models.messages import ToolSpec, ToolUse
+from lopen.models.request_body import plain_schema
 from lopen.tools.calls import Input, ToolResult, failed
 from lopen.workflow.steps import PLANNING_STEPS, Step, number
-from lopen.workspace.protection import ToolRefused
 
 if TYPE_CHECKING:
     from lopen.tools.workbench import Workbench

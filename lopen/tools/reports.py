@@ -14,16 +14,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lopen.base.events import VerificationRan
-from lopen.base.stat_cache import Signature, signature
-from lopen.oracle.junit import MAX_BYTES, Counts, UnreadableReport, read_counts, report_path
-from lopen.oracle.runner_output import fewer_reported, no_tests_collected
+from lopen.core.events import VerificationRan
+from lopen.core.stat_cache import Signature, signature
+from lopen.files.paths import Root
+from lopen.files.protection import ToolRefused
+from lopen.judge.junit import MAX_BYTES, Counts, UnreadableReport, read_counts, report_path
+from lopen.judge.runner_output import fewer_reported, no_tests_collected
 from lopen.sandbox.command import CommandResult
-from lopen.storage.audit import AuditTrail, VerificationRecord
-from lopen.storage.journal import Journal
+from lopen.store.audit import AuditTrail, VerificationRecord
+from lopen.store.journal import Journal
 from lopen.tools.run_records import RunRecord
-from lopen.workspace.paths import Root
-from lopen.workspace.protection import ToolRefused
 
 EVENT_TAIL = 4_000  # characters of it in the event
 OUTPUT_TAIL = 12_000  # characters of a verify command's output that the model is shown

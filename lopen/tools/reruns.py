@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Event
 
-from lopen.base.clock import Clock
-from lopen.oracle.tests_run import TestsRun, failed_names, read_run
+from lopen.core.clock import Clock
+from lopen.judge.tests_run import TestsRun, failed_names, read_run
 from lopen.sandbox.command import Command, CommandResult
-from lopen.storage.audit import AuditTrail, VerificationRecord
-from lopen.storage.journal import Journal
+from lopen.store.audit import AuditTrail, VerificationRecord
+from lopen.store.journal import Journal
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands, Runs
 from lopen.tools.reports import JUnitReport, keep_record, why_not_passed

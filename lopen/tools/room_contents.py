@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
+from lopen.files.plain_files import EXECUTABLE, blob_id
+from lopen.files.room_files import RoomFile
 from lopen.git.checkout import Checkout
 from lopen.git.errors import GitError
 from lopen.git.loose_objects import packed_bytes
 from lopen.git.trees import GITLINK, TreeEntry
-from lopen.workspace.plain_files import EXECUTABLE, blob_id
-from lopen.workspace.room_files import RoomFile
 
 BATCH_BYTES = 64_000_000  # of contents held in memory while the room is filled
 _CONVERTING = re.compile(rb"ident|eol|crlf|encoding")

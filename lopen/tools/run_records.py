@@ -15,12 +15,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lopen.oracle.junit import MAX_BYTES, UnreadableReport, read_counts
+from lopen.files.paths import Root
+from lopen.files.protection import ToolRefused
+from lopen.judge.junit import MAX_BYTES, UnreadableReport, read_counts
 from lopen.sandbox.bubblewrap import ROOM_HOME
 from lopen.sandbox.command import Room
 from lopen.tools import test_startup
-from lopen.workspace.paths import Root
-from lopen.workspace.protection import ToolRefused
 
 _FOLDER = ".tests"
 _SITE = "site"

@@ -11,11 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from lopen.base.clock import Clock
-from lopen.base.events import ToolEnded, ToolStarted
+from lopen.core.clock import Clock
+from lopen.core.events import ToolEnded, ToolStarted
 from lopen.git.errors import NotEncodable, TooManyFiles
-from lopen.llm.messages import ToolUse
-from lopen.storage.audit import AuditTrail, Outcome
+from lopen.models.messages import ToolUse
+from lopen.store.audit import AuditTrail, Outcome
 from lopen.tools.calls import Input, ToolResult, failed
 from lopen.tools.registry import Registry, Tool
 from lopen.tools.watch import Watch

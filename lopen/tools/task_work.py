@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from lopen.base.events import GuardrailRaised, TaskChanged
+from lopen.core.events import GuardrailRaised, TaskChanged
 from lopen.guardrails.completion import QUALITY, check_quality, missing
 from lopen.guardrails.guard import Claim, GuardFacts, GuardVerdict, one_line
-from lopen.oracle.verdict import Scope
+from lopen.judge.verdict import Scope
 from lopen.tools import calls
 from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.planning import task_from, unfit

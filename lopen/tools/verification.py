@@ -12,21 +12,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from lopen.base.clock import Clock
+from lopen.core.clock import Clock
+from lopen.files.paths import Root
+from lopen.files.protection import ToolRefused
+from lopen.files.room_files import Found
 from lopen.git.ignores import is_cache
-from lopen.oracle.evidence import VerifyResult
-from lopen.oracle.tests_run import TestsRun, read_run, run_from_json
+from lopen.judge.evidence import VerifyResult
+from lopen.judge.tests_run import TestsRun, read_run, run_from_json
 from lopen.sandbox.command import Command
-from lopen.storage.audit import AuditTrail, VerificationRecord
-from lopen.storage.journal import Journal
+from lopen.store.audit import AuditTrail, VerificationRecord
+from lopen.store.journal import Journal
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
 from lopen.tools.dependency_files import NEEDED, SetupApproval, is_lock_file
 from lopen.tools.reports import JUnitReport, TwoPlaces, keep_record, shown_end, why_not_passed, with_notes
 from lopen.tools.reruns import Rerunner
-from lopen.workspace.paths import Root
-from lopen.workspace.protection import ToolRefused
-from lopen.workspace.room_files import Found
 
 SETUP_HINT = (
     "fix what verify-setup needs (a manifest, a lock file); it runs again before the next verification"

@@ -8,8 +8,8 @@ import shutil
 from collections.abc import Container, Iterator
 from pathlib import Path
 
-from lopen.base.shell_syntax import parse
-from lopen.oracle.runner_output import plain
+from lopen.core.shell_syntax import parse
+from lopen.judge.runner_output import plain
 
 _BUILT_IN = frozenset(
     {

@@ -10,17 +10,17 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lopen.base.clock import Clock
-from lopen.base.events import GuardrailRaised, Waiting
+from lopen.core.clock import Clock
+from lopen.core.events import GuardrailRaised, Waiting
 from lopen.guardrails.call_history import CallEnd, WastefulHabit
 from lopen.guardrails.habits import guard_of, in_words, notice
 from lopen.guardrails.pipeline import circuit_events
 from lopen.guardrails.shell_text import looks_like_tests
+from lopen.judge.runner_output import failed_tests
 from lopen.limits.answers import ToolPass, ToolTrip
 from lopen.limits.circuits.call_gate import CallGate
-from lopen.llm.messages import ToolUse
-from lopen.oracle.runner_output import failed_tests
-from lopen.storage.journal import Journal
+from lopen.models.messages import ToolUse
+from lopen.store.journal import Journal
 from lopen.tools.calls import ToolResult, failed
 from lopen.tools.workbench import Project
 from lopen.workflow.pauses import circuit_pause

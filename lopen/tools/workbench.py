@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from lopen.base.clock import Clock
-from lopen.documents.spec import Specification
+from lopen.core.clock import Clock
+from lopen.files.work_trees import WorkTree
+from lopen.files.workspace import Workspace
 from lopen.git.checkout import Checkout
 from lopen.guardrails.completion import is_test
-from lopen.oracle.verdict import Scope
+from lopen.judge.verdict import Scope
 from lopen.settings.schema import Settings
-from lopen.storage.journal import Journal
-from lopen.storage.project_documents import Specifications
+from lopen.specification.spec import Specification
+from lopen.store.journal import Journal
+from lopen.store.project_documents import Specifications
 from lopen.tools.calls import ToolResult
 from lopen.tools.commands import Commands
 from lopen.tools.verification import Verifier
 from lopen.workflow.session import Pause, Session
-from lopen.workspace.work_trees import WorkTree
-from lopen.workspace.workspace import Workspace
 
 
 class Person(Protocol):

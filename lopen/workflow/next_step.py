@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
-from lopen.base.events import Event, StepEntered, TaskChanged
+from lopen.core.events import Event, StepEntered, TaskChanged
 from lopen.workflow.session import ATTEMPT_FAILED, Pause, Session
 from lopen.workflow.steps import ORDER, Step, Trigger, advance, number, phase_of, reachable
 from lopen.workflow.task_tree import Component, State

@@ -1,6 +1,6 @@
 """The session: the state of building one module, which outlives the process. A value that is saved as a whole.
 
-Only `lopen.storage` writes it; only the journal replaces it.
+Only `lopen.store` writes it; only the journal replaces it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
-from lopen.base.errors import LopenError
+from lopen.core.errors import LopenError
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import State, Task, TaskTree
 
@@ -78,7 +78,7 @@ class Approval:
     commands: Mapping[str, str | None]  # verify command name → command line, None if there is none
     changed: tuple[str, ...] = ()  # sections that read otherwise, or are gone, since the approval before
     test_removals: tuple[str, ...] = ()  # globs of test files whose tests may be removed
-    seal: str = ""  # proof of the person (`lopen.base.person`), which the store sets and checks
+    seal: str = ""  # proof of the person (`lopen.core.person`), which the store sets and checks
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
-from lopen.base.errors import LopenError
+from lopen.core.errors import LopenError
 
 if TYPE_CHECKING:
     from transitions import Machine

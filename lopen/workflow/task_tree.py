@@ -12,7 +12,7 @@ from enum import StrEnum
 from graphlib import CycleError, TopologicalSorter
 from typing import Literal
 
-from lopen.base.errors import LopenError
+from lopen.core.errors import LopenError
 
 
 class State(StrEnum):

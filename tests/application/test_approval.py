@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from lopen.application.approval import record
-from lopen.documents.spec import load_specification
-from lopen.storage.database import Database
-from lopen.storage.sessions import SessionStore
+from lopen.specification.spec import load_specification
+from lopen.store.database import Database
+from lopen.store.sessions import SessionStore
 from tests.project import specification
 
 

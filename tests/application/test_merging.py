@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from lopen.application.merging import accept, prepare
-from lopen.base.clock import FakeClock
+from lopen.core.clock import FakeClock
 from lopen.git.errors import RefMoved
 from lopen.git.repository import Repository
 from lopen.workflow.session import Session
-from tests.storage.history import NOW
+from tests.store.history import NOW
 
 
 def git(folder: Path, *arguments: str) -> str:

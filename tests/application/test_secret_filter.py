@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from lopen.application.session_model import SecretFilteringModel
-from lopen.base.events import AlertRaised, Event
-from lopen.base.redaction import hidden
-from lopen.llm.messages import Request, Response, ScriptedModel, SystemBlock, Usage, unheard
+from lopen.core.events import AlertRaised, Event
+from lopen.core.redaction import hidden
+from lopen.models.messages import Request, Response, ScriptedModel, SystemBlock, Usage, unheard
 
 SECRET = "a-secret-value"
 

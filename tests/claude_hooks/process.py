@@ -14,7 +14,7 @@ from typing import Any
 from lopen.limits.budgets.budget import BudgetState
 from lopen.limits.circuits.circuit import CircuitState
 from lopen.limits.stores.sqlite_store import SqliteStore
-from lopen.storage.database import Database
+from lopen.store.database import Database
 
 ROOT = Path(__file__).parents[2]
 UNHURRIED = {"LOPEN_HOOKS__TIMEOUT_S": "30"}  # a busy machine ends no hook; tests of the limit set their own

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from lopen.llm.fake_api.server import Message
-from lopen.llm.messages import Usage
+from lopen.models.fake_api.server import Message
+from lopen.models.messages import Usage
 from tests.claude_hooks.claude_code import installed
 from tests.claude_hooks.process import UNHURRIED
 from tests.endpoint import Body, ScriptedEndpoint, text, tool_results, tools

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.errors import LopenError
 from lopen.claude_hooks.hook_output import EVENTS
 from lopen.claude_hooks.install import install, settings_path, uninstall
+from lopen.core.errors import LopenError
 from tests.project import Project
 
 THEIRS = {

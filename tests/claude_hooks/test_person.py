@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.errors import ExitCode
+from lopen.core.errors import ExitCode
 from tests.claude_hooks.process import HookedProject
 
 EXTEND = [

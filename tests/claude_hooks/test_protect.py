@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lopen
-from lopen.base.person import config_folder, data_folder
 from lopen.claude_hooks import protected_places
 from lopen.claude_hooks.protect import forbidden, in_shell, plain_words
 from lopen.claude_hooks.resolved_commands import Resolution
+from lopen.core.person import config_folder, data_folder
 from tests.fuzz.inputs import bounded, pieces
 from tests.tables import table
 

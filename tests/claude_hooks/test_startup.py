@@ -133,4 +133,4 @@ def test_a_call_loads_neither_third_party_nor_heavy_standard_modules(project: Ho
     loaded = set(done.stdout.split())
     assert "lopen.limits.circuits.breaker" in loaded
     assert loaded & HEAVY == set()
-    assert not any(name.startswith(("lopen.settings", "lopen.cli", "lopen.storage")) for name in loaded)
+    assert not any(name.startswith(("lopen.settings", "lopen.cli", "lopen.store")) for name in loaded)

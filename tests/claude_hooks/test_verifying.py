@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lopen.claude_hooks.verify_commands import runs_one, verify_commands
-from lopen.documents.spec import load_specification
+from lopen.specification.spec import load_specification
 from tests.claude_hooks.process import Answered, HookedProject
 from tests.project import specification
 

@@ -9,9 +9,9 @@ import pytest
 
 from lopen.application import command_context
 from lopen.application.command_context import find_root
-from lopen.base.errors import WrongUsage
 from lopen.cli.command import open_context
 from lopen.cli.parameters import Invocation
+from lopen.core.errors import WrongUsage
 from tests.cli.conftest import Lopen, json_lines
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.storage.database import Database
+from lopen.store.database import Database
 from tests.cli.conftest import TIMEOUT_S, Lopen
 
 

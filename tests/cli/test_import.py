@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from tests.cli.conftest import Lopen
-from tests.documents.test_spec_import import CHANGE, ISSUE, KIRO, SPEC_KIT
+from tests.specification.test_spec_import import CHANGE, ISSUE, KIRO, SPEC_KIT
 
 
 def test_a_folder_a_file_and_an_issue_are_imported(lopen: Lopen, project: Path, tmp_path: Path) -> None:

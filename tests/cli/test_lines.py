@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.base import events as e
 from lopen.cli.rendering import mode_for, safe_json, subscriber
 from lopen.cli.rendering.lines import STEP_TITLES, STEPS, line
+from lopen.core import events as e
 from lopen.workflow.steps import Step, number
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

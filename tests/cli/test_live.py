@@ -18,10 +18,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.base import events as e
 from lopen.cli.rendering.board import Board
 from lopen.cli.rendering.frame import Snapshot, frame, remaining, style_of
 from lopen.cli.rendering.live import scrolls
+from lopen.core import events as e
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -193,7 +193,7 @@ SHOW = """
 import sys
 import time
 from datetime import UTC, datetime
-from lopen.base import events as e
+from lopen.core import events as e
 from lopen.cli.rendering import mode_for, subscriber
 from lopen.cli.rendering.frame import Snapshot
 from tests.cli.test_live import TREE

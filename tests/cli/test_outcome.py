@@ -17,7 +17,7 @@ from tests.cli.conftest import TIMEOUT_S, Lopen, json_lines
 TRIALS = '''
 import sys, time
 from lopen.cli.command import CommandContext, command
-from lopen.base.errors import *
+from lopen.core.errors import *
 
 @command
 def fails(context: CommandContext, how: str) -> ExitCode | None:

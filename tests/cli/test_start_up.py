@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from lopen import __version__
-from lopen.base.events import Notice
 from lopen.cli.app import COMMANDS, installed
-from lopen.storage.database import Database
-from lopen.storage.sessions import SessionStore
+from lopen.core.events import Notice
+from lopen.store.database import Database
+from lopen.store.sessions import SessionStore
 from tests.cli.conftest import Lopen
 from tests.project import specification
 from tests.workflow.examples import NOW, building

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lopen.llm.fake_api.server import Message
-from lopen.llm.messages import Usage
+from lopen.models.fake_api.server import Message
+from lopen.models.messages import Usage
 from tests.endpoint import Body, ScriptedEndpoint, Turn, tools, verdict
 from tests.preloaded.runs import Decide, Outcome, Preloaded
 from tests.project import build, component, plan, specification, verified

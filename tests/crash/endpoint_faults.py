@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lopen.llm.fake_api import responses
-from lopen.llm.fake_api.server import Answer, Message, NoResponse, Raw, Status
-from lopen.llm.messages import Usage
+from lopen.models.fake_api import responses
+from lopen.models.fake_api.server import Answer, Message, NoResponse, Raw, Status
+from lopen.models.messages import Usage
 from tests.crash.building import MOST_BROKEN, PER_REQUEST, USAGE, Found, Site, answer
 from tests.endpoint import Body, Turn, cut_stream, error_event, message, status, tools
 

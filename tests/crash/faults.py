@@ -62,7 +62,7 @@ def replace(effect: str, value: Any) -> None:
 
 def no_waiting() -> None:
     """Waits of lopen's own clock are over at once, and its time has passed all the same."""
-    from lopen.base.clock import SystemClock
+    from lopen.core.clock import SystemClock
 
     now, monotonic = SystemClock.now, SystemClock.monotonic
     slept = 0.0
@@ -88,7 +88,7 @@ def stay_readable() -> None:
 
 def turn_clock_back(after: int, seconds: float) -> None:
     """From the `after`-th reading on, the wall clock is `seconds` behind; the steady one goes on."""
-    from lopen.base.clock import SystemClock
+    from lopen.core.clock import SystemClock
 
     original = SystemClock.now
     readings = 0

@@ -25,13 +25,13 @@ class Effect:
 
 REVERTING = (
     Effect("the backup is made", "lopen.git.repository:Repository.backup"),
-    Effect("the state is saved", "lopen.storage.sessions:SessionStore.save", 2),
+    Effect("the state is saved", "lopen.store.sessions:SessionStore.save", 2),
     Effect("files are put back", "lopen.git.repository:Repository.restore"),
     Effect("a reference is moved", "lopen.git.refs:References.move"),
     Effect("the index follows", "lopen.git.repository:Repository.align_index"),
     Effect("it is undone", "lopen.git.repository:Repository.reset_to"),
-    Effect("it is told", "lopen.storage.sessions:SessionStore.append_event"),
-    Effect("the plan is drawn", "lopen.storage.project_documents:write_plan"),
+    Effect("it is told", "lopen.store.sessions:SessionStore.append_event"),
+    Effect("the plan is drawn", "lopen.store.project_documents:write_plan"),
 )
 POINTS = [(effect, when) for effect in REVERTING for when in ("before", "after")]
 
@@ -99,7 +99,7 @@ def test_no_run_begins_over_files_that_are_half_reverted(when: str, place: Place
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize(
     "where",
-    ["lopen.storage.sessions:SessionStore.remember_criteria", "lopen.storage.sessions:SessionStore.approve"],
+    ["lopen.store.sessions:SessionStore.remember_criteria", "lopen.store.sessions:SessionStore.approve"],
 )
 def test_an_approval_cut_off_is_there_or_not(where: str, when: str, place: Place) -> None:
     site = place.site

@@ -136,7 +136,7 @@ class Held:
         impatient = [
             [
                 "tests.crash.faults:replace",
-                "lopen.storage.database:Database.__init__.__kwdefaults__",
+                "lopen.store.database:Database.__init__.__kwdefaults__",
                 {"timeout_s": 0.1, "schema": None},
             ]
         ]

@@ -15,16 +15,16 @@ import pytest
 
 from lopen.application.command_context import CommandContext
 from lopen.application.open_store import open_store
-from lopen.base.clock import FakeClock
-from lopen.base.events import Notice
-from lopen.base.files import store_text
-from lopen.documents.plan_file import render_plan
-from lopen.llm.messages import Request, Response, Usage
-from lopen.llm.recorder import Recorder
-from lopen.llm.recording import load
-from lopen.storage.database import Database, UnreadableDatabase
-from lopen.storage.journal import Journal
-from lopen.storage.sessions import SessionStore
+from lopen.core.clock import FakeClock
+from lopen.core.events import Notice
+from lopen.core.files import store_text
+from lopen.models.messages import Request, Response, Usage
+from lopen.models.recorder import Recorder
+from lopen.models.recording import load
+from lopen.specification.plan_file import render_plan
+from lopen.store.database import Database, UnreadableDatabase
+from lopen.store.journal import Journal
+from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, Task, TaskTree
 from tests.crash.sweep import MEMORY

@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from lopen.llm.messages import Usage
-from lopen.storage.database import Database
-from lopen.storage.sessions import SessionStore
+from lopen.models.messages import Usage
+from lopen.store.database import Database
+from lopen.store.sessions import SessionStore
 from tests.e2e.behaviours import write
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, text, tool_results, tools

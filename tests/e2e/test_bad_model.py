@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lopen.llm.messages import Usage
 from lopen.loop import conversation
+from lopen.models.messages import Usage
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import ToolResult, last_result, text, tool_results, tools
 from tests.project import Project, build, code, plan, verified

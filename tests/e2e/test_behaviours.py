@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lopen.storage.database import Database
-from lopen.storage.sessions import SessionStore
+from lopen.store.database import Database
+from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
 from tests.e2e.behaviours import BEHAVIOURS, Behaviour
 from tests.e2e.conftest import MakeProject

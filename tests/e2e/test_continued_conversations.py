@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from lopen.llm.fake_api.server import Answer
+from lopen.models.fake_api.server import Answer
 from tests.e2e.behaviours import write
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, silence, text, tools
@@ -162,7 +162,7 @@ def test_a_call_that_only_looks_is_run_again_without_a_word(make_project: MakePr
     project.specify()
     assert project.lopen("approve", "calc", "--yes").code == 0
     for number, point in enumerate(
-        ("lopen.workspace.workspace:Workspace.read", "lopen.tools.verification:Verifier.run", JUDGING)
+        ("lopen.files.workspace:Workspace.read", "lopen.tools.verification:Verifier.run", JUDGING)
     ):
         ran = project.ended_at(f"before:{point}", *(("resume",) if number else ("run", "calc")))
         assert ran.code == -signal.SIGKILL, ran.err

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lopen.llm.messages import Usage
+from lopen.models.messages import Usage
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import status, text, tools, verdict
 from tests.project import Project, billed, build, code, plan, verified

@@ -15,7 +15,7 @@ import pytest
 import lopen.example
 from lopen.cli.commands import demo
 from lopen.example import MODULE, RECORDING, lay_out
-from lopen.llm.recording import load
+from lopen.models.recording import load
 from lopen.sandbox import choice
 from lopen.sandbox.choice import ProbeResult
 from scripts.record_example import record, without_counts

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.process_identity import start_time
+from lopen.core.process_identity import start_time
 from tests.e2e.conftest import MakeProject
 from tests.e2e.hostile import Traps, Victim, contents, spoil_git, spoil_tools
 from tests.endpoint import tools

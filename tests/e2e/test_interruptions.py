@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from lopen.llm.fake_api.server import Answer
+from lopen.models.fake_api.server import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import opening, tools
 from tests.preloaded.started import StartedCommand
@@ -38,7 +38,7 @@ POINTS = (
     "after:lopen.tools.planning:_advance",
     "before:lopen.loop.run:conversation_for",
     "before:lopen.loop.model_calls:ModelCalls._settle",
-    "after:lopen.workspace.workspace:Workspace.write",
+    "after:lopen.files.workspace:Workspace.write",
     "after:lopen.tools.verification:Verifier._run",
     "after:lopen.loop.oracle_calls:OracleCalls.verdict",
     "before:lopen.git.repository:Repository.commit",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lopen.llm.fake_api.server import Answer
+from lopen.models.fake_api.server import Answer
 from lopen.sandbox.choice import probe
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, tools
@@ -152,7 +152,7 @@ POINTS = (
     "before:lopen.git.repository:Repository.align_index",  # its files are not all there
     "after:lopen.git.branches:Branches.start",
     "before:lopen.loop.task_commit:_record",
-    "before:lopen.workspace.work_trees:LinkedTree.close",
+    "before:lopen.files.work_trees:LinkedTree.close",
 )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lopen.llm.messages import ESTIMATED_USAGE, Usage
+from lopen.models.messages import ESTIMATED_USAGE, Usage
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import miscounted, silence, status, text, tools
 from tests.project import TIMEOUT_S, Project, billed, build, code, plan, task

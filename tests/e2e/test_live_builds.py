@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from lopen.llm.fake_api import responses
-from lopen.llm.fake_api.server import Answer, Message, Raw
+from lopen.models.fake_api import responses
+from lopen.models.fake_api.server import Answer, Message, Raw
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import message_events, tools
 from tests.project import TIMEOUT_S, Project, build, code, plan, verified
@@ -95,7 +95,7 @@ def test_a_resized_build_leaves_the_log_and_no_picture(
 STRESS = """
 import sys, time
 from datetime import UTC, datetime
-from lopen.base import events as e
+from lopen.core import events as e
 from lopen.cli.rendering import subscriber
 
 with subscriber("live", sys.stdout) as view:

@@ -6,11 +6,11 @@ import json
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
-from lopen.storage.database import Database
-from lopen.storage.sessions import SessionStore
+from lopen.store.database import Database
+from lopen.store.sessions import SessionStore
 from tests.e2e.conftest import MakeProject
 from tests.project import Project, build, plan
-from tests.storage.history import lived
+from tests.store.history import lived
 
 
 def with_a_past(project: Project, sessions: int) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lopen.llm.fake_api.server import Raw
+from lopen.models.fake_api.server import Raw
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import (
     cut_stream,
@@ -168,8 +168,8 @@ def test_a_fallback_is_kept_and_the_first_model_asked_again_after_ten_minutes(
 
 def let_pass(minutes: int) -> None:
     """Let as many minutes pass by lopen's clock with each look at it from the retries."""
-    from lopen.base.clock import SystemClock
-    from lopen.llm import retry
+    from lopen.core.clock import SystemClock
+    from lopen.models import retry
 
     real, passed = SystemClock.monotonic, 0.0
     ask = retry.ask

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lopen.llm.messages import Usage
 from lopen.loop.project_context import WHOLE_CHARS
+from lopen.models.messages import Usage
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, opening, text, tools, verdict
 from tests.project import build, code, component, plan, specification, task, verified

@@ -15,7 +15,7 @@ from tests.project import Project, build, component, plan, specification, verifi
 HOLD = """
 import sys
 from pathlib import Path
-from lopen.storage.folder import exclusive_lock
+from lopen.store.folder import exclusive_lock
 with exclusive_lock(Path(sys.argv[1]), "module-calc", "module calc"):
     print("held", flush=True)
     sys.stdin.read()

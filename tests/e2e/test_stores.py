@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from lopen.llm.messages import Usage
-from lopen.storage.database import Database
+from lopen.models.messages import Usage
+from lopen.store.database import Database
 from tests.e2e.conftest import MakeProject
 from tests.e2e.stores import kept_in, redis
 from tests.endpoint import text, verdict

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lopen.base.errors import LopenError
-from lopen.documents.drift import section_hashes, spec_hash
-from lopen.documents.modules import UnreadableSource, read_source
-from lopen.documents.plan_file import parse_plan, render_plan
-from lopen.documents.spec import parse_specification
+from lopen.core.errors import LopenError
+from lopen.specification.drift import section_hashes, spec_hash
+from lopen.specification.modules import UnreadableSource, read_source
+from lopen.specification.plan_file import parse_plan, render_plan
+from lopen.specification.spec import parse_specification
 from tests.fuzz.inputs import bounded, damaged, one_line, pieces, told
+from tests.models.prompts.examples import planned
 from tests.project import specification
-from tests.prompts.examples import planned
 
 WHOLE = specification(extra="\n## Notes\n```sh\n# no heading\n```\n\n<!-- a\n## b\n-->\n\n- x\n  - y\n")
 MARKDOWN = pieces(

@@ -11,13 +11,13 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lopen.base.errors import LopenError
-from lopen.base.redaction import find_secrets
 from lopen.claude_hooks import transcript
 from lopen.claude_hooks.event import Malformed
 from lopen.claude_hooks.event import parse as parse_event
-from lopen.llm.messages import Usage
-from lopen.llm.recording import (
+from lopen.core.errors import LopenError
+from lopen.core.redaction import find_secrets
+from lopen.models.messages import Usage
+from lopen.models.recording import (
     RecordedExchange,
     RecordedResponse,
     UnreadableRecording,
@@ -30,7 +30,7 @@ from lopen.settings import toml
 from lopen.settings.keys import keys
 from lopen.settings.sources import load as load_settings
 from lopen.settings.toml import with_value
-from lopen.storage.folder import lock_holder
+from lopen.store.folder import lock_holder
 from tests.fuzz.inputs import (
     ANY_TEXT,
     JSON_VALUES,

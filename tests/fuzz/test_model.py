@@ -9,21 +9,21 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from lopen.files.paths import split
+from lopen.files.protection import ToolRefused
 from lopen.guardrails.shell_text import looks_like_tests, normal_command
-from lopen.llm.messages import Response, ToolUse, Usage
-from lopen.llm.stream_parser import parse_input
-from lopen.oracle.junit import UnreadableReport, read_counts, report_path
-from lopen.oracle.runner_commands import called_runners
-from lopen.oracle.runner_output import plain, tail
-from lopen.oracle.submission import TOOL, UnreadableVerdict, read_verdict
+from lopen.judge.junit import UnreadableReport, read_counts, report_path
+from lopen.judge.runner_commands import called_runners
+from lopen.judge.runner_output import plain, tail
+from lopen.judge.submission import TOOL, UnreadableVerdict, read_verdict
+from lopen.models.messages import Response, ToolUse, Usage
+from lopen.models.stream_parser import parse_input
 from lopen.test_integrity import FileChange, find_tampering
 from lopen.tools.calls import ToolResult
 from lopen.tools.catalogue import catalogue
 from lopen.tools.registry import Registry
 from lopen.tools.verify_programs import programs
 from lopen.workflow.steps import Step
-from lopen.workspace.paths import split
-from lopen.workspace.protection import ToolRefused
 from tests.fuzz.inputs import (
     ANY_TEXT,
     JSON_VALUES,
@@ -35,7 +35,7 @@ from tests.fuzz.inputs import (
     pieces,
     told,
 )
-from tests.oracle.samples import EVIDENCE
+from tests.judge.samples import EVIDENCE
 
 REGISTRY = Registry(catalogue({"verify-tests": "true", "verify-docs": "true"}))
 NAMES = sorted({tool.name for step in Step for tool in REGISTRY.offered(step)})

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.clock import FakeClock
+from lopen.core.clock import FakeClock
 from lopen.git import branch_clone
 from lopen.git.branch_clone import BranchClone
 from lopen.git.repository import Repository

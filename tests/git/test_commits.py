@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.clock import FakeClock
+from lopen.core.clock import FakeClock
 from lopen.git import commits
 from lopen.git.errors import GitError, GitLocked, RefMoved
 from lopen.git.repository import Repository

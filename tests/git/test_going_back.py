@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.clock import FakeClock
+from lopen.core.clock import FakeClock
 from lopen.git.errors import GitError
 from lopen.git.repository import Repository
 from tests.git.conftest import run_git

@@ -13,8 +13,8 @@ from types import FrameType
 
 import pytest
 
-from lopen.base.clock import FakeClock
-from lopen.base.errors import ExitCode, Stopped
+from lopen.core.clock import FakeClock
+from lopen.core.errors import ExitCode, Stopped
 from lopen.git import command
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError, GitTimedOut, NoIdentity, NotARepository, translate

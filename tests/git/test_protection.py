@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.clock import FakeClock
+from lopen.core.clock import FakeClock
 from lopen.git.repository import Repository
 from tests.git.conftest import run_git
 

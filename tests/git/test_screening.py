@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lopen.base.clock import FakeClock
+from lopen.core.clock import FakeClock
 from lopen.git.errors import GitError
 from lopen.git.repository import Repository
 from lopen.git.screening import SecretScreen

@@ -10,7 +10,7 @@ from time import sleep
 
 import pytest
 
-from lopen.base.clock import FakeClock
+from lopen.core.clock import FakeClock
 from lopen.git.errors import GitError
 from lopen.git.repository import Repository
 from lopen.git.trees import TreeChange

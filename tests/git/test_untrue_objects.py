@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.clock import FakeClock
+from lopen.core.clock import FakeClock
 from lopen.git.errors import UntrueObject
 from lopen.git.loose_objects import loose_object
 from lopen.git.protection import NO_TAMPERING

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.base.errors import ExitCode, Stopped
-from lopen.base.events import CircuitChanged
+from lopen.core.errors import ExitCode, Stopped
+from lopen.core.events import CircuitChanged
 from lopen.guardrails.guard import (
     BudgetFacts,
     Category,

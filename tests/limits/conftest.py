@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.clock import FakeClock
-from lopen.base.events import AlertRaised
+from lopen.core.clock import FakeClock
+from lopen.core.events import AlertRaised
 from lopen.limits.budgets.meter import Meter
 from lopen.limits.stores.redis_store import RedisStore
 from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.limits.stores.store import LimitsStore
-from lopen.llm.messages import Usage
+from lopen.models.messages import Usage
 from lopen.settings.schema import Settings
-from lopen.storage.database import Database
+from lopen.store.database import Database
 from tests.limits.redis_server import RedisServer
 
 MakeMeter = Callable[..., Meter]

@@ -10,7 +10,7 @@ from lopen.limits.budgets.budget import BudgetSpec, Charge
 from lopen.limits.stores.redis_store import RedisStore
 from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.limits.stores.store import LimitsStore
-from lopen.storage.database import Database
+from lopen.store.database import Database
 
 SPEC = BudgetSpec("session:counted", "session", 80_000)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

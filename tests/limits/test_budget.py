@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.base.errors import WrongUsage
+from lopen.core.errors import WrongUsage
 from lopen.limits.budgets.budget import (
     PAUSE,
     BudgetSpec,

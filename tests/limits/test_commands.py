@@ -11,14 +11,14 @@ import pytest
 from typer import Typer
 from typer.testing import CliRunner
 
-from lopen.base.errors import LopenError
 from lopen.cli.commands import alerts, budget, circuit
+from lopen.core.errors import LopenError
 from lopen.limits.budgets.budget import BudgetSpec, BudgetUsage, Charge
 from lopen.limits.circuits.call_events import announce_call
 from lopen.limits.circuits.circuit import CircuitCall
 from lopen.limits.circuits.rules import RuleBook
 from lopen.limits.stores.sqlite_store import SqliteStore
-from lopen.storage.database import Database
+from lopen.store.database import Database
 
 NOW = datetime.now(UTC)
 

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.clock import SystemClock
+from lopen.core.clock import SystemClock
 from lopen.limits.admin_actions import extend_budget, reset_budget
 from lopen.limits.answers import BudgetReached
 from lopen.limits.budgets.budget import BudgetState
 from lopen.limits.budgets.meter import Meter
 from lopen.limits.stores.opening import open_limits
 from lopen.limits.stores.redis_store import RedisStore
-from lopen.llm.messages import Usage
+from lopen.models.messages import Usage
 from lopen.settings.schema import Settings
-from lopen.storage.database import Database
+from lopen.store.database import Database
 from tests.endpoint import ScriptedEndpoint, text
 from tests.limits.conftest import spend
 from tests.limits.redis_server import RedisServer
@@ -29,11 +29,11 @@ CLOCK = SystemClock()
 OPENED = """
 import sys
 from pathlib import Path
-from lopen.base.clock import SystemClock
+from lopen.core.clock import SystemClock
 from lopen.limits.budgets.meter import Meter
 from lopen.limits.stores.opening import open_limits
 from lopen.settings.schema import Settings
-from lopen.storage.database import Database
+from lopen.store.database import Database
 settings = Settings.model_validate({"budget": {"store": sys.argv[1], "session_tokens": 5_000}})
 meter = Meter(open_limits(settings.budget, Database(Path(sys.argv[2]))), settings, SystemClock())
 sys.stdin.readline()

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lopen.base.clock import FakeClock
-from lopen.base.errors import ExitCode
-from lopen.base.events import AlertRaised
-from lopen.base.process_identity import is_gone, this_process
+from lopen.core.clock import FakeClock
+from lopen.core.errors import ExitCode
+from lopen.core.events import AlertRaised
+from lopen.core.process_identity import is_gone, this_process
 from lopen.limits import admin_actions
 from lopen.limits.answers import BudgetReached
 from lopen.limits.budgets.meter import Meter
 from lopen.limits.budgets.scopes import task_tokens
 from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.limits.stores.store import LimitsStore
-from lopen.llm.messages import Usage
+from lopen.models.messages import Usage
 from lopen.settings.schema import Budget, Settings
-from lopen.storage.database import Database
+from lopen.store.database import Database
 from tests.limits.conftest import MakeMeter, spend
 
 
@@ -158,13 +158,13 @@ def test_a_tasks_limit_follows_its_type(task_type: str, tables: dict[str, object
 CRASH = """
 import os, sys
 from pathlib import Path
-from lopen.base.clock import SystemClock
+from lopen.core.clock import SystemClock
 from lopen.limits.budgets.meter import Meter
 from lopen.limits.stores.redis_store import RedisStore
 from lopen.limits.stores.sqlite_store import SqliteStore
-from lopen.llm.messages import Usage
+from lopen.models.messages import Usage
 from lopen.settings.schema import Settings
-from lopen.storage.database import Database
+from lopen.store.database import Database
 where, prefix = sys.argv[1:]
 store = RedisStore(where, prefix=prefix) if where.startswith("redis") else SqliteStore(Database(Path(where)))
 meter = Meter(store, Settings(), SystemClock())

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lopen.base.clock import FakeClock
-from lopen.base.events import AlertRaised, CircuitChanged
+from lopen.core.clock import FakeClock
+from lopen.core.events import AlertRaised, CircuitChanged
 from lopen.guardrails.call_history import CallEnd
 from lopen.limits import admin_actions
 from lopen.limits.answers import ToolPass, ToolTrip

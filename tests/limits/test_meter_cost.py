@@ -9,16 +9,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lopen.base.clock import FakeClock
-from lopen.base.events import AlertRaised, Notice
+from lopen.core.clock import FakeClock
+from lopen.core.events import AlertRaised, Notice
 from lopen.limits import admin_actions
 from lopen.limits.answers import BudgetReached, ToolPass, ToolTrip
 from lopen.limits.budgets.meter import Meter
 from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.limits.stores.store import LimitsStore
-from lopen.llm.messages import Usage
+from lopen.models.messages import Usage
 from lopen.settings.schema import Settings
-from lopen.storage.database import Database
+from lopen.store.database import Database
 from tests.limits.conftest import MakeMeter, spend
 
 ONE_DOLLAR = Settings.model_validate({"budget": {"max_cost_usd": 1.0}})

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.clock import FakeClock
-from lopen.base.events import AlertRaised
+from lopen.core.clock import FakeClock
+from lopen.core.events import AlertRaised
 from lopen.limits.answers import ToolPass
 from lopen.limits.budgets.meter import Meter
 from lopen.limits.circuits.call_events import read_agents
 from lopen.limits.stores.redis_store import RedisStore
 from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.limits.unsettled_charges import NO_LEDGER, RETRY_S, DatabaseLedger, Ledger
-from lopen.llm.messages import Usage
+from lopen.models.messages import Usage
 from lopen.settings.schema import Settings
-from lopen.storage.database import Database
+from lopen.store.database import Database
 from tests.limits.redis_server import RedisServer
 
 
@@ -183,7 +183,7 @@ def test_a_reply_that_was_lost_is_not_counted_twice(database: Database, clock: F
         def atomically(self, work):  # type: ignore[no-untyped-def] # the protocol's own signature
             result = super().atomically(work)
             if self.lose:
-                from lopen.base.errors import StoreUnreachable
+                from lopen.core.errors import StoreUnreachable
 
                 raise StoreUnreachable("the reply was lost")
             return result

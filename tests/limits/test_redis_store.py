@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 import pytest
 import redis
 
-from lopen.base.clock import FakeClock
-from lopen.base.errors import StoreUnreachable, WrongUsage
+from lopen.core.clock import FakeClock
+from lopen.core.errors import StoreUnreachable, WrongUsage
 from lopen.limits.budgets.budget import BudgetSpec, Charge
 from lopen.limits.budgets.meter import Meter
 from lopen.limits.circuits.circuit import CircuitCall, CircuitState

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.errors import LopenError, WrongUsage
+from lopen.core.errors import LopenError, WrongUsage
 from lopen.limits import admin_actions
 from lopen.limits.budgets.budget import BudgetSpec, BudgetUsage, Charge, opened
 from lopen.limits.circuits.call_events import announce_call

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.errors import LopenError
+from lopen.core.errors import LopenError
+from lopen.judge.verdict import Finding
 from lopen.loop.change_checks import ChangeChecks
-from lopen.oracle.verdict import Finding
 from lopen.test_integrity import FileChange
 
 FOUND = Finding("warning", "a test was skipped")

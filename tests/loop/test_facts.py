@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.events import TaskChanged
-from lopen.documents.spec import parse_specification
+from lopen.core.events import TaskChanged
 from lopen.git.repository import Repository
 from lopen.loop.facts import Observed, observe
+from lopen.specification.spec import parse_specification
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 from tests.git.conftest import clock, repository, root, run_git

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.clock import FakeClock
+from lopen.core.clock import FakeClock
 from lopen.git.repository import Repository
 from lopen.loop import compared_trees
 from lopen.loop.judged_files import spoken_names

@@ -10,8 +10,8 @@ import sys
 from contextlib import closing
 from typing import Any
 
-from lopen.storage.database import Database
-from lopen.storage.sessions import SessionStore
+from lopen.store.database import Database
+from lopen.store.sessions import SessionStore
 from tests.e2e.conftest import MakeProject, make_project
 from tests.project import Project, build, plan
 

@@ -29,7 +29,7 @@ from pydantic import BaseModel
 
 import lopen
 from lopen.__main__ import main as lopen_main
-from lopen.storage import session_rows
+from lopen.store import session_rows
 from tests.preloaded import watched
 
 LAZY = (

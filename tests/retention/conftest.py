@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.clock import FakeClock
+from lopen.core.clock import FakeClock
 from lopen.retention.policy import RetentionPolicy
 from lopen.retention.upkeep import Upkeep
-from lopen.storage.database import Database
-from lopen.storage.sessions import SessionStore
+from lopen.store.database import Database
+from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
-from tests.storage.history import NOW
+from tests.store.history import NOW
 
 MakeUpkeep = Callable[..., Upkeep]
 

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench.day import measured
-from lopen.base.events import ModelText, Notice, Recorded
+from lopen.core.events import ModelText, Notice, Recorded
 from lopen.retention.log_rotation import LogFile, StructuredLog, log_names
 from lopen.retention.policy import LogLimits
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from lopen.base.clock import FakeClock
+from lopen.core.clock import FakeClock
 from lopen.limits.stores.records import Alert
 from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.retention.log_rotation import LogFile
 from lopen.retention.policy import RetentionPolicy
 from lopen.retention.report import memory_report, report_lines
-from lopen.storage.sessions import SessionStore
+from lopen.store.sessions import SessionStore
 from tests.retention.conftest import MakeUpkeep
-from tests.storage.history import NOW, lived, many
+from tests.store.history import NOW, lived, many
 
 
 def test_a_new_project_has_nothing_to_tell(store: SessionStore, folder: Path) -> None:

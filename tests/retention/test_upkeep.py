@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.clock import FakeClock
-from lopen.base.events import IterationEnded, Notice, Recorded, SessionStarted
+from lopen.core.clock import FakeClock
+from lopen.core.events import IterationEnded, Notice, Recorded, SessionStarted
 from lopen.limits.budgets.budget import BudgetSpec, Charge
 from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.retention.policy import LogLimits, RetentionPolicy, footprint, reclaim, retention_policy
 from lopen.retention.upkeep import CleanupResult
 from lopen.settings.schema import Settings
-from lopen.storage.archives import archived_sessions, open_archive
-from lopen.storage.database import Database
-from lopen.storage.folder import exclusive_lock
-from lopen.storage.journal import Journal
-from lopen.storage.sessions import SET_ASIDE, SessionStore
+from lopen.store.archives import archived_sessions, open_archive
+from lopen.store.database import Database
+from lopen.store.folder import exclusive_lock
+from lopen.store.journal import Journal
+from lopen.store.sessions import SET_ASIDE, SessionStore
 from tests.retention.conftest import MakeUpkeep
-from tests.storage.history import NOW, lived, many
+from tests.store.history import NOW, lived, many
 
 DAY = timedelta(days=1)
 

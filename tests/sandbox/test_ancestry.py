@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.process_identity import start_time
+from lopen.core.process_identity import start_time
 from lopen.sandbox import ancestry
 from lopen.sandbox.ancestry import enclosing_session, nearest_ancestor_in
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.errors import LopenError
+from lopen.core.errors import LopenError
 from lopen.sandbox import bubblewrap, choice
 from lopen.sandbox.choice import Mode, choose, probe
 from lopen.sandbox.command import Command, SandboxFailed

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.process_identity import start_time
+from lopen.core.process_identity import start_time
 from lopen.sandbox import control_group
 from lopen.sandbox.choice import Mode
 from lopen.sandbox.command import CommandLimits
@@ -169,7 +169,7 @@ def test_what_a_killed_lopen_left_is_ended(top: Path) -> None:
 LOPEN = """
 import os, sys
 from pathlib import Path
-from lopen.base.process_identity import start_time
+from lopen.core.process_identity import start_time
 from lopen.sandbox import control_group
 from lopen.sandbox.choice import Unconfined
 from lopen.sandbox.command import Command, CommandLimits

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.base.redaction import looks_secret_name, looks_secret_value
+from lopen.core.redaction import looks_secret_name, looks_secret_value
 from lopen.sandbox.environment import command_environment, mount_points, search_path
 
 HOME = Path("/p/.lopen/cache/home")

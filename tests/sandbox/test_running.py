@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.errors import ExitCode, Stopped
+from lopen.core.errors import ExitCode, Stopped
 from lopen.sandbox.bubblewrap import Bubblewrap
 from lopen.sandbox.choice import Mode, Unconfined
 from lopen.sandbox.command import Command, CommandLimits, Sandbox, SandboxFailed

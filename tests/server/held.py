@@ -6,9 +6,9 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from lopen.llm.fake_api.responses import encode, message_events
-from lopen.llm.fake_api.server import Answer, Message, Raw
-from lopen.llm.messages import Usage
+from lopen.models.fake_api.responses import encode, message_events
+from lopen.models.fake_api.server import Answer, Message, Raw
+from lopen.models.messages import Usage
 
 HELD_S = 60
 

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from lopen.server.session_routes import list_sessions
-from lopen.storage.archives import archive_session
-from lopen.storage.database import Database
-from lopen.storage.sessions import SessionStore
+from lopen.store.archives import archive_session
+from lopen.store.database import Database
+from lopen.store.sessions import SessionStore
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import Message, tools
 from tests.project import TIMEOUT_S, Project, build, plan
 from tests.server.serving import serving
-from tests.storage.history import NOW, many
+from tests.store.history import NOW, many
 
 TASKS = ("One", "Two")
 

@@ -10,8 +10,8 @@ from playwright.sync_api import Browser, expect
 from lopen.limits.circuits.circuit import CircuitState
 from lopen.limits.stores.opening import open_limits
 from lopen.settings.schema import Settings
-from lopen.storage.database import Database
-from lopen.storage.sessions import SessionStore
+from lopen.store.database import Database
+from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Pause, Question, Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, Task, TaskTree

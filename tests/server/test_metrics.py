@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 
-from lopen.llm.messages import Usage
+from lopen.models.messages import Usage
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools
 from tests.needs import lacking

@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, expect
 
-from lopen.llm.messages import Usage
+from lopen.models.messages import Usage
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools
 from tests.project import Project, build, code, plan, specification, verified

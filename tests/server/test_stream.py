@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
-from lopen.base.clock import SystemClock
-from lopen.base.errors import LopenError
-from lopen.base.events import Notice
+from lopen.core.clock import SystemClock
+from lopen.core.errors import LopenError
+from lopen.core.events import Notice
 from lopen.server.event_stream import PAGE, EventFeed
-from lopen.storage.database import Database
-from lopen.storage.event_lines import EventLine
-from lopen.storage.journal import Journal
-from lopen.storage.sessions import SessionStore
+from lopen.store.database import Database
+from lopen.store.event_lines import EventLine
+from lopen.store.journal import Journal
+from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import Message, silence, tools

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.errors import LopenError, WrongUsage
-from lopen.base.files import MAX_BYTES, read_foreign, read_own, write_config
+from lopen.core.errors import LopenError, WrongUsage
+from lopen.core.files import MAX_BYTES, read_foreign, read_own, write_config
 
 
 def test_a_missing_file_is_none(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.errors import WrongUsage
+from lopen.core.errors import WrongUsage
 from lopen.settings.keys import keys, value_of
 from lopen.settings.schema import Settings
 from lopen.settings.sources import SHORT_VARIABLES, Loaded, Source, load, set_value, user_file

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.base.errors import WrongUsage
 from lopen.cli.commands.init import CONFIG
+from lopen.core.errors import WrongUsage
 from lopen.settings.toml import lines, with_value
 
 COMMENTED = "[a]\nb = 1  # one\n\n# about c\n[c]\nd = 1\n"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from lopen.oracle.verdict import Severity
+from lopen.judge.verdict import Severity
 from lopen.test_integrity import FileChange
 
 FOLDER = Path(__file__).with_name("corpus")

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from lopen.documents import spec_import
 from lopen.git import commits
 from lopen.guardrails import completion
-from lopen.oracle import runner_output, tests_run
+from lopen.judge import runner_output, tests_run
+from lopen.specification import spec_import
 from lopen.test_integrity import (
     FileChange,
     conditions,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.oracle.runner_output import failed_tests
+from lopen.judge.runner_output import failed_tests
 from lopen.test_integrity import FileChange
 from lopen.test_integrity.mutants import mutants
 from lopen.test_integrity.mutation_controls import did_not_compile, inserted, neutral_edit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lopen.oracle.tests_run import TestsRun
+from lopen.judge.tests_run import TestsRun
 from lopen.test_integrity import FileChange
 from lopen.test_integrity.no_longer_run import no_longer_run
 

@@ -8,19 +8,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lopen.base.clock import FakeClock
-from lopen.documents.spec import Specification
+from lopen.core.clock import FakeClock
+from lopen.files.work_trees import WorkTree
+from lopen.files.workspace import Workspace
 from lopen.git.repository import Repository
-from lopen.llm.messages import ToolUse
-from lopen.oracle.verdict import Scope
+from lopen.judge.verdict import Scope
+from lopen.models.messages import ToolUse
 from lopen.sandbox.command import Command, CommandResult, InstallNetwork
 from lopen.sandbox.protected import ProtectedPaths
 from lopen.settings.schema import Settings
-from lopen.storage.audit import AuditTrail
-from lopen.storage.database import Database
-from lopen.storage.journal import Journal
-from lopen.storage.project_documents import Specifications
-from lopen.storage.sessions import SessionStore
+from lopen.specification.spec import Specification
+from lopen.store.audit import AuditTrail
+from lopen.store.database import Database
+from lopen.store.journal import Journal
+from lopen.store.project_documents import Specifications
+from lopen.store.sessions import SessionStore
 from lopen.tools.calls import ToolResult, done
 from lopen.tools.catalogue import catalogue
 from lopen.tools.clean_room import CleanRoom
@@ -29,9 +31,7 @@ from lopen.tools.registry import Registry
 from lopen.tools.verification import Verifier
 from lopen.tools.workbench import Nobody, Project, Workbench
 from lopen.workflow.session import Pause, Session
-from lopen.workspace.work_trees import WorkTree
-from lopen.workspace.workspace import Workspace
-from tests.prompts.examples import specification
+from tests.models.prompts.examples import specification
 
 VERIFY: Mapping[str, str | None] = {"verify-tests": "run-tests", "verify-lint": None, "verify-build": None}
 

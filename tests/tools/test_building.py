@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from lopen.base.events import ProgressReported, TaskChanged
+from lopen.core.events import ProgressReported, TaskChanged
 from lopen.loop.task_commit import Committer
 from lopen.settings.schema import Settings
 from lopen.tools.calls import ToolResult, done
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import State
-from tests.prompts.examples import long_specification, planned
+from tests.models.prompts.examples import long_specification, planned
 from tests.tools.examples import Bench, bench, git
 from tests.workflow.examples import session
 

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from lopen.oracle.verdict import Scope
+from lopen.judge.verdict import Scope
 from lopen.sandbox.command import CommandResult
-from lopen.storage.database import Database
+from lopen.store.database import Database
 from lopen.tools.calls import ToolResult, done
 from lopen.tools.workbench import IterationEvidence
-from tests.prompts.examples import planned
+from tests.models.prompts.examples import planned
 from tests.tools.examples import Bench, bench, project
 
 TASK = "calc-t1"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.clock import FakeClock
+from lopen.core.clock import FakeClock
 from lopen.git.repository import Repository
-from lopen.storage.temporary import LOCK_NAME
+from lopen.store.temporary import LOCK_NAME
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.installed import KEPT_DAYS, RECORD, remove_unused
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lopen.base.clock import FakeClock
+from lopen.core.clock import FakeClock
 from lopen.git.repository import Repository
-from lopen.llm.messages import ToolUse
+from lopen.models.messages import ToolUse
 from lopen.tools.calls import ToolResult
 from lopen.tools.judged_tree import BROKEN, JudgedTree
 from tests.tools.examples import project

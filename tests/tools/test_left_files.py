@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from lopen.base.clock import SystemClock
+from lopen.core.clock import SystemClock
 from lopen.git.repository import Repository
 from lopen.tools.left_files import clear_left_files
 from tests.tools.examples import git

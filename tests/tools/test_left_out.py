@@ -9,7 +9,7 @@ import pytest
 
 from lopen.loop.judged_change import left_out
 from lopen.sandbox.command import CommandResult
-from tests.prompts.examples import planned
+from tests.models.prompts.examples import planned
 from tests.tools.examples import Bench, bench, git
 
 SETUP = {"verify-setup": "install", "verify-tests": "run-tests"}

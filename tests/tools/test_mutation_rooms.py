@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lopen.tools import mutation
-from tests.prompts.examples import planned
+from tests.models.prompts.examples import planned
 from tests.tools.examples import bench
 
 

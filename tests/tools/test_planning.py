@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lopen.base.events import PlanRecorded, StepEntered
+from lopen.core.events import PlanRecorded, StepEntered
 from lopen.tools.calls import ToolResult
 from lopen.tools.workbench import Workbench
 from lopen.workflow.session import Session

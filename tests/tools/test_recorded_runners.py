@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.oracle.tests_run import TestsRun, read_run
+from lopen.judge.tests_run import TestsRun, read_run
 from lopen.sandbox.command import Room
 from lopen.tools.run_records import RunRecord
 

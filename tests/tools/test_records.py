@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.clock import FakeClock
-from lopen.storage.database import Database
-from lopen.storage.journal import Journal
-from lopen.storage.sessions import SessionStore
+from lopen.core.clock import FakeClock
+from lopen.store.database import Database
+from lopen.store.journal import Journal
+from lopen.store.sessions import SessionStore
 from lopen.tools.forged_records import Records, RecordsForged
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, Task, TaskTree

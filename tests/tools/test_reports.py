@@ -10,7 +10,7 @@ import pytest
 
 from lopen.sandbox.command import CommandResult
 from lopen.tools.calls import ToolResult
-from tests.prompts.examples import planned
+from tests.models.prompts.examples import planned
 from tests.tools.examples import Bench, bench, git
 
 COMMAND = "run-tests --junitxml=out/report.xml"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lopen.base.events import StepEntered, TaskChanged
+from lopen.core.events import StepEntered, TaskChanged
 from lopen.workflow.next_step import MAX_CONTEXT_LEVEL, Decision, Outcome, decide, enter_step
 from lopen.workflow.pauses import circuit_pause, iterations_pause
 from lopen.workflow.session import Session

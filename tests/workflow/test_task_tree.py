@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lopen.base.errors import LopenError
+from lopen.core.errors import LopenError
 from lopen.workflow.task_tree import (
     MOVES,
     Component,

@@ -8,8 +8,8 @@ import typer
 
 from lopen.application.command_context import CommandContext
 from lopen.application.limits import opened_limits, tell
-from lopen.base.errors import ExitCode
 from lopen.cli.command import command, group
+from lopen.core.errors import ExitCode
 
 app = group("Alerts of budgets, circuits and protected paths.", default="list")
 AlertId = Annotated[str, typer.Argument(help="Alert id as `lopen alerts` shows it, or `all`.")]

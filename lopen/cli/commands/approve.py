@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import ExitCode, LopenError, WrongUsage
-from lopen.base.escape import exact
 from lopen.cli.command import command
 from lopen.cli.parameters import ModuleArgument
+from lopen.core.errors import ExitCode, LopenError, WrongUsage
+from lopen.core.escape import exact
 
 if TYPE_CHECKING:
-    from lopen.documents.spec import Specification
-    from lopen.storage.sessions import SessionStore
+    from lopen.specification.spec import Specification
+    from lopen.store.sessions import SessionStore
 
 NoteOption = Annotated[str, typer.Option("--note", metavar="TEXT", help="Note to store with the approval.")]
 ExpectOption = Annotated[
@@ -56,9 +56,9 @@ def approve(
     from lopen.application.approval import record
     from lopen.application.open_store import open_store
     from lopen.application.person_only import require_person
-    from lopen.documents.modules import module_name
-    from lopen.workspace.listing import glob_matcher
-    from lopen.workspace.protection import ToolRefused
+    from lopen.files.listing import glob_matcher
+    from lopen.files.protection import ToolRefused
+    from lopen.specification.modules import module_name
 
     require_person("approve", context.root)
     removals = tuple(allow_test_removal or ())
@@ -139,7 +139,7 @@ def _edit(path: Path) -> None:
 def warn_of_branch(context: CommandContext, store: SessionStore, module: str) -> None:
     """Warn now that a run will be refused because the module's branch has unmerged work."""
     from lopen.application.work_trees import apart, checkout_of
-    from lopen.base.clock import SystemClock
+    from lopen.core.clock import SystemClock
     from lopen.git.errors import BranchConflict
     from lopen.git.repository import require_repository
     from lopen.loop.module_branch import check_branch

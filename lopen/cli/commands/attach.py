@@ -6,14 +6,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import ExitCode, PersonNeeded, Stopped
 from lopen.cli.command import command
 from lopen.cli.parameters import NoColorOption, OptionalSession
+from lopen.core.errors import ExitCode, PersonNeeded, Stopped
 
 if TYPE_CHECKING:
     from lopen.cli.rendering.frame import Snapshot
     from lopen.cli.rendering.live import ViewKey
-    from lopen.storage.sessions import SessionStore
+    from lopen.store.sessions import SessionStore
     from lopen.workflow.session import Session
 
 
@@ -29,7 +29,7 @@ def attach(
     from lopen.application.open_store import one_session, open_store
     from lopen.application.waiting import standstill
     from lopen.cli.rendering import mode_for, subscriber
-    from lopen.storage.folder import is_worked_on
+    from lopen.store.folder import is_worked_on
 
     store = open_store(context)
     found = one_session(store, session)

@@ -8,9 +8,9 @@ import typer
 
 from lopen.application.command_context import CommandContext
 from lopen.application.limits import no_such, now, opened_limits, tell, the_one, with_cost
-from lopen.base.errors import ExitCode, WrongUsage
 from lopen.cli.command import command, group
 from lopen.cli.parameters import NO_REASON, ReasonOption, budget_ids
+from lopen.core.errors import ExitCode, WrongUsage
 
 GRANTED = ("extension", "reset")
 app = group("Token budgets of modules, sessions and tasks.", default="show")

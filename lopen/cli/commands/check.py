@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Literal
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import ExitCode, LopenError
 from lopen.cli.command import command
 from lopen.cli.parameters import OptionalModule
+from lopen.core.errors import ExitCode, LopenError
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class SpecProblem:
 @command
 def check(context: CommandContext, module: OptionalModule = None) -> ExitCode:
     """Validate specifications. Exit code 1: a specification has a problem (warnings do not count)."""
-    from lopen.documents.spec import UNCHANGED, UNWRITTEN
+    from lopen.specification.spec import UNCHANGED, UNWRITTEN
 
     problems = warnings = 0
     unwritten = []
@@ -60,7 +60,7 @@ def _counted(number: int, noun: str) -> str:
 
 def _chosen(root: Path, given: str | None) -> tuple[dict[str, Path], list[tuple[Path, str]]]:
     """Return module → specification for a module, a path, or the whole project; and its misnamed specifications."""
-    from lopen.documents.modules import (
+    from lopen.specification.modules import (
         FILE_NAME,
         find_modules,
         misnamed_specifications,
@@ -90,8 +90,8 @@ def _chosen(root: Path, given: str | None) -> tuple[dict[str, Path], list[tuple[
 
 
 def _findings(path: Path, module: str) -> Iterator[SpecProblem]:
-    from lopen.documents.modules import UnreadableSource
-    from lopen.documents.spec import load_specification
+    from lopen.specification.modules import UnreadableSource
+    from lopen.specification.spec import load_specification
 
     try:
         specification = load_specification(path, module=module)

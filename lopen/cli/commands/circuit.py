@@ -8,9 +8,9 @@ import typer
 
 from lopen.application.command_context import CommandContext
 from lopen.application.limits import no_such, now, opened_limits, resource_limits, tell, the_one
-from lopen.base.errors import ExitCode
 from lopen.cli.command import command, group
 from lopen.cli.parameters import circuit_ids
+from lopen.core.errors import ExitCode
 
 app = group("Circuit breakers.", default="status")
 CircuitId = Annotated[str, typer.Argument(help="session:ID", autocompletion=circuit_ids)]

@@ -41,7 +41,7 @@ ForUser = Annotated[bool, typer.Option("--user", help="Write to your own file, f
 
 def _require_key(key: str) -> None:
     """Raise `WrongUsage` for an unknown key, with the nearest known one."""
-    from lopen.base.errors import WrongUsage
+    from lopen.core.errors import WrongUsage
     from lopen.settings.keys import keys, nearest
 
     if key not in keys():
@@ -54,7 +54,7 @@ def _require_key(key: str) -> None:
 def show(context: CommandContext, prefix: Prefix = "", explain: ExplainOption = False) -> None:
     """Show effective values, grouped; those that differ from the default are marked with * and name their source."""
     from lopen.application.setting_texts import WHO, default_text, value_text
-    from lopen.base.errors import WrongUsage
+    from lopen.core.errors import WrongUsage
     from lopen.settings.keys import keys, nearest, value_of
 
     loaded = context.load()
@@ -140,7 +140,7 @@ def schema(context: CommandContext) -> None:
 def unset(context: CommandContext, key: KeyArgument, user: ForUser = False) -> None:
     """Remove one value from the project's file, or from your own with --user."""
     from lopen.application.person_only import require_person
-    from lopen.base.errors import LopenError
+    from lopen.core.errors import LopenError
     from lopen.settings.sources import project_file, unset_value, user_file
 
     require_person("config unset", context.root)

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import ExitCode
 from lopen.cli.command import command
 from lopen.cli.parameters import NO_REASON, OptionalSession, ReasonOption, SessionArgument, TaskArgument
+from lopen.core.errors import ExitCode
 
 TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help="Your answer.")]
 NoteOption = Annotated[str, typer.Option("--note", metavar="TEXT", help="Note for the model's next prompt.")]

@@ -16,10 +16,10 @@ import typer
 
 from lopen.application.command_context import CommandContext
 from lopen.application.run_options import RunOptions
-from lopen.base.errors import ExitCode, LopenError, PersonNeeded
-from lopen.base.events import VerdictGiven
 from lopen.cli import parameters as o
 from lopen.cli.command import command
+from lopen.core.errors import ExitCode, LopenError, PersonNeeded
+from lopen.core.events import VerdictGiven
 from lopen.example import INTERPRETER
 from lopen.git.commits import CommitInfo
 from lopen.sandbox.command import CommandResult
@@ -64,7 +64,7 @@ def demo(
     """
     from lopen.application.person_only import require_person
     from lopen.example import RECORDING
-    from lopen.llm.replay import ReplayMismatch
+    from lopen.models.replay import ReplayMismatch
 
     require_person("demo", context.root)
     mode, how = (sandbox, "as requested") if sandbox else best_sandbox()
@@ -96,7 +96,7 @@ def _build(
     """Build the example in the context's folder and show the result. `typed` is the command that starts lopen."""
     from lopen.application.driving import drive_module
     from lopen.example import MODULE
-    from lopen.llm.replay import ReplayMismatch
+    from lopen.models.replay import ReplayMismatch
 
     mode = options.sandbox
     verb = "continuing to build" if continued else "building"
@@ -190,7 +190,7 @@ def prepare(context: CommandContext) -> None:
     """
     from lopen.application.approval import checked, record, specification
     from lopen.application.open_store import open_store
-    from lopen.base.clock import SystemClock
+    from lopen.core.clock import SystemClock
     from lopen.example import APPROVAL_NOTE, MODULE, lay_out
     from lopen.git.creation import create_repository
 
@@ -247,7 +247,7 @@ def built(context: CommandContext, mode: str) -> Built:
     """Read the finished session back, and run the test command of its specification."""
     from lopen.application.confinement import sandbox_for
     from lopen.application.open_store import open_store
-    from lopen.base.clock import SystemClock
+    from lopen.core.clock import SystemClock
     from lopen.git.repository import Repository
     from lopen.sandbox.command import Command
 

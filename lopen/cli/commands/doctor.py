@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import ExitCode, LopenError
 from lopen.cli.command import command
+from lopen.core.errors import ExitCode, LopenError
 
 Online = Annotated[bool, typer.Option("--online", help="Also send each model a one-word request.")]
 

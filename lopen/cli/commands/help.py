@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from lopen.base.errors import ExitCode
 from lopen.cli.app import run
 from lopen.cli.parameters import Invocation
+from lopen.core.errors import ExitCode
 
 Words = Annotated[list[str] | None, typer.Argument(help="Command, such as `run` or `budget extend`.")]
 

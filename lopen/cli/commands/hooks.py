@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import ExitCode
 from lopen.cli.command import command, group
+from lopen.core.errors import ExitCode
 
 app = group("Guards for Claude Code sessions.")
 
@@ -20,7 +20,7 @@ def install(context: CommandContext) -> ExitCode:
     """
     from lopen.application.person_only import require_person
     from lopen.claude_hooks import install as hooks
-    from lopen.storage.folder import state_folder
+    from lopen.store.folder import state_folder
 
     require_person("hooks install", context.root)
     new = not (context.root / ".lopen").exists()

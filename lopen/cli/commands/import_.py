@@ -13,9 +13,9 @@ from unicodedata import combining, normalize
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import ExitCode, LopenError
-from lopen.base.trusted_programs import find_on_path
 from lopen.cli.command import command
+from lopen.core.errors import ExitCode, LopenError
+from lopen.core.trusted_programs import find_on_path
 
 Source = Annotated[
     str,
@@ -48,9 +48,9 @@ def import_(context: CommandContext, source: Source, module: Module = "") -> Exi
     from lopen.application.verify_detection import command_lines, detect, listing
     from lopen.cli.commands.init import write_new
     from lopen.cli.rendering.lines import counted
-    from lopen.documents.modules import spec_path
-    from lopen.documents.spec import parse_specification
-    from lopen.documents.spec_import import COUNTED, gaps, imported, specification
+    from lopen.specification.modules import spec_path
+    from lopen.specification.spec import parse_specification
+    from lopen.specification.spec_import import COUNTED, gaps, imported, specification
 
     if "://" in source and not _ISSUE.fullmatch(source):
         raise LopenError(f"{source} is not a GitHub issue", hint="download it, and import the Markdown file")
@@ -83,7 +83,7 @@ def import_(context: CommandContext, source: Source, module: Module = "") -> Exi
 
 def _markdown(source: Path) -> tuple[Mapping[str, str], str]:
     """Return the Markdown files of the source (name → text), and the name of the feature."""
-    from lopen.documents.modules import read_source
+    from lopen.specification.modules import read_source
 
     if not source.name or not source.exists():
         raise LopenError(

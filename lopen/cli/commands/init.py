@@ -13,10 +13,10 @@ import typer
 
 from lopen.application.command_context import CommandContext
 from lopen.application.verify_detection import NAMES, Detected, command_lines, detect, listing
-from lopen.base.errors import ExitCode, LopenError, WrongUsage
 from lopen.cli.command import command
-from lopen.documents.spec import NEW_BEHAVIOUR, NEW_CRITERIA, NEW_DESCRIPTION, NEW_OVERVIEW
+from lopen.core.errors import ExitCode, LopenError, WrongUsage
 from lopen.example import MODULE, specification_text
+from lopen.specification.spec import NEW_BEHAVIOUR, NEW_CRITERIA, NEW_DESCRIPTION, NEW_OVERVIEW
 
 NewModule = Annotated[
     str | None, typer.Argument(help="Module to write a specification for, to be filled in.")
@@ -69,7 +69,7 @@ def init(
 
 
 def _specification_path(root: Path, module: str) -> Path:
-    from lopen.documents.modules import spec_path
+    from lopen.specification.modules import spec_path
 
     return spec_path(root, module)
 
@@ -145,7 +145,7 @@ def _hooks_folder(root: Path) -> Path | None:
 
 def _warn_without_repository(context: CommandContext) -> None:
     """Warn now that a run will fail without a git repository."""
-    from lopen.base.clock import SystemClock
+    from lopen.core.clock import SystemClock
     from lopen.git.errors import NotARepository
     from lopen.git.repository import Repository
 

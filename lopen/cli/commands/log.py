@@ -10,10 +10,10 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import ExitCode, WrongUsage
-from lopen.base.events import AlertRaised, CircuitChanged, EscalationChanged, GuardrailRaised
 from lopen.cli.command import command
 from lopen.cli.parameters import OptionalSession
+from lopen.core.errors import ExitCode, WrongUsage
+from lopen.core.events import AlertRaised, CircuitChanged, EscalationChanged, GuardrailRaised
 
 FollowOption = Annotated[
     bool, typer.Option("-f", "--follow", help="Follow the session until it pauses or ends.")
@@ -41,7 +41,7 @@ def log(
     from lopen.application.waiting import INTERRUPTED
     from lopen.cli.rendering import subscriber
     from lopen.cli.rendering.lines import line
-    from lopen.storage.archives import archive_path
+    from lopen.store.archives import archive_path
 
     if follow and last is not None:
         raise WrongUsage("-f and -n exclude each other", hint="see lopen log --help")

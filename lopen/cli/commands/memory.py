@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import ExitCode
 from lopen.cli.command import command, group
+from lopen.core.errors import ExitCode
 
 app = group("Show and clean what lopen keeps on disk.", default="report")
 

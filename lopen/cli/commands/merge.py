@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import ExitCode, LopenError
 from lopen.cli.command import command
 from lopen.cli.parameters import ModuleArgument, branches
+from lopen.core.errors import ExitCode, LopenError
 
 if TYPE_CHECKING:
     from lopen.application.merging import PreparedMerge
-    from lopen.storage.sessions import SessionStore
+    from lopen.store.sessions import SessionStore
     from lopen.tools.verification import Verified
     from lopen.workflow.session import Session
 
@@ -38,7 +38,7 @@ def merge(context: CommandContext, module: ModuleArgument, into: IntoOption = No
     from lopen.application import merging
     from lopen.application.open_store import open_store
     from lopen.application.person_only import require_person
-    from lopen.storage.folder import module_lock
+    from lopen.store.folder import module_lock
 
     require_person("merge", context.root)
     store, session = complete_session(context.root, open_store(context), module)
@@ -76,7 +76,7 @@ def complete_session(root: Path, store: SessionStore, module: str) -> tuple[Sess
         LopenError: the module has none, or it is not complete.
     """
     from lopen.application.open_store import store_of
-    from lopen.documents.modules import find_modules, require_known
+    from lopen.specification.modules import find_modules, require_known
 
     store = store_of(store, module)
     session = store.latest(module=module, unfinished=True) or store.latest(module=module)

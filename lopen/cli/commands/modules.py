@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import ExitCode
 from lopen.cli.command import command
+from lopen.core.errors import ExitCode
 from lopen.workflow.next_step import displayed_step
 
 if TYPE_CHECKING:
-    from lopen.storage.sessions import SessionStore
+    from lopen.store.sessions import SessionStore
 
 
 @command
@@ -19,8 +19,8 @@ def modules(context: CommandContext) -> ExitCode:
     from lopen.application.limits import looked_up
     from lopen.application.open_store import open_store, store_of
     from lopen.application.waiting import shown_status
-    from lopen.base.money import cost_text
-    from lopen.documents.modules import find_modules
+    from lopen.core.money import cost_text
+    from lopen.specification.modules import find_modules
     from lopen.workflow.task_tree import progress
 
     store = open_store(context)
@@ -60,7 +60,7 @@ def modules(context: CommandContext) -> ExitCode:
 def tell_modules(context: CommandContext, store: SessionStore) -> None:
     """Show what there is without a session: the specified modules, or that there is no project."""
     from lopen.application.command_context import is_root
-    from lopen.documents.modules import find_modules
+    from lopen.specification.modules import find_modules
 
     approved = {name: store.approval(name) is not None for name in find_modules(context.root)}
     states = {name: "approved" if given else "specified" for name, given in approved.items()}

@@ -11,15 +11,15 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import ExitCode, LopenError
-from lopen.base.escape import inert
-from lopen.base.money import cost_text
-from lopen.base.trusted_programs import find_on_path
 from lopen.cli.command import command
 from lopen.cli.parameters import LatestModule
+from lopen.core.errors import ExitCode, LopenError
+from lopen.core.escape import inert
+from lopen.core.money import cost_text
+from lopen.core.trusted_programs import find_on_path
 from lopen.limits.budgets.budget import BudgetState
-from lopen.storage.audit import verifications
-from lopen.storage.sessions import SessionStore
+from lopen.store.audit import verifications
+from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
 
 _MARKUP = re.compile(r"([\\`*\[\]<>&~|!]|(?<!\w)_|_(?!\w))")

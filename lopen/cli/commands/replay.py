@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from lopen.application.command_context import CommandContext
 from lopen.application.run_options import RunOptions
-from lopen.base.errors import ExitCode, LopenError
-from lopen.base.events import Committed, Event, Reverted
 from lopen.cli import parameters as o
 from lopen.cli.command import command
 from lopen.cli.parameters import NetworkOption, SessionArgument
+from lopen.core.errors import ExitCode, LopenError
+from lopen.core.events import Committed, Event, Reverted
 
 if TYPE_CHECKING:
     from lopen.git.repository import Repository
@@ -49,7 +49,7 @@ def replay(
     from lopen.application.replaying import rebuilt
     from lopen.application.scratch_clone import stage
     from lopen.application.work_trees import in_checkout
-    from lopen.base.clock import SystemClock
+    from lopen.core.clock import SystemClock
     from lopen.git.repository import Repository
 
     store, clock = open_store(context), SystemClock()

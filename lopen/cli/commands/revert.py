@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import ExitCode, LopenError, WrongUsage, did_you_mean
-from lopen.base.escape import inert
-from lopen.base.events import Reverted
 from lopen.cli.command import command
 from lopen.cli.parameters import LatestModule, tasks
+from lopen.core.errors import ExitCode, LopenError, WrongUsage, did_you_mean
+from lopen.core.escape import inert
+from lopen.core.events import Reverted
+from lopen.files.work_trees import module_documents
 from lopen.workflow.session import RevertIntent, Session
-from lopen.workspace.work_trees import module_documents
 
 if TYPE_CHECKING:
     from lopen.git.repository import Backup, Repository
     from lopen.settings.schema import Settings
-    from lopen.storage.sessions import SessionStore
+    from lopen.store.sessions import SessionStore
 
 MAX_LISTED = 10  # files in one command
 ToOption = Annotated[
@@ -47,9 +47,9 @@ def revert(
     from lopen.application.person_only import require_person
     from lopen.application.revert_record import recorded
     from lopen.application.work_trees import apart
-    from lopen.documents.modules import find_modules, require_known
-    from lopen.storage.folder import module_lock
-    from lopen.storage.project_documents import write_plan
+    from lopen.specification.modules import find_modules, require_known
+    from lopen.store.folder import module_lock
+    from lopen.store.project_documents import write_plan
 
     require_person("revert", context.root)
     if undo and to is not None:
@@ -170,7 +170,7 @@ def _open_repository(
         LopenError: the session has no branch, or HEAD is elsewhere.
     """
     from lopen.application.work_trees import workplace_of
-    from lopen.base.clock import SystemClock
+    from lopen.core.clock import SystemClock
     from lopen.git.repository import require_repository
     from lopen.sandbox.known_secrets import KnownSecrets
 

@@ -9,9 +9,9 @@ import typer
 
 from lopen.application.command_context import CommandContext
 from lopen.application.run_options import ResumeOptions, RunOptions
-from lopen.base.errors import ExitCode
 from lopen.cli.command import command
 from lopen.cli.parameters import ModuleArgument, OptionalSession
+from lopen.core.errors import ExitCode
 
 DryRunOption = Annotated[
     bool,
@@ -45,7 +45,7 @@ def run(
     require_outside_session("run", context.root)
     if detach and not dry_run:
         from lopen.application.detached import run_detached
-        from lopen.documents.modules import module_name
+        from lopen.specification.modules import module_name
 
         return run_detached(context, module_name(module), [a for a in sys.argv[1:] if a != "--detach"])
     from lopen.application.driving import drive_module

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext, find_root, is_root
-from lopen.base.errors import ExitCode, LopenError, WrongUsage
-from lopen.base.extras import install_command
-from lopen.base.trusted_programs import distrust
 from lopen.cli.command import open_context, with_options
 from lopen.cli.parameters import JsonOption, VerboseOption
+from lopen.core.errors import ExitCode, LopenError, WrongUsage
+from lopen.core.extras import install_command
+from lopen.core.trusted_programs import distrust
 
 ProjectsOption = Annotated[
     list[Path] | None,

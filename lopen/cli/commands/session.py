@@ -11,10 +11,10 @@ import typer
 
 from lopen.application.command_context import CommandContext
 from lopen.application.run_options import ResumeOptions
-from lopen.base.errors import ExitCode, LopenError, WrongUsage
 from lopen.cli.command import command, group
 from lopen.cli.parameters import SessionArgument
 from lopen.cli.rendering.lines import counted, step_title
+from lopen.core.errors import ExitCode, LopenError, WrongUsage
 from lopen.workflow.next_step import displayed_step
 
 app = group("List, show, resume, delete, prune or export sessions.", default="list")
@@ -34,7 +34,7 @@ def listing(context: CommandContext) -> ExitCode:
     """List sessions, newest first; archived ones last."""
     from lopen.application.open_store import open_store
     from lopen.application.waiting import shown_status
-    from lopen.storage.archives import archived_sessions
+    from lopen.store.archives import archived_sessions
     from lopen.workflow.task_tree import progress
 
     store = open_store(context)
@@ -90,7 +90,7 @@ def show(context: CommandContext, session: SessionArgument, format: FormatOption
         if format == "json":
             context.say(json.dumps(whole, indent=2, ensure_ascii=False, default=str), whole=True)
         else:
-            from lopen.documents.front_matter import dump_yaml
+            from lopen.specification.front_matter import dump_yaml
 
             context.say(dump_yaml(json.loads(json.dumps(whole, default=str))), whole=True)
     return ExitCode.OK
@@ -111,8 +111,8 @@ def delete(context: CommandContext, session: SessionArgument, yes: YesOption = F
     """Delete a session's record, archived or not. Its commits and its branch remain."""
     from lopen.application.open_store import open_store, store_with
     from lopen.application.person_only import require_person
-    from lopen.storage.archives import erase_session
-    from lopen.storage.folder import module_lock
+    from lopen.store.archives import erase_session
+    from lopen.store.folder import module_lock
 
     require_person("session delete", context.root)
     store = open_store(context)

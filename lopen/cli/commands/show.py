@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import ExitCode
-from lopen.base.money import cost_text
 from lopen.cli.command import command
 from lopen.cli.parameters import tasks
 from lopen.cli.rendering.lines import MARKS
+from lopen.core.errors import ExitCode
+from lopen.core.money import cost_text
 from lopen.workflow.task_tree import State
 
 if TYPE_CHECKING:
     from lopen.application.details import CallDetails, Details, TaskDetails
-    from lopen.storage.audit import VerificationRecord
+    from lopen.store.audit import VerificationRecord
 
 ShownArgument = Annotated[
     str,

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import ExitCode, LopenError
-from lopen.base.money import cost_text, dollars
 from lopen.cli.command import command
 from lopen.cli.parameters import UnfinishedModule
 from lopen.cli.rendering.lines import MARKS, step_title
+from lopen.core.errors import ExitCode, LopenError
+from lopen.core.money import cost_text, dollars
 from lopen.workflow.next_step import displayed_step, standing_work
 from lopen.workflow.steps import phase_of
 from lopen.workflow.task_tree import State, TaskTree, progress
@@ -22,7 +22,7 @@ from lopen.workflow.task_tree import State, TaskTree, progress
 if TYPE_CHECKING:
     from lopen.application.limits import ProjectLimits
     from lopen.application.session_report import Counter
-    from lopen.storage.sessions import SessionStore
+    from lopen.store.sessions import SessionStore
     from lopen.workflow.session import Session
 
 
@@ -40,8 +40,8 @@ def status(context: CommandContext, module: UnfinishedModule = None, all: AllOpt
     from lopen.application.servers import running_servers
     from lopen.application.session_report import session_object
     from lopen.application.waiting import present_state, standstill
-    from lopen.documents.modules import find_modules, require_known
-    from lopen.storage.audit import last_failure
+    from lopen.specification.modules import find_modules, require_known
+    from lopen.store.audit import last_failure
 
     store = open_store(context)
     if module is not None:

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal, TextIO, assert_never
 
 from lopen.application.command_context import SilentView, View
-from lopen.base import events as e
-from lopen.base.escape import UNSEEN
-from lopen.base.wrapping import fitted
 from lopen.cli.rendering.lines import rows
+from lopen.core import events as e
+from lopen.core.escape import UNSEEN
+from lopen.core.wrapping import fitted
 
 if TYPE_CHECKING:
     from lopen.cli.rendering.frame import Snapshot

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from lopen.base import events as e
 from lopen.cli.rendering.lines import line, test_counts
+from lopen.core import events as e
 from lopen.workflow.task_tree import State
 
 TAIL_CHARACTERS = 400  # of streamed text and of a tool's input

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from lopen.base import events as e
-from lopen.base.escape import clipped
-from lopen.base.money import dollars
-from lopen.base.wrapping import broken
 from lopen.cli.rendering.board import Board
 from lopen.cli.rendering.lines import MARKS, STEP_TITLES, step_title
+from lopen.core import events as e
+from lopen.core.escape import clipped
+from lopen.core.money import dollars
+from lopen.core.wrapping import broken
 from lopen.limits.budgets.budget import BudgetState
 from lopen.workflow.steps import Step, phase_of
 from lopen.workflow.task_tree import Component, State, Task, TaskTree, progress

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import asdict
 
-from lopen.base import events as e
-from lopen.base.escape import inert
-from lopen.base.money import dollars
+from lopen.core import events as e
+from lopen.core.escape import inert
+from lopen.core.money import dollars
 from lopen.workflow.steps import Step, number
 from lopen.workflow.task_tree import State
 

@@ -18,15 +18,15 @@ from dataclasses import fields, replace
 from types import FrameType, TracebackType
 from typing import NamedTuple, Self, TextIO
 
-from lopen.base import events as e
-from lopen.base.clock import Clock, SystemClock
-from lopen.base.errors import LopenError
-from lopen.base.escape import inert
-from lopen.base.wrapping import broken
 from lopen.cli.rendering.board import Board
 from lopen.cli.rendering.frame import Snapshot, Styled, frame, style_of, wrapped
 from lopen.cli.rendering.keyboard import Keyboard, in_foreground
 from lopen.cli.rendering.lines import rows
+from lopen.core import events as e
+from lopen.core.clock import Clock, SystemClock
+from lopen.core.errors import LopenError
+from lopen.core.escape import inert
+from lopen.core.wrapping import broken
 
 _CLOSED = (errno.EIO, errno.ENOTTY)  # ENOTTY: the null device is in its place
 PERIOD_S = 0.1

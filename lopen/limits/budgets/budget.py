@@ -8,8 +8,8 @@ See docs/reference/budgets-and-circuits.md.
 
 from __future__ import annotations
 
-from lopen.base.errors import WrongUsage
-from lopen.base.quick_stdlib import UTC, Value, datetime
+from lopen.core.errors import WrongUsage
+from lopen.core.quick_stdlib import UTC, Value, datetime
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LARGEST_EXTENSION = 1_000_000

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from lopen.base.money import dollars
+from lopen.core.money import dollars
 from lopen.limits.budgets.budget import SMALLEST_ANSWER, BudgetUsage, Charge
 from lopen.limits.circuits.agents import AgentLimits
 from lopen.limits.circuits.call_events import add_cost
 from lopen.limits.stores.records import Alert
 from lopen.limits.stores.store import Rows
-from lopen.llm import messages
+from lopen.models import messages
 
 # USD for one request with an answer of so many tokens; None where its model has no known price
 Quote = Callable[[int], float | None]

@@ -14,10 +14,10 @@ from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
-from lopen.base.clock import Clock
-from lopen.base.errors import StorageError, StoreUnreachable
-from lopen.base.events import Event, Notice
-from lopen.base.process_identity import is_gone, this_process
+from lopen.core.clock import Clock
+from lopen.core.errors import StorageError, StoreUnreachable
+from lopen.core.events import Event, Notice
+from lopen.core.process_identity import is_gone, this_process
 from lopen.guardrails.habits import HabitLimits
 from lopen.limits.answers import Grant, cut_off, no_money, no_room, raised
 from lopen.limits.budgets.budget import BudgetSpec, BudgetState, Charge
@@ -42,7 +42,7 @@ from lopen.limits.stores.records import Alert, Reservation
 from lopen.limits.stores.store import LimitsStore, Rows
 from lopen.limits.texts import new_id
 from lopen.limits.unsettled_charges import NO_LEDGER, Debt, Debts, Ledger, charge_left
-from lopen.llm import messages
+from lopen.models import messages
 from lopen.settings.schema import Settings
 
 T = TypeVar("T")

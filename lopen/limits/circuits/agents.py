@@ -7,7 +7,7 @@ See docs/reference/budgets-and-circuits.md.
 
 from __future__ import annotations
 
-from lopen.base.quick_stdlib import Value
+from lopen.core.quick_stdlib import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lopen.base.quick_stdlib import Value
+from lopen.core.quick_stdlib import Value
 from lopen.guardrails.call_history import CallEnd, CallHistory, WastefulHabit
 from lopen.limits.circuits.agents import Agents, spent, too_dear
 from lopen.limits.circuits.breaker import after_call, before_call
@@ -118,7 +118,7 @@ def add_cost(
     put_agents(rows, circuit_id, agents)
     if not warn:
         return ()
-    from lopen.base.money import dollars
+    from lopen.core.money import dollars
     from lopen.limits.texts import new_id
 
     message = (
@@ -136,7 +136,7 @@ def trip_if_dear(
     """Open the circuit where sub-agents and external calls have cost all that they may; None where they may go on."""
     if not book.enabled or not too_dear(read_agents(rows, circuit_id), limits):
         return None
-    from lopen.base.money import dollars
+    from lopen.core.money import dollars
 
     seen = f"sub-agents and external calls have cost {dollars(limits.cost_block_usd)} or more"
     return trip(rows, circuit_id, "external_api", seen, now, book)

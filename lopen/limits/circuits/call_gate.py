@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
 
-from lopen.base.clock import Clock
-from lopen.base.events import CircuitChanged, Event, Notice
+from lopen.core.clock import Clock
+from lopen.core.events import CircuitChanged, Event, Notice
 from lopen.guardrails.call_history import RUN, CallEnd, CallHistory, WastefulHabit, signature
 from lopen.guardrails.habits import HabitLimits, after_turn, find_habits, untested_edits
 from lopen.limits.answers import ToolPass, ToolTrip, raised

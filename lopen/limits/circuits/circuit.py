@@ -9,7 +9,7 @@ See docs/reference/budgets-and-circuits.md.
 
 from __future__ import annotations
 
-from lopen.base.quick_stdlib import Value
+from lopen.core.quick_stdlib import Value
 from lopen.guardrails.call_history import CallHistory
 from lopen.limits.circuits.rules import LAST_RUNG, CircuitRule, RuleBook
 

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 
-from lopen.base.errors import StoreUnreachable
+from lopen.core.errors import StoreUnreachable
 from lopen.limits.budgets.budget import BudgetState
 from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.limits.stores.store import Rows
-from lopen.storage.database import Database
+from lopen.store.database import Database
 
 
 class BudgetCopies:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from contextlib import closing, suppress
 
-from lopen.base.errors import StoreUnreachable
+from lopen.core.errors import StoreUnreachable
 from lopen.limits.stores.records import EVIDENCE_KEPT
 from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.limits.stores.store import LimitsStore, Rows
 from lopen.limits.unsettled_charges import NO_LEDGER, DatabaseLedger, Ledger
 from lopen.settings.schema import Budget
-from lopen.storage.database import Database
+from lopen.store.database import Database
 
 
 def open_limits(budget: Budget, database: Database, *, evidence_max: int = EVIDENCE_KEPT) -> LimitsStore:

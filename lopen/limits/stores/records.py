@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lopen.base.quick_stdlib import Encoder, Value, datetime, loads
+from lopen.core.quick_stdlib import Encoder, Value, datetime, loads
 from lopen.guardrails.call_history import CallHistory, WastefulHabit
 from lopen.limits.budgets.budget import EPOCH, BudgetUsage
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import _socket as socket  # what it holds that hooks need; `socket` itself loads enumerations
 import os
 
-from lopen.base.person import sealed
+from lopen.core.person import sealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

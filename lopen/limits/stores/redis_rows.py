@@ -9,7 +9,7 @@ Every key expires after the configured time without a write.
 
 from __future__ import annotations
 
-from lopen.base.quick_stdlib import Value, datetime, dumps, loads
+from lopen.core.quick_stdlib import Value, datetime, dumps, loads
 from lopen.limits.budgets.budget import CONFIRMATION, PAUSE, WARNING, BudgetState, Charge
 from lopen.limits.circuits.circuit import CircuitState
 from lopen.limits.stores.records import EVIDENCE_KEPT, Alert, Incident, Reservation, dump, held_s, load

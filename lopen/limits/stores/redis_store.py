@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 
-from lopen.base.errors import StoreUnreachable, WrongUsage
-from lopen.base.quick_stdlib import datetime, dumps, loads
+from lopen.core.errors import StoreUnreachable, WrongUsage
+from lopen.core.quick_stdlib import datetime, dumps, loads
 from lopen.limits.budgets.budget import BudgetState, BudgetUsage, due
 from lopen.limits.budgets.charging import PAID, settle
 from lopen.limits.circuits.circuit import CircuitState

@@ -5,9 +5,9 @@ It joins the transaction of whoever has one open, so that a turn's record and it
 
 from __future__ import annotations
 
-from lopen.base.errors import LopenError, StoreUnreachable
-from lopen.base.quick_sqlite import sqlite3
-from lopen.base.quick_stdlib import Value, dumps, loads
+from lopen.core.errors import LopenError, StoreUnreachable
+from lopen.core.quick_sqlite import sqlite3
+from lopen.core.quick_stdlib import Value, dumps, loads
 from lopen.limits.budgets.budget import BudgetState, BudgetUsage
 from lopen.limits.circuits.circuit import CircuitState
 from lopen.limits.stores.records import (
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     Known = dict[tuple[type[Value], str], tuple[str, Value]]
 
     class Transactions(Protocol):
-        """The part that is needed of `lopen.storage.database.Database`."""
+        """The part that is needed of `lopen.store.database.Database`."""
 
         @property
         def connection(self) -> sqlite3.Connection: ...
@@ -106,7 +106,7 @@ class SqliteRows:
 
     def drop_spend(self, budget_id: str) -> None:
         """Nothing was spent of this budget; the running totals keep it."""
-        from lopen.storage.archives import add_spend_to_totals
+        from lopen.store.archives import add_spend_to_totals
 
         add_spend_to_totals(self._connection, budget_id)
 
@@ -154,7 +154,7 @@ class SqliteRows:
         self._cap("alerts", alert.budget_id)
 
     def _cap(self, name: str, owner: str) -> None:
-        from lopen.storage.segments import trim  # alerts and incidents are rare, and hooks are in a hurry
+        from lopen.store.segments import trim  # alerts and incidents are rare, and hooks are in a hurry
 
         trim(self._connection, name, owner, self._evidence_max)
 
@@ -208,7 +208,7 @@ class SqliteStore:
         except (sqlite3.Error, ValueError) as error:
             raise StoreUnreachable(f"the limits' store: {error}") from error
         except LopenError as error:
-            from lopen.base.errors import StorageError  # heavy, and only wanted when it failed
+            from lopen.core.errors import StorageError  # heavy, and only wanted when it failed
 
             if isinstance(error, StorageError):
                 raise StoreUnreachable(error.message, hint=error.hint) from error

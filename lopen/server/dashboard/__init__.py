@@ -16,8 +16,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from lopen import __version__
-from lopen.base.events import TurnEnded
-from lopen.base.hashing import content_hash
+from lopen.core.events import TurnEnded
+from lopen.core.hashing import content_hash
 from lopen.limits.budgets.budget import BudgetUsage
 from lopen.server.served import OpenProject, ServedProjects
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from lopen.base.money import NAMES, ORDER, in_order
+from lopen.core.money import NAMES, ORDER, in_order
 from lopen.settings.schema.parts import (
     LOWER,
     RAISE,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lopen.base.money import MOST_USD
+from lopen.core.money import MOST_USD
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lopen.oracle.verdict import Finding, Severity
+from lopen.judge.verdict import Finding, Severity
 from lopen.test_integrity.javascript.adapter import covers, grammar
 from lopen.test_integrity.javascript.ranks import is_matcher
 from lopen.test_integrity.javascript.words import WORD

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from lopen.oracle.verdict import Finding
+from lopen.judge.verdict import Finding
 from lopen.test_integrity.suite import FileChange, tokens
 
 _SKIPPED = re.compile(r"#\s*doctest:[^\n]*\+SKIP\b")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from lopen.oracle.verdict import Finding, Severity
+from lopen.judge.verdict import Finding, Severity
 from lopen.test_integrity.python.tree import nodes, parsed, unparse
 from lopen.test_integrity.suite import FileChange, words
 

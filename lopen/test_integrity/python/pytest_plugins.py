@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from lopen.oracle.verdict import Finding
+from lopen.judge.verdict import Finding
 from lopen.test_integrity.python.names import module_name
 from lopen.test_integrity.python.skips import function_skips
 from lopen.test_integrity.python.tree import nodes, parsed, unparse

@@ -7,8 +7,8 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
-from lopen.base.untrusted_tables import PARSER_ERRORS, read_toml_table
-from lopen.oracle.verdict import Finding
+from lopen.core.untrusted_tables import PARSER_ERRORS, read_toml_table
+from lopen.judge.verdict import Finding
 from lopen.test_integrity.suite import FileChange, words
 
 _DESELECTING = re.compile(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from lopen.oracle.verdict import Finding
+from lopen.judge.verdict import Finding
 from lopen.test_integrity.python.stand_ins import imported_names, is_code
 from lopen.test_integrity.python.tree import Function, nodes, parsed, unparse
 from lopen.test_integrity.suite import FileChange

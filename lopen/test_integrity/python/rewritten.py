@@ -8,7 +8,7 @@ import ast
 import re
 from collections.abc import Collection, Iterator, Mapping
 
-from lopen.oracle.verdict import Finding
+from lopen.judge.verdict import Finding
 from lopen.test_integrity.python.skips import row_count
 from lopen.test_integrity.python.stand_ins import imported_names, is_code
 from lopen.test_integrity.python.tree import nodes, parsed, unparse

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lopen.oracle.verdict import Finding
+from lopen.judge.verdict import Finding
 from lopen.test_integrity.python.endings import executed
 from lopen.test_integrity.python.tree import parsed, unparse
 from lopen.test_integrity.suite import Case, FileChange, tokens, words

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lopen.base.untrusted_tables import read_toml_table
-from lopen.oracle.verdict import Finding, Severity
+from lopen.core.untrusted_tables import read_toml_table
+from lopen.judge.verdict import Finding, Severity
 from lopen.test_integrity.runner_commands import command_findings
 from lopen.test_integrity.suite import FileChange
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from lopen.oracle.verdict import Finding
+from lopen.judge.verdict import Finding
 from lopen.test_integrity.suite import FileChange
 
 _DECLARED = re.compile(

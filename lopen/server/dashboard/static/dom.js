@@ -8,7 +8,7 @@ export function h(tag, props, ...children) {
   return { tag, props: props ?? {}, children: children.flat(Infinity).filter(isShown) };
 }
 
-// As lopen/base/escape.py: what shows nothing or reorders text becomes U+FFFD, but within an emoji or a word that is
+// As lopen/core/escape.py: what shows nothing or reorders text becomes U+FFFD, but within an emoji or a word that is
 // spelled with a joiner.
 const EMOJI = "[\\u00a9\\u00ae\\u2190-\\u21ff\\u2300-\\u27bf\\u2900-\\u297f\\u2b00-\\u2bff\\u3030\\u303d\\u3297\\u3299\\u{1f000}-\\u{1faff}]";
 const SCRIPT = "[\\u0600-\\u0dff]";

@@ -1,0 +1,145 @@
+"""The evidence that a verdict rests on, and the hash that binds the verdict to it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from lopen.judge.mutation import MutationCheck
+from lopen.judge.verdict import Finding, Scope, Verdict
+
+_FORMAT = 2  # counts up when what is hashed changes, so that no old verdict answers for new evidence
+
+FileKind = Literal["source", "test", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyResult:
+    """One verify command as lopen itself ran it. `exit_code` is None where it did not end by itself.
+
+    `output` is all that lopen kept of what it printed. `tree` is the work tree's id when it ran: a result of
+    another tree is not evidence.
+    """
+
+    tool: str
+    command: str
+    passed: bool
+    exit_code: int | None
+    output: str
+    tree: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """A file that the work changed. `size` is in bytes, None where the work deleted the file."""
+
+    path: str
+    size: int | None
+    kind: FileKind = "source"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """The text of a file in the tree under judgement."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Established:
+    """The latest accepted verdict on a narrower piece of work."""
+
+    subject: str
+    name: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that is known of a piece of work when it is to be judged.
+
+    `subject` is the id or name of what is judged, `description` what it was to do and why it exists. `sections` are
+    (heading path, text) and `criteria` (id, text) of the specification. `base_tree` and `tree` are the git tree ids
+    between which the work was done; `files` are the files that differ between them. `diff` is what no accepted
+    verdict covers of it; `source` is the final text of the files that accepted verdicts cover (`established`), and of those
+    that the work's words name, or step 3 for a component it found done; `files` lists these, too.
+    `answers` are (question, answer) of the person. `note` is a claim of the builder. `tests` are (path, names).
+    `removals` are the reasons for which removed tests are not an error by themselves.
+    `mutation` is what the tests notice of small faults in the changed functions, None where there are none to make.
+    `refused` are lopen's findings that fail the work without a judge. `earlier` are the findings of the last verdict on
+    the same work, where it did not pass.
+    """
+
+    scope: Scope
+    subject: str
+    module: str
+    description: str
+    sections: tuple[tuple[str, str], ...]
+    criteria: tuple[tuple[str, str], ...]
+    diff: str
+    files: tuple[ChangedFile, ...]
+    results: tuple[VerifyResult, ...]
+    tampering: tuple[Finding, ...]
+    base_tree: str
+    tree: str
+    answers: tuple[tuple[str, str], ...] = ()
+    note: str = ""
+    established: tuple[Established, ...] = ()
+    source: tuple[SourceFile, ...] = ()
+    tests: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    mutation: MutationCheck | None = None
+    refused: tuple[Finding, ...] = ()
+    earlier: tuple[Finding, ...] = ()
+    removals: tuple[str, ...] = ()
+
+
+def evidence_hash(evidence: Evidence) -> str:
+    """Return the SHA-256 (hex) of what the evidence says, the same wherever and whenever it is gathered.
+
+    Tree ids stand for the diff, the files and lopen's findings, which follow from them. Subject, order, narrower
+    verdicts, the builder's note and what commands printed do not count. Neither does the scope: a verdict keeps its
+    own, and `serves` says which scopes it answers for. Only where nothing changed at all does the description count:
+    then it is all that tells two pieces of work apart.
+    """
+    unchanged = evidence.base_tree == evidence.tree
+    content = {
+        "format": _FORMAT,
+        "base_tree": evidence.base_tree,
+        "tree": evidence.tree,
+        "criteria": sorted(evidence.criteria),
+        "sections": sorted(evidence.sections),
+        "answers": sorted(evidence.answers),
+        "results": sorted({(r.tool, r.command, r.passed, str(r.exit_code)) for r in evidence.results}),
+        "description": evidence.description if unchanged else "",
+    }
+    if evidence.removals:
+        content["removals"] = sorted(evidence.removals)
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def uncovered(base: str, tree: str, verdicts: Sequence[Verdict]) -> tuple[tuple[str, str], ...]:
+    """Return the (from, to) trees on the way from `base` to `tree` that none of the accepted verdicts covers, in order.
+
+    `verdicts` are in the order in which they were given; of each subject the latest counts.
+    """
+    latest = {v.subject: n for n, v in enumerate(verdicts)}
+    ahead = [verdicts[n] for n in sorted(latest.values()) if verdicts[n].base_tree != verdicts[n].tree]
+    gaps: list[tuple[str, str]] = []
+    at = base
+    while at != tree and ahead:
+        onward = [n for n, v in enumerate(ahead) if v.base_tree == at]
+        if onward:
+            step = onward[-1]  # the latest one spans most: a component's after those of its tasks
+        elif at == base and not gaps:
+            break  # the work began elsewhere: nothing is known of the way
+        else:
+            step = 0
+            gaps.append((at, ahead[0].base_tree))
+        at = ahead[step].tree
+        ahead = ahead[step + 1 :]
+    return (*gaps, *(((at, tree),) if at != tree else ()))

@@ -1,0 +1,255 @@
+"""The parts of the evidence message: grouped by kind, each kind within its share of the room."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from lopen.judge.diff_files import is_text, numbered_diff, numbered_source, split_diff, visible
+from lopen.judge.evidence import ChangedFile, Evidence, VerifyResult
+from lopen.judge.verdict import Finding
+from lopen.models.prompts.sizes import units
+
+FINDINGS_SHOWN = 40  # of each severity
+LONGEST_FINDING = 500
+KIND_WORDS = 4  # of a finding's message
+LONGEST_NOTE = 2_000
+
+# Largest share of the whole that each group may take. The diff and the source get all that is left.
+SHARES = {
+    "findings": 0.12,
+    "mutation": 0.04,
+    "earlier": 0.04,
+    "results": 0.15,
+    "description": 0.06,
+    "criteria": 0.10,
+    "sections": 0.20,
+    "answers": 0.03,
+    "note": 0.02,
+    "established": 0.10,
+    "tests": 0.06,
+    "unshown": 0.05,
+}
+_FENCE = 60  # characters of a part's two fence lines, without its name
+_KINDS = {"source": 0, "test": 1, "other": 2}
+
+Part = tuple[str, str]  # its name and its text
+
+
+@dataclass
+class EvidenceGroup:
+    """Parts under one title, bounded by a share of the message. `cut`: something was left out."""
+
+    title: str
+    room: int  # units
+    parts: list[Part] = field(default_factory=list)
+    cut: bool = False
+
+    def add(self, name: str, text: str) -> bool:
+        """Add a whole part; return False where it does not fit."""
+        size = size_of(name, text)
+        if size > self.room:
+            return False
+        self.room -= size
+        self.parts.append((name, text))
+        return True
+
+    def add_lines(self, name: str, lines: Sequence[str], *, tail: bool = False) -> None:
+        """Add as many whole lines as fit, the first ones or with `tail` the last ones, and say how many are left out."""
+        if self.add(name, "\n".join(lines)):
+            return
+        self.cut = True
+        room = self.room - size_of(name, "") - 80
+        kept = _fitting(reversed(lines) if tail else lines, room)
+        note = f"[{len(lines) - len(kept)} of {len(lines)} lines left out]"
+        shown = [note, *reversed(kept)] if tail else [*kept, note]
+        self.add(name, "\n".join(shown))
+
+
+def _group(title: str, share: str, whole: int) -> EvidenceGroup:
+    return EvidenceGroup(title, int(whole * SHARES[share]))
+
+
+def order_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
+    """Return the assignment: the same in every judgement of one piece of work."""
+    work = _group("What the work was to do", "description", whole)
+    work.add_lines(evidence.subject, visible(evidence.description).split("\n"))
+    yield work
+    criteria = _group("Acceptance criteria", "criteria", whole)
+    criteria.add_lines(
+        "criteria", [f"{name}: {_one_line(text)}" for name, text in evidence.criteria] or ["(none)"]
+    )
+    yield criteria
+    sections = _group("Sections of the specification", "sections", whole)
+    for name, text in evidence.sections:
+        sections.add_lines(name[:300], visible(text).split("\n"))
+    yield sections
+    if evidence.answers:
+        answers = _group("The person's answers: decisions that hold", "answers", whole)
+        answers.add_lines("answers", [f"{quoted(q)} -> {quoted(a)}" for q, a in evidence.answers])
+        yield answers
+
+
+def work_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
+    """Return the evidence about the work without its files, the weightiest first."""
+    found = _group("Found by lopen in the change", "findings", whole)
+    found.add_lines("findings", list(_finding_lines(evidence.tampering)))
+    yield found
+    if evidence.mutation is not None:
+        title = "Mutants: one small fault each in a changed function, made and tried by lopen"
+        mutation = _group(title, "mutation", whole)
+        mutation.add_lines("mutation", [_one_line(line) for line in evidence.mutation.lines()])
+        yield mutation
+    results = _group("Verify commands, run by lopen", "results", whole)
+    _add_results(results, evidence.results)
+    yield results
+    if evidence.note:
+        note = _group("The builder's note: a claim, not evidence", "note", whole)
+        note.add_lines("note", visible(evidence.note[:LONGEST_NOTE]).split("\n"))
+        yield note
+    if evidence.earlier:
+        title = "Found by the last verdict on this work: see whether each is mended now"
+        earlier = _group(title, "earlier", whole)
+        earlier.add_lines("earlier", list(_finding_lines(evidence.earlier)))
+        yield earlier
+    if evidence.established:
+        table = _group("Accepted verdicts on narrower pieces of this work", "established", whole)
+        table.add_lines("verdicts", list(_established_lines(evidence)))
+        yield table
+    if evidence.tests:
+        tests = _group("Tests by file", "tests", whole)
+        tests.add_lines(
+            "tests",
+            [f"{quoted(path)}: {', '.join(map(_one_line, names))}" for path, names in evidence.tests],
+        )
+        yield tests
+
+
+def _finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
+    """One line a finding; each severity is bounded by itself, and of each kind the first ones come first, so that many
+    of one kind push out none of another.
+    """
+    for severity in ("error", "warning", "info"):
+        ours = _by_turns([finding for finding in findings if finding.severity == severity])
+        for finding in ours[:FINDINGS_SHOWN]:
+            place = f" {quoted(finding.path)}" if finding.path else ""
+            place += f":{finding.line}" if finding.line else ""
+            yield f"{severity}{place}: {_one_line(finding.message[:LONGEST_FINDING])}"
+        if len(ours) > FINDINGS_SHOWN:
+            yield f"{severity}: {len(ours) - FINDINGS_SHOWN} more of this severity are not listed"
+    if not findings:
+        yield "(nothing)"
+
+
+def _by_turns(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the first finding of every kind, then the second ones, and so on. Names and numbers make no kind."""
+    seen: Counter[str] = Counter()
+    turns = []
+    for finding in findings:
+        words = [word for word in finding.message.split() if word.isalpha()]
+        kind = " ".join(words[:KIND_WORDS])
+        turns.append(seen[kind])
+        seen[kind] += 1
+    return [finding for _, finding in sorted(zip(turns, findings, strict=True), key=lambda pair: pair[0])]
+
+
+def _add_results(group: EvidenceGroup, results: Sequence[VerifyResult]) -> None:
+    """Each command with an equal share of the room for the end of its output."""
+    for number, result in enumerate(results):
+        share = EvidenceGroup("", group.room // (len(results) - number))
+        head = [
+            f"command: {quoted(result.command[:LONGEST_FINDING])}",
+            f"passed: {str(result.passed).lower()}, exit code: {result.exit_code}",
+            "output:",
+        ]
+        output = [f"| {visible(line)}" for line in result.output.split("\n")]
+        room = share.room - size_of(result.tool, "\n".join(head)) - 80
+        kept = list(reversed(_fitting(reversed(output), room)))
+        if len(kept) < len(output):
+            group.cut = True
+            head.append(
+                f"[{len(output) - len(kept)} of {len(output)} lines left out; read_output gives them]"
+            )
+        group.add(result.tool, "\n".join([*head, *kept]))
+
+
+def _established_lines(evidence: Evidence) -> Iterator[str]:
+    for one in evidence.established:
+        verdict = one.verdict
+        how = "accepted by a person" if verdict.by_person else f"passed ({verdict.confidence})"
+        yield f"{one.subject} {quoted(one.name)}: {how}: {_one_line(verdict.summary[:LONGEST_FINDING])}"
+        for result in verdict.criteria:
+            yield f"  {_one_line(result.id)}: {result.holds}: {_one_line(result.evidence[:LONGEST_FINDING])}"
+
+
+def file_groups(evidence: Evidence, unshown: EvidenceGroup, room: int) -> Iterator[EvidenceGroup]:
+    """The diff and the final source: whole files while they fit, source before tests before the rest."""
+    files = {file.path: file for file in evidence.files}
+
+    def order(path: str) -> tuple[int, str]:
+        return _KINDS[files[path].kind] if path in files else 0, path
+
+    diffs: dict[str, str] = {}
+    for part in split_diff(evidence.diff):  # a file that became a link has two parts
+        if is_text(part.text):
+            diffs[part.path] = "\n".join(filter(None, (diffs.get(part.path), numbered_diff(part))))
+    source = {file.path: numbered_source(file.text) for file in evidence.source if is_text(file.text)}
+    covered = bool(evidence.established)
+    diff = EvidenceGroup(
+        "Diff that no verdict has covered" if covered else "Diff since the work began", max(0, room)
+    )
+    for path in sorted(diffs, key=order):
+        diff.add(path, diffs[path])
+    which = "that the verdicts covered" if covered else "that the work names"
+    final = EvidenceGroup(f"Final source of the files {which}", diff.room)
+    for path in sorted(source, key=order):
+        final.add(path, source[path])
+    missing = _missing(evidence, {name for name, _ in diff.parts}, {name for name, _ in final.parts})
+    if missing:
+        unshown.add_lines("files", [_listed(file) for file in sorted(missing, key=lambda f: order(f.path))])
+    yield diff
+    if evidence.source:
+        yield final
+
+
+def _missing(evidence: Evidence, in_diff: set[str], in_source: set[str]) -> list[ChangedFile]:
+    """The files of which something is not shown. A deletion that a verdict has covered needs no showing."""
+    due = {file.path for file in evidence.source}
+    given = {part.path for part in split_diff(evidence.diff)}
+    return [
+        file
+        for file in evidence.files
+        if (file.path in due and file.path not in in_source)
+        or (file.path in given and file.path not in in_diff)
+        or (file.path not in due | given and not (evidence.established and file.size is None))
+    ]
+
+
+def _listed(file: ChangedFile) -> str:
+    return f"{quoted(file.path)}: {'deleted' if file.size is None else f'{file.size} bytes'}"
+
+
+def quoted(name: str) -> str:
+    """Return a name or a short text in quotes on one line, its control characters escaped."""
+    return visible(json.dumps(name, ensure_ascii=False))
+
+
+def _one_line(text: str) -> str:
+    return visible(text.replace("\n", "\\n"))
+
+
+def size_of(name: str, text: str) -> int:
+    return units(quoted(name)) + units(text) + _FENCE
+
+
+def _fitting(lines: Iterable[str], room: int) -> list[str]:
+    """Return the first of `lines` that fit into `room` units together."""
+    kept: list[str] = []
+    for line in lines:
+        room -= units(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    return kept

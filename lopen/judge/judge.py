@@ -1,0 +1,250 @@
+"""One verdict for one piece of evidence: remembered, decided without asking, or asked of the oracle's models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from lopen.judge.evidence import Evidence, VerifyResult, evidence_hash
+from lopen.judge.rubric import EVIDENCE_TOKENS, EvidenceMessage, evidence_message, system_prompt
+from lopen.judge.runner_output import tail
+from lopen.judge.submission import TOOL, UnreadableVerdict, read_verdict, tool_spec
+from lopen.judge.verdict import Finding, Verdict, could_not_tell, serves, settled
+from lopen.models.messages import ContextTooLong, Json, Request, Response, SystemBlock, ToolSpec, ToolUse
+from lopen.models.prompts.parts import CHARS_PER_TOKEN
+from lopen.models.prompts.sizes import units
+from lopen.models.request_body import sendable, text_block
+
+MAX_TURNS = 12  # of one judgement that reads
+MAX_TOKENS = 8_192
+READING = 5  # times the size of the evidence that a judgement may read
+UNREADABLE = "the oracle's verdict could not be read"
+TOO_LARGE = "the evidence is too large for the oracle's model"
+NO_ROOM = "There is no room to read more. Submit the verdict on what you have seen."
+READ_ON = (
+    "What is not shown above can be read with the tools, over exactly the tree that is judged. Read what the verdict "
+    "depends on, then call submit_verdict."
+)
+_FINDING_OUTPUT = 2_000
+
+Ask = Callable[[Request], Response]
+
+
+class ReadingTools(Protocol):
+    """Read-only tools over the tree under judgement."""
+
+    @property
+    def specs(self) -> Sequence[ToolSpec]:
+        """The tools as offered to the oracle."""
+        ...
+
+    def answer(self, use: ToolUse) -> Json:
+        """Return the `tool_result` block of a call; a call that cannot be answered is an error result."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Court:
+    """The models that judge, the way to ask them, and the tools that they read with.
+
+    `ask` sends a request with all retries and charges; what it raises passes through, `ContextTooLong` excepted.
+    """
+
+    ask: Ask
+    tools: ReadingTools
+    model: str
+    second_model: str
+    evidence_tokens: int = EVIDENCE_TOKENS
+    max_tokens: int = MAX_TOKENS
+    system: str = field(default_factory=system_prompt)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A verdict and how it came about: `cached` from an earlier judgement, `asked` requests made for it now."""
+
+    verdict: Verdict
+    cached: bool
+    asked: int
+
+
+def judge(
+    evidence: Evidence,
+    court: Court,
+    *,
+    remembered: Callable[[str], Verdict | None],
+    remember: Callable[[Verdict], None],
+) -> Judged:
+    """Return the verdict on `evidence`, with lopen's findings merged in and `passed` by the rule.
+
+    A verdict that could not tell is asked for once more, of the second model and with the tools. `remembered` and
+    `remember` are keyed by evidence hash and hold only verdicts that an oracle gave: what lopen decided by itself
+    costs nothing to decide again, and an answer that could not be read is not a verdict.
+    """
+    digest = evidence_hash(evidence)
+    unfit = unfit_results(evidence)
+    if unfit or evidence.refused:
+        failed = Verdict(
+            False,
+            "high",
+            "a verify command stands in the way" if unfit else evidence.refused[0].message.partition(":")[0],
+            (*unfit, *evidence.refused),
+            evidence.scope,
+            evidence.subject,
+            digest,
+        )
+        return Judged(settled(failed, evidence.tampering), False, 0)
+    known = remembered(digest)
+    if known is not None and serves(known.scope, evidence.scope):
+        own = replace(known, scope=evidence.scope, subject=evidence.subject)
+        return Judged(settled(own, evidence.tampering), True, 0)
+    first = _Judgement(evidence, court, court.model)
+    verdict = settled(first.verdict(), evidence.tampering)
+    asked, readable = first.asked, first.readable
+    if could_not_tell(verdict):
+        second = _Judgement(evidence, court, court.second_model, reads=True)
+        verdict = settled(second.verdict(), evidence.tampering)
+        asked, readable = asked + second.asked, second.readable
+    if readable:
+        remember(verdict)
+    return Judged(verdict, False, asked)
+
+
+def unfit_results(evidence: Evidence) -> tuple[Finding, ...]:
+    """Return an error for each verify result that failed, or that was obtained on another tree than the one judged."""
+    return tuple(
+        finding for result in evidence.results if (finding := _unfit(result, evidence.tree)) is not None
+    )
+
+
+def _unfit(result: VerifyResult, tree: str) -> Finding | None:
+    if not result.passed:
+        code = "did not end by itself" if result.exit_code is None else f"exit {result.exit_code}"
+        output = tail(result.output, _FINDING_OUTPUT)
+        return Finding("error", f"{result.tool} failed ({code}): {result.command}\n{output}".rstrip())
+    if result.tree != tree:
+        return Finding("error", f"{result.tool} ran before the last change to the work tree; run it again")
+    return None
+
+
+@dataclass
+class _Judgement:
+    """One model's judgement: a single forced request where everything is shown, else turns with the tools."""
+
+    evidence: Evidence
+    court: Court
+    model: str
+    reads: bool = False  # the tools are offered even where everything is shown
+    asked: int = 0
+    readable: bool = False
+
+    def verdict(self) -> Verdict:
+        """Return the model's verdict; one that could not tell where no answer can be read."""
+        why = TOO_LARGE
+        for tokens in self._sizes():
+            message = evidence_message(self.evidence, tokens=tokens)
+            try:
+                given = self._converse(self._request(message), READING * tokens * CHARS_PER_TOKEN)
+            except ContextTooLong:
+                continue  # a small model gets less at once, and can read the rest
+            except UnreadableVerdict as error:
+                why = f"{UNREADABLE}: {error}"
+                break
+            self.readable = True
+            return given
+        unread = (Finding("warning", why),)
+        return Verdict(
+            False,
+            "low",
+            why,
+            unread,
+            self.evidence.scope,
+            self.evidence.subject,
+            evidence_hash(self.evidence),
+        )
+
+    def _sizes(self) -> Iterator[int]:
+        yield self.court.evidence_tokens
+        yield self.court.evidence_tokens // 4
+
+    def _request(self, message: EvidenceMessage) -> Request:
+        reads = self.reads or not message.whole
+        content = [
+            text_block(message.order, cached=True),
+            text_block(message.work),
+            *([text_block(READ_ON)] if reads else []),
+        ]
+        return Request(
+            model=self.model,
+            system=(SystemBlock(self.court.system, cached=True),),
+            messages=({"role": "user", "content": content},),
+            tools=(tool_spec(), *(self.court.tools.specs if reads else ())),
+            max_tokens=self.court.max_tokens,
+            tool_choice=None if reads else TOOL,
+            purpose="oracle",
+        )
+
+    def _converse(self, request: Request, room: int) -> Verdict:
+        """Ask until a verdict comes. `room` bounds what the tools may add, in units of text."""
+        unreadable, overflowed = 0, False
+        for turn in range(1, MAX_TURNS + 1):
+            if turn == MAX_TURNS or room <= 0:
+                request = replace(request, tool_choice=TOOL)
+            try:
+                response = self.court.ask(request)
+            except ContextTooLong:
+                if overflowed or len(request.messages) == 1:
+                    raise
+                request, room, overflowed = _without_last_results(request), 0, True
+                continue
+            self.asked += 1
+            reading = request.tool_choice is None and self._reading(response)
+            if reading:
+                results = [self.court.tools.answer(use) for use in reading]
+                room -= sum(units(str(result["content"])) for result in results)
+                request = _with_results(request, response, results, last=room <= 0)
+                continue
+            try:
+                return read_verdict(response, self.evidence)
+            except UnreadableVerdict as error:
+                unreadable += 1
+                if unreadable > 1 or turn == MAX_TURNS:
+                    raise
+                request = _asked_again(request, str(error))
+        raise UnreadableVerdict(f"{MAX_TURNS} turns brought no verdict")
+
+    def _reading(self, response: Response) -> Sequence[ToolUse]:
+        """The calls of a turn that only reads."""
+        if any(use.name == TOOL for use in response.tool_uses):
+            return ()
+        return response.tool_uses
+
+
+def _with_results(request: Request, response: Response, results: Sequence[Json], *, last: bool) -> Request:
+    content = [*results, *([text_block(NO_ROOM)] if last else [])]
+    messages = (
+        *request.messages,
+        {"role": "assistant", "content": sendable(response.content)},
+        {"role": "user", "content": content},
+    )
+    return replace(request, messages=messages)
+
+
+def _without_last_results(request: Request) -> Request:
+    """The same request without what was read last, which the model's context cannot hold."""
+    *earlier, last = request.messages
+    content = [
+        {**block, "content": "not shown: too long for your context", "is_error": True}
+        for block in last["content"]
+        if block["type"] == "tool_result"
+    ]
+    return replace(request, messages=(*earlier, {"role": "user", "content": [*content, text_block(NO_ROOM)]}))
+
+
+def _asked_again(request: Request, problem: str) -> Request:
+    """The same request, saying what was wrong with the last answer, which is left out."""
+    *earlier, last = request.messages
+    note = f"Your last answer could not be read ({problem}). Call {TOOL} exactly once, with every field."
+    content = [*last["content"], text_block(note)]
+    return replace(request, messages=(*earlier, {"role": "user", "content": content}), tool_choice=TOOL)

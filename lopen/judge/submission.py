@@ -1,0 +1,132 @@
+"""The tool `submit_verdict`: its schema, and the verdict in a response that calls it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+)
+
+from lopen.judge.evidence import Evidence, evidence_hash
+from lopen.judge.verdict import Confidence, CriterionResult, Finding, Holds, Severity, Verdict
+from lopen.models.messages import Response, ToolSpec
+from lopen.models.request_body import plain_schema
+
+LOWER_CASE = BeforeValidator(lambda word: word.strip().lower() if isinstance(word, str) else word)
+TOOL = "submit_verdict"
+MAX_FINDINGS = 50
+MAX_CRITERIA = 200
+MAX_SUMMARY = 2_000
+MAX_MESSAGE = 1_000
+
+
+class UnreadableVerdict(Exception):
+    """The answer holds no verdict that can be read; the text says why, in lopen's words."""
+
+
+class SubmittedFinding(BaseModel):
+    """One finding as the oracle submits it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    severity: Annotated[Severity, LOWER_CASE] = Field(
+        description="error: must be fixed before the work counts; warning; info"
+    )
+    message: StrictStr = Field(description="What is wrong and what would fix it, in one or two sentences")
+    path: StrictStr | None = Field(default=None, description="The file it is about, as the evidence names it")
+    line: Annotated[StrictInt, Field(ge=0)] | None = Field(default=None, description="The line, where known")
+    criterion: StrictStr | None = Field(default=None, description="The id of the criterion it concerns")
+
+
+class SubmittedCriterion(BaseModel):
+    """The oracle's answer on one criterion."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    id: StrictStr = Field(description="The criterion's id")
+    holds: Annotated[Holds, LOWER_CASE] = Field(description="no: it does not hold, which fails the verdict")
+    evidence: StrictStr = Field(default="", description="Path and line, or test, that shows it")
+
+
+class SubmittedVerdict(BaseModel):
+    """The input of `submit_verdict`."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    passed: StrictBool = Field(description="Whether the work does what the criteria and sections ask")
+    confidence: Annotated[Confidence, LOWER_CASE] = Field(
+        description="How sure the evidence lets you be; low counts as not passed"
+    )
+    summary: StrictStr = Field(description="The judgement in at most three sentences")
+    findings: list[SubmittedFinding] = Field(default_factory=list)
+    criteria: list[SubmittedCriterion] = Field(
+        default_factory=list, description="One entry for each criterion that this work was to meet"
+    )
+
+
+def tool_spec() -> ToolSpec:
+    """Return the tool as offered to the oracle."""
+    schema = plain_schema(SubmittedVerdict.model_json_schema())
+    return ToolSpec(TOOL, "Submit the verdict. Call it exactly once.", schema)
+
+
+def read_verdict(response: Response, evidence: Evidence) -> Verdict:
+    """Return the verdict on `evidence` in a response.
+
+    Raises:
+        UnreadableVerdict: there is none, more than one, or a wrong one.
+    """
+    if response.stop_reason == "max_tokens":
+        raise UnreadableVerdict("the answer was cut at its token limit")
+    calls = [use for use in response.tool_uses if use.name == TOOL]
+    if len(calls) != 1:
+        raise UnreadableVerdict(f"expected one call of {TOOL}, got {len(calls)}")
+    if calls[0].input is None:
+        raise UnreadableVerdict(f"the input of {TOOL} is not JSON")
+    submitted = _validated(dict(calls[0].input))
+    return Verdict(
+        passed=submitted.passed,
+        confidence=submitted.confidence,
+        summary=submitted.summary[:MAX_SUMMARY],
+        findings=_findings(submitted.findings),
+        scope=evidence.scope,
+        subject=evidence.subject,
+        evidence_hash=evidence_hash(evidence),
+        criteria=_criteria(submitted.criteria),
+        base_tree=evidence.base_tree,
+        tree=evidence.tree,
+    )
+
+
+def _validated(value: dict[str, Any]) -> SubmittedVerdict:
+    try:
+        return SubmittedVerdict.model_validate(value)
+    except ValidationError as error:
+        # Field names only: the values are the model's, and this text goes back into a prompt.
+        fields = sorted({".".join(str(part) for part in e["loc"]) for e in error.errors()})
+        raise UnreadableVerdict(f"wrong or missing: {', '.join(fields)}") from error
+
+
+def _findings(submitted: list[SubmittedFinding]) -> tuple[Finding, ...]:
+    """At most `MAX_FINDINGS`; the errors are the last to be left out, since they decide."""
+    ordered = sorted(submitted, key=lambda finding: finding.severity != "error")
+    return tuple(
+        Finding(f.severity, f.message[:MAX_MESSAGE], f.path or None, f.line or None, f.criterion or None)
+        for f in ordered[:MAX_FINDINGS]
+    )
+
+
+def _criteria(submitted: list[SubmittedCriterion]) -> tuple[CriterionResult, ...]:
+    """At most `MAX_CRITERIA`; those that do not hold are the last to be left out."""
+    ordered = sorted(submitted, key=lambda criterion: criterion.holds != "no")
+    return tuple(
+        CriterionResult(c.id[:100], c.holds, c.evidence[:MAX_MESSAGE]) for c in ordered[:MAX_CRITERIA]
+    )

@@ -1,0 +1,124 @@
+"""The `Model` port over the `anthropic` SDK: one streamed attempt without retries.
+
+The SDK itself (`lopen.models.sdk`) is imported at the first request, so that this module is cheap to import.
+"""
+
+from __future__ import annotations
+
+import gc
+import ipaddress
+import sys
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from lopen.core.clock import Clock
+from lopen.core.gc_pause import not_collecting
+from lopen.models.messages import OnText, OnUsage, Request, Response, TransientFailure, ignore_usage
+from lopen.models.request_body import body_of
+from lopen.models.stream_parser import StreamParser
+
+if TYPE_CHECKING:
+    from lopen.models.sdk import Sdk
+    from lopen.settings.schema import ModelSettings
+
+
+class AnthropicModel:
+    """Sends requests to the endpoint of the settings and the SDK's own sources. Thread-safe.
+
+    `env` is the process environment (for `ANTHROPIC_BASE_URL`; the SDK finds keys and cloud credentials itself).
+    `api_key` is only for the loopback endpoint of a replay.
+    """
+
+    def __init__(
+        self, settings: ModelSettings, env: Mapping[str, str], clock: Clock, *, api_key: str = ""
+    ) -> None:
+        self._settings = settings
+        own = env.get("ANTHROPIC_BASE_URL", "") if settings.provider == "anthropic" else ""
+        self._base_url = settings.base_url or own
+        self._clock = clock
+        self._api_key = api_key
+        self._sdk: Sdk | None = None
+        self._opening = threading.Lock()
+
+    @property
+    def local(self) -> bool:
+        """True if the endpoint is on this machine's loopback, which is exempt from the rate circuits."""
+        return _loopback(self._base_url)
+
+    def send(self, request: Request, on_text: OnText, on_usage: OnUsage = ignore_usage) -> Response:
+        """Send `request` once and return the response.
+
+        Any other exception (`Stopped`, a failing `on_text`) closes the connection at once.
+
+        Raises:
+            ModelError: the request failed.
+            LopenError: a library for the provider is missing.
+        """
+        assembly = StreamParser(on_text, on_usage)
+        with self._connected().send(body_of(request)) as exchange:
+            named_stream = "eventstream" in exchange.content_type.lower().replace("-", "")
+            try:
+                # Beyond message_stop: the connection can only be reused if the stream is read to its end.
+                for event in exchange:
+                    assembly.feed(event)
+            except TransientFailure:
+                if not assembly.stopped and (named_stream or assembly.started):
+                    raise  # after message_stop the response is complete
+            if not assembly.started and not named_stream:
+                told = _no_stream(exchange.content_type, exchange.address)
+                raise TransientFailure(told, hardly_transient=True)  # at a wrong address it stays
+            return assembly.response(exchange.request_id)
+
+    def connect(self) -> None:
+        """Import the SDK and find credentials, so that `doctor` can report missing ones. Sends nothing."""
+        self._connected().require_credentials()
+
+    def close(self) -> None:
+        """Close all connections; the next request opens new ones."""
+        with self._opening:
+            sdk, self._sdk = self._sdk, None
+        if sdk is not None:
+            sdk.close()
+
+    def _connected(self) -> Sdk:
+        with self._opening:
+            if self._sdk is None:
+                self._sdk = self._open()
+            return self._sdk
+
+    def _open(self) -> Sdk:
+        loaded = "lopen.models.sdk" in sys.modules
+        with not_collecting():
+            from lopen.models.sdk import EndpointSettings, Sdk
+
+            if not loaded:  # the imported objects stay for good, so the garbage collector can skip them
+                gc.freeze()
+
+        settings = self._settings
+        connection = EndpointSettings(
+            provider=settings.provider,
+            base_url=self._base_url,
+            api_key=self._api_key,
+            local=self.local,
+            connect_timeout_s=settings.connect_timeout_s,
+            silence_timeout_s=settings.silence_timeout_s,
+        )
+        return Sdk(connection, self._clock)
+
+
+def _no_stream(content_type: str, address: str) -> str:
+    """Return the message for an answer without a stream: a gateway's temporary page, or the wrong address."""
+    return (
+        f"{address} answered with {content_type[:80] or 'nothing'!r}, not with an event stream; "
+        "is that the model's endpoint? model.base_url or ANTHROPIC_BASE_URL names it"
+    )
+
+
+def _loopback(url: str) -> bool:
+    try:
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:  # no address, or no URL
+        return False

@@ -1,0 +1,306 @@
+"""The prompt of one iteration, as a value: the stable part first, byte for byte the same between turns and tasks.
+
+Three system blocks: what never changes in a phase and what a component's tasks share, each with a cache mark,
+then what belongs to this iteration. The other two of the four marks are the conversation's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lopen.models.messages import SystemBlock
+from lopen.models.prompts.parts import (
+    CHARS_PER_TOKEN,
+    DECIDED,
+    Part,
+    bullet,
+    decision_lines,
+    fit,
+    joined,
+    plan_lines,
+    state_lines,
+    task_lines,
+)
+from lopen.models.prompts.templates import template
+from lopen.specification.sections import Section, normalise_name
+from lopen.specification.spec import (
+    ACCEPTANCE_CRITERIA,
+    DEPENDENCIES,
+    OVERVIEW,
+    SKILLS_AND_HOOKS,
+    Specification,
+)
+from lopen.workflow.session import Session
+from lopen.workflow.steps import PLANNING_STEPS, Step, number
+from lopen.workflow.task_tree import Component, Task
+
+PLANNING_CHARS = 24_000  # a specification up to this size is given whole in planning
+SECTION_CHARS = 40_000  # of sections a prompt carries at most this much; `read_spec` gives the rest
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The project's part of the prompt, gathered by the loop.
+
+    `languages`: name, version and tools found here. `conventions`: (path, text) of AGENTS.md or CLAUDE.md.
+    `research`: (topic, excerpt). `work_in_progress`: the uncommitted diff after an interruption, else "".
+    `limits`: budgets and circuits now; `bounds`: the limits that shape the work, the same in all of a session.
+    `warnings`: those of the last accepted verdict. `task_files`: what the task builds on; `whole_files`: their paths.
+    `established`: the criteria that verdicts found to hold. `versioned`: the model may know of git. In step 1 `readme`
+    is the README's path and beginning; in planning `set_up` says what the repository lacks for its quality gates; in
+    steps 1 to 5 `questions` says who answers `ask_user`.
+    """
+
+    languages: Sequence[str]
+    commands: Sequence[tuple[str, str | None]]
+    sandbox: str
+    conventions: Sequence[tuple[str, str]]
+    files: str
+    research: Sequence[tuple[str, str]]
+    work_in_progress: str
+    limits: str
+    bounds: Sequence[str] = ()
+    readme: tuple[str, str] = ("", "")
+    questions: str = ""
+    set_up: str = ""
+    established: frozenset[str] = frozenset()
+    warnings: Sequence[str] = ()
+    task_files: Sequence[Part] = ()
+    whole_files: Sequence[str] = ()
+    versioned: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The system blocks and the opening message of a conversation."""
+
+    system: tuple[SystemBlock, ...]
+    opening: str
+
+
+def build(
+    session: Session,
+    spec: Specification | None,
+    around: Surroundings,
+    *,
+    context_tokens: int,
+    templates: str = "",
+    request: str = "",
+) -> Prompt:
+    """The prompt for the session's step. `request` is the person's own words (`--prompt`)."""
+    shared = _shared(session, spec)
+    own = _own(session, spec, around, request)
+    # The endpoint knows best what is too long: each level halves what would really be sent.
+    whole = min(context_tokens * CHARS_PER_TOKEN, sum(len(p.text) for p in (*shared, *own)))
+    fitted = fit([*shared, *own], whole // 2**session.context_level)
+    return Prompt(
+        (
+            SystemBlock(_stable(session.step, around, templates), cached=True),
+            *([SystemBlock(text, cached=True)] if (text := joined(fitted[: len(shared)])) else []),
+            SystemBlock(joined(fitted[len(shared) :])),
+        ),
+        _opening(session),
+    )
+
+
+def instructions(step: Step) -> str:
+    """The name of the template with the step's instructions."""
+    if step in PLANNING_STEPS:
+        return "planning"
+    if step is Step.DRAFT_SPECIFICATION:
+        return "draft_specification"
+    return "iterate_through_tasks"
+
+
+def _stable(step: Step, around: Surroundings, templates: str) -> str:
+    commands = "\n".join(f"- {name}: {command}" for name, command in around.commands if command)
+    parts = [
+        Part("Verify commands of the approved specification", commands),
+        Part("What commands may do", around.sandbox),
+        Part("Limits that shape the work", "\n".join(map(bullet, around.bounds))),
+        *(
+            Part(f"Conventions of this repository ({path})", text, data=True)
+            for path, text in around.conventions
+        ),
+    ]
+    history = ("history",) if around.versioned else ()  # git.enabled = false hides git
+    names = ("role", "constraints", *history, instructions(step))
+    texts = [template(name, templates) for name in names]
+    return "\n\n".join([*texts, joined(parts)]).rstrip() + "\n"
+
+
+def _shared(session: Session, spec: Specification | None) -> list[Part]:
+    decided = Part(DECIDED, decision_lines(session))
+    if spec is None:
+        return [decided]
+    if session.step is Step.DRAFT_SPECIFICATION:
+        return [
+            decided,
+            Part("The specification as it is now", spec.text, 2, data=True, rest="read_spec gives sections"),
+        ]
+    component = _component(session)
+    if session.step is Step.ITERATE_THROUGH_TASKS and component is not None:
+        return [decided, _outline(spec), *_component_parts(spec, component)]
+    return [decided, *_planning_parts(spec)]
+
+
+def _component(session: Session) -> Component | None:
+    return session.tree.component(session.selected) if session.selected else None
+
+
+def _outline(spec: Specification) -> Part:
+    titles = "\n".join(f"{'  ' * (s.level - 1)}- {s.title}" for s in spec.outline.sections)
+    return Part("Outline of the specification", titles, 5, data=True, rest="read_spec without a section")
+
+
+def _component_parts(spec: Specification, component: Component) -> list[Part]:
+    """Return what the component's tasks share: its criteria and sections only where they are the same for all."""
+    parts = [Part("Component", f"{component.name} ({component.id})\n{component.description}", 1, data=True)]
+    if _share_criteria(component):
+        parts += _criteria("component", spec, component.criteria)
+    if _share_sections(component):
+        parts += _sections(spec, component, component.tasks[0] if component.tasks else None)
+    return parts
+
+
+def _share_criteria(component: Component) -> bool:
+    """Every task is to meet all criteria of the component."""
+    return all(component.criteria_of(task) == component.criteria for task in component.tasks)
+
+
+def _share_sections(component: Component) -> bool:
+    """Every task rests on the same sections."""
+    return len({frozenset(t.spec_sections or component.spec_sections) for t in component.tasks}) <= 1
+
+
+def _sections(spec: Specification, component: Component, task: Task | None) -> list[Part]:
+    """Return the sections that the task names, else those of its component."""
+    names = (task and task.spec_sections) or component.spec_sections or (OVERVIEW,)
+    return list(fit(section_parts(spec, named(spec, names)), SECTION_CHARS))
+
+
+def _criteria(whose: str, spec: Specification, ids: Sequence[str]) -> list[Part]:
+    """The criteria of those ids in full, and the others by id alone."""
+    shown = "\n".join(f"- {c.id}: {c.text}" for c in spec.criteria if c.id in ids)
+    others = ", ".join(c.id for c in spec.criteria if c.id not in ids)
+    return [
+        Part(f"Acceptance criteria of this {whose}", shown, data=True),
+        Part("Acceptance criteria of other work (read_spec shows them)", others),
+    ]
+
+
+def _planning_parts(spec: Specification) -> list[Part]:
+    """Return the criteria and the specification: all of it, or of a long one its outline and what planning always needs."""
+    criteria = Part(
+        "Acceptance criteria", "\n".join(f"- {c.id}: {c.text}" for c in spec.criteria), 0, data=True
+    )
+    said_elsewhere = {normalise_name(ACCEPTANCE_CRITERIA), normalise_name(SKILLS_AND_HOOKS)}
+    chapters = [
+        s for s in spec.outline.sections if s.level == 2 and normalise_name(s.title) not in said_elsewhere
+    ]
+    parts = section_parts(spec, chapters)
+    if sum(len(p.text) for p in parts) <= PLANNING_CHARS:
+        return [criteria, *parts]
+    always = {normalise_name(OVERVIEW), normalise_name(DEPENDENCIES)}
+    first = section_parts(spec, [s for s in chapters if normalise_name(s.title) in always])
+    more = Part("More sections", "The other sections are long: `read_spec` gives each of them.")
+    return [_outline(spec), criteria, *fit(first, SECTION_CHARS), more]
+
+
+def named(spec: Specification, names: Sequence[str]) -> list[Section]:
+    """The sections of those names, each once; a name that is not there is left out."""
+    return list(dict.fromkeys(s for name in names if (s := spec.outline.get(name)) is not None))
+
+
+def outermost(spec: Specification, sections: Sequence[Section]) -> list[Section]:
+    """The sections that lie in none of the others; the criteria, which are shown apart, are not among them."""
+    inside = {below for s in sections for below in spec.outline.descendants(s)}
+    inside |= {
+        s for s in sections if s.level == 2 and normalise_name(s.title) == normalise_name(ACCEPTANCE_CRITERIA)
+    }
+    return [s for s in sections if s not in inside]
+
+
+def section_parts(spec: Specification, sections: Sequence[Section]) -> list[Part]:
+    """The sections with their subsections, as data, each once."""
+    parts = []
+    for section in outermost(spec, sections):
+        text = spec.outline.full_text(section).strip("\r\n")
+        rest = f"read_spec section={section.address!r}"
+        parts.append(Part(f"Specification: {section.address}", text, 3, data=True, rest=rest))
+    return parts
+
+
+def _own(session: Session, spec: Specification | None, around: Surroundings, request: str) -> list[Part]:
+    corrections = "\n".join(map(bullet, session.corrections))
+    notes = "\n".join(map(bullet, session.notes))
+    research = "\n".join(f"- {topic}: {excerpt}" for topic, excerpt in around.research)
+    readme, beginning = around.readme
+    return [
+        Part("Workflow state", state_lines(session, around.established)),
+        *_task_parts(session, spec, around),
+        _refused(session),
+        Part("What the person asks for", request, data=True),
+        Part("Told by lopen since the last prompt", notes),
+        Part("Corrections", corrections),
+        Part(
+            "Warnings of the judge on the component's last task (mend them where your task touches them)",
+            "\n".join(map(bullet, around.warnings)),
+            3,
+            data=True,
+        ),
+        Part("Plan", plan_lines(session), 4, rest="read_plan gives all of it"),
+        Part("Files in the project", around.files, 6, data=True, rest="list_files gives more"),
+        Part(readme, beginning, 5, data=True, rest="read_file gives it"),
+        Part("Research so far", research, 5, data=True, rest="read_research gives a topic"),
+        Part(
+            f"Work in progress (uncommitted, {_left_by(session.task)})",
+            around.work_in_progress,
+            3,
+            data=True,
+            rest="`git diff` shows all of it" if around.versioned else "read_file gives the files",
+        ),
+        Part("Set-up of this repository", around.set_up),
+        Part("Questions", around.questions),
+        Part("Languages here", "\n".join(map(bullet, around.languages))),
+        Part("Budget and circuits", around.limits),
+    ]
+
+
+def _refused(session: Session) -> Part:
+    """Return what the last conversation left refused, without a task that a person gave up."""
+    subject, text = session.refused
+    task = session.tree.task(subject)
+    kept = text if task is None or not task.given_up else ""
+    return Part(f"Refused at the end of the last conversation ({subject})", kept, 1, data=True)
+
+
+def _left_by(task: Task | None) -> str:
+    if task and task.failures:
+        return "left by the failed attempts; keep what is right"
+    return "from before an interruption; continue it"
+
+
+def _task_parts(session: Session, spec: Specification | None, around: Surroundings) -> list[Part]:
+    """Return the task in progress, the files it builds on, and what the component's part does not hold of it."""
+    task = session.task if session.step is Step.ITERATE_THROUGH_TASKS else None
+    if task is None:
+        return []
+    parts, component = [Part("Your task", task_lines(task))], _component(session)
+    if spec is not None and component is not None and not _share_criteria(component):
+        parts += _criteria("task", spec, component.criteria_of(task))
+    if spec is not None and component is not None and not _share_sections(component):
+        parts += _sections(spec, component, task)
+    return [*parts, *around.task_files]
+
+
+def _opening(session: Session) -> str:
+    if session.step is Step.DRAFT_SPECIFICATION:
+        return "Draft the specification and record it with `write_spec`."
+    if session.step in PLANNING_STEPS:
+        now = f"You are in step {number(session.step)}, {session.step.value}. Record its result"
+        last = session.step is Step.BREAK_INTO_TASKS
+        return f"{now}." if last else f"{now}, then those of the steps after it, up to step 5."
+    task = session.task
+    return f"Do task {task.id if task else ''} and complete it."

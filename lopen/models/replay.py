@@ -1,0 +1,236 @@
+"""A recording as a model: each request must match, then the recorded response is streamed through the real adapter.
+
+Turns and oracle requests are sequential and must come in the recorded order. Research agents may run in parallel,
+so each of their conversations has its own order. Tool calls are compared by position, not by id, and text that
+differs from run to run is masked.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final
+
+from lopen.core.clock import Clock
+from lopen.core.errors import LopenError
+from lopen.models.anthropic_model import AnthropicModel
+from lopen.models.fake_api.server import Answer, Message, MessagesEndpoint, Status
+from lopen.models.messages import OnText, OnUsage, Request, Response, ignore_usage
+from lopen.models.recorder import calls_since, last_assistant, masked, opening
+from lopen.models.recording import RecordedCall, RecordedExchange, Recording
+from lopen.settings.schema import ModelSettings
+
+LONGEST_SHOWN: Final = 60  # characters of a value in a message
+
+
+class ReplayMismatch(LopenError):
+    """A request does not match the recording; the message names the first difference."""
+
+
+class RecordingEnded(ReplayMismatch):
+    """A request came after the last recorded exchange."""
+
+
+class RecordingInterrupted(ReplayMismatch):
+    """The conversation continues where an interruption, a pause or a crash ended the recorded one."""
+
+
+class ReplayModel:
+    """The `Model` port over a recording, as a context manager that owns a loopback endpoint.
+
+    `step` returns the session's current step. `answered` exchanges were played by an earlier process. It needs no key
+    and contacts no other endpoint.
+    """
+
+    local = True
+
+    def __init__(
+        self, recording: Recording, *, step: Callable[[], str], clock: Clock, answered: int = 0
+    ) -> None:
+        self._step = step
+        self._left = list(recording.exchanges)[answered:]
+        # Asked again where the earlier process ended before it used the answer.
+        self._unused = list(recording.exchanges)[:answered][-1:]
+        self._followed: dict[str, int] = {}  # a tool call's id → the exchange that made it
+        self._turn = threading.Lock()  # the endpoint holds one answer at a time
+        self._answer: Answer = Status(400, "no request was made to the recording")
+        key = secrets.token_urlsafe(24)  # so that no other process on this machine gets an answer
+        self._endpoint = MessagesEndpoint(lambda body: self._answer, key=key)
+        self._model = AnthropicModel(
+            ModelSettings(provider="anthropic", base_url=self._endpoint.url), {}, clock, api_key=key
+        )
+
+    def __enter__(self) -> ReplayModel:
+        self._endpoint.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._model.close()
+        self._endpoint.__exit__(kind, error, trace)
+
+    @property
+    def left(self) -> int:
+        """The number of exchanges not replayed yet; 0 after a complete replay."""
+        return len(self._left)
+
+    def connect(self) -> None:
+        """Same as in the adapter that streams the responses."""
+        self._model.connect()
+
+    def send(self, request: Request, on_text: OnText, on_usage: OnUsage = ignore_usage) -> Response:
+        """Return the recorded response; raises `ReplayMismatch` if the request does not match."""
+        with self._turn:
+            exchange = self._matching(request)
+            recorded = exchange.response
+            self._answer = Message(
+                content=recorded.content,
+                stop_reason=recorded.stop_reason,
+                usage=recorded.usage,
+                model=exchange.model,
+                unparsed=frozenset(recorded.unparsed),
+            )
+            response = self._model.send(request, on_text, on_usage)
+            if exchange in self._left:
+                self._left.remove(exchange)
+            self._unused.clear()
+            self._followed |= {use.id: exchange.n for use in response.tool_uses}
+            return response
+
+    def _matching(self, request: Request) -> RecordedExchange:
+        candidates = self._candidates(request)
+        if not self._left and not self._followed:
+            raise RecordingEnded("the recording has no exchange: its run ended before the first answer")
+        if not candidates:
+            raise RecordingEnded(
+                f"the recording has ended, but there is another request ({request.purpose})",
+                hint="The run is longer than the recorded one: the project or lopen itself has changed.",
+            )
+        found: str | None = None
+        for exchange in (*candidates, *self._unused):
+            difference = self._difference(exchange, request)
+            if difference is None:
+                return exchange
+            found = found or f"exchange {exchange.n}: {difference}"
+        if self._is_interrupted(candidates[0], request):
+            raise RecordingInterrupted(
+                f"before exchange {candidates[0].n} the recorded run was interrupted, and restarted its step",
+                hint="lopen replay SESSION interrupts and resumes where the recorded run did.",
+            )
+        raise ReplayMismatch(
+            found or "the request does not match the recording",
+            hint="The project, its tools or lopen itself have changed since the recording.",
+        )
+
+    def _candidates(self, request: Request) -> Sequence[RecordedExchange]:
+        """Return the possible next exchanges: of the main conversation, or of each research conversation."""
+        if request.purpose != "research":
+            return [e for e in self._left if e.purpose != "research"][:1]
+        before, first = self._before(request), opening(request)
+        waiting = [e for e in self._left if e.purpose == "research"]
+        following = [e for e in waiting if e.after == before]
+        return sorted(following or waiting[:1], key=lambda e: e.opening != first)
+
+    def _is_interrupted(self, exchange: RecordedExchange, request: Request) -> bool:
+        """Return True if a conversation continues where the recording starts a new one."""
+        continues = last_assistant(request.messages) is not None
+        return continues and exchange.after == 0 and (exchange.purpose, request.purpose) == ("turn", "turn")
+
+    def _before(self, request: Request) -> int:
+        """Return the exchange whose response this request continues; 0 if it starts a conversation."""
+        at = last_assistant(request.messages)
+        content: Any = request.messages[at]["content"] if at is not None else ()
+        ids = (block.get("id", "") for block in content if isinstance(block, dict))
+        return next((self._followed[i] for i in ids if i in self._followed), 0)
+
+    def _difference(self, exchange: RecordedExchange, request: Request) -> str | None:
+        return first_difference(
+            exchange,
+            purpose=request.purpose,
+            step=self._step(),
+            offered=[tool.name for tool in request.tools],
+            calls=calls_since(request.messages),
+        )
+
+
+def first_difference(
+    exchange: RecordedExchange,
+    *,
+    purpose: str,
+    step: str,
+    offered: Sequence[str],
+    calls: Sequence[RecordedCall],
+) -> str | None:
+    """Return the first difference from `exchange` in one line, or None if the request matches."""
+    return (
+        _differs("the kind of request", exchange.purpose, purpose)
+        or _differs("the step", exchange.step, step)
+        or _calls_differ(exchange.calls, calls)
+        or _offers_differ(exchange.offered, offered)
+    )
+
+
+def _offers_differ(then: Sequence[str], now: Sequence[str]) -> str | None:
+    gone, new = [n for n in then if n not in now], [n for n in now if n not in then]
+    if gone:
+        return f"the tool {_shown(gone[0])} was offered in the recording, is not now"
+    if new:
+        return f"the tool {_shown(new[0])} was not offered in the recording, is now"
+    return None if list(then) == list(now) else "the tools are offered in another order than in the recording"
+
+
+def _calls_differ(then: Sequence[RecordedCall], now: Sequence[RecordedCall]) -> str | None:
+    for place, (was, is_now) in enumerate(zip(then, now, strict=False), start=1):
+        where = f"tool call {place} {was.tool}:"
+        difference = (
+            _differs(f"{where} the tool", was.tool, is_now.tool)
+            or _inputs_differ(f"{where} input", was.input, is_now.input)
+            or _differs(f"{where} ok", was.ok, is_now.ok)
+            or _differs(f"{where} passed", was.passed, is_now.passed)
+            or _differs(f"{where} exit_code", was.exit_code, is_now.exit_code)
+        )
+        if difference:
+            return difference
+    return _differs("the number of tool calls", len(then), len(now))
+
+
+def _inputs_differ(where: str, then: Any, now: Any) -> str | None:
+    if isinstance(then, Mapping) and isinstance(now, Mapping):
+        for key in then:
+            if key not in now:
+                return f"{where}.{_key(key)} was there in the recording, is missing now"
+            difference = _inputs_differ(f"{where}.{_key(key)}", then[key], now[key])
+            if difference:
+                return difference
+        extra = next((key for key in now if key not in then), None)
+        return None if extra is None else f"{where}.{_key(extra)} was not there in the recording, is now"
+    if isinstance(then, (list, tuple)) and isinstance(now, (list, tuple)) and len(then) == len(now):
+        pairs = zip(then, now, strict=True)
+        found = (_inputs_differ(f"{where}[{i}]", *pair) for i, pair in enumerate(pairs))
+        return next((difference for difference in found if difference), None)
+    return _differs(where, then, now)
+
+
+def _differs(what: str, then: Any, now: Any) -> str | None:
+    if (type(then) is type(now) and then == now) or _plain(then) == _plain(now):
+        return None
+    return f"{what} was {_shown(then)} in the recording, is {_shown(now)} now"
+
+
+def _plain(value: Any) -> Any:
+    """Return a comparable value: masked, and with its type, so that true is not 1."""
+    return masked(value) if isinstance(value, str) else (type(value).__name__, value)
+
+
+def _shown(value: Any) -> str:
+    """Return a short text in which `repr` escapes control characters."""
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
+
+
+def _key(key: object) -> str:
+    text = str(key)
+    return text if text.isidentifier() and len(text) <= LONGEST_SHOWN else _shown(key)

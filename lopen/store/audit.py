@@ -1,0 +1,251 @@
+"""The audit trail: a row per tool call, written before it runs and completed after it, and one per verification.
+
+It is read back as values. See docs/reference/storage.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from itertools import chain
+from typing import Any, Literal
+
+from lopen.store.database import Database
+from lopen.store.segments import moved_rows
+from lopen.store.sessions import SessionStore
+
+TEST_RUNS = 20  # of which a session keeps the tests that ran
+MAX_STRING_CHARS = 200  # longer strings are replaced by their length and hash
+
+Outcome = Literal[
+    "ok", "failed", "error", "refused", "timeout"
+]  # failed: its command ended with another code than 0
+CheckKind = Literal["mutation", "earlier_tests"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """A recorded tool call. `outcome` is None if the process died while the call ran."""
+
+    seq: int
+    iteration: int
+    turn: int
+    task: str | None
+    tool: str
+    arguments: str
+    started_at: datetime
+    seconds: float | None
+    outcome: Outcome | None
+    content_hash: str | None
+    error: str
+
+
+def shorten_strings(value: Any) -> Any:
+    """Return `value` with every long string replaced by its length and SHA-256 (first 16 hex digits)."""
+    if isinstance(value, str) and len(value) > MAX_STRING_CHARS:
+        digest = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        return f"<{len(value)} characters, sha256 {digest}>"
+    if isinstance(value, Mapping):
+        return {str(k): shorten_strings(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [shorten_strings(v) for v in value]
+    return value
+
+
+class AuditTrail:
+    """The tool calls of one session."""
+
+    def __init__(self, database: Database, session: str, redact: Callable[[str], str]) -> None:
+        self._database = database
+        self._session = session
+        self._redact = redact
+        self._running: int | None = None  # the call that runs and may verify
+
+    def start(
+        self, *, iteration: int, turn: int, task: str | None, tool: str, arguments: Any, at: datetime
+    ) -> int:
+        """Record the start of a call; return its number."""
+        text = self._redact(json.dumps(shorten_strings(arguments), ensure_ascii=False, default=str))
+        cursor = self._database.write(
+            "INSERT INTO tool_calls (session, iteration, turn, task, tool, arguments, started_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (self._session, iteration, turn, task, tool, text, at.isoformat()),
+        )
+        self._running = cursor.lastrowid
+        return cursor.lastrowid or 0
+
+    def end(
+        self, seq: int, *, seconds: float, outcome: Outcome, content_hash: str | None = None, error: str = ""
+    ) -> None:
+        """Record the outcome of a call."""
+        self._running = None
+        self._database.write(
+            "UPDATE tool_calls SET seconds=?, outcome=?, content_hash=?, error=? WHERE seq=?",
+            (seconds, outcome, content_hash, self._redact(error), seq),
+        )
+
+    def verification(self, record: VerificationRecord) -> VerificationRecord:
+        """Record a verification under its number, as part of the call that runs; return it without secrets."""
+        clean = replace(record, call=self._running, output=self._redact(record.output))
+        body = {
+            name: value for name, value in asdict(clean).items() if name not in ("number", "call", "task")
+        }
+        cursor = self._database.write(
+            "INSERT INTO verifications (session, call, task, body) VALUES (?, ?, ?, ?)",
+            (self._session, clean.call, clean.task, self._redact(json.dumps(body, ensure_ascii=False))),
+        )
+        return replace(clean, number=cursor.lastrowid or 0)
+
+    def checked(self, kind: CheckKind, base: str, tree: str, command: str) -> Mapping[str, Any] | None:
+        """Return what a check by the session's test command found on this change, None if there was none."""
+        wanted = "session=? AND body LIKE ? ORDER BY seq DESC"
+        for row in _rows(self._database, wanted, self._session, f'%"{kind}": {{%'):
+            record = _record(row)
+            found = record.mutation if kind == "mutation" else record.earlier_tests
+            if found is not None and (found["base"], record.tree, record.command) == (base, tree, command):
+                return found
+        return None
+
+    def tests_ran(self, tree: str, ran: Mapping[str, Any]) -> None:
+        """Keep which tests ran on a tree: the session's first one and the latest `TEST_RUNS`."""
+        self._database.write(
+            "INSERT INTO test_runs (session, tree, body) VALUES (?, ?, ?)"
+            " ON CONFLICT (session, tree) DO UPDATE SET body=excluded.body",
+            (self._session, tree, self._redact(json.dumps(ran, ensure_ascii=False))),
+        )
+        self._database.write(
+            "DELETE FROM test_runs WHERE session=?1 AND seq > (SELECT min(seq) FROM test_runs WHERE session=?1)"
+            " AND seq NOT IN (SELECT seq FROM test_runs WHERE session=?1 ORDER BY seq DESC LIMIT ?2)",
+            (self._session, TEST_RUNS),
+        )
+
+    def test_runs(self) -> dict[str, Mapping[str, Any]]:
+        """Return which tests ran, by tree, the first run first."""
+        sql = "SELECT tree, body FROM test_runs WHERE session=? ORDER BY seq"
+        rows = self._database.connection.execute(sql, (self._session,))
+        return {row["tree"]: json.loads(row["body"]) for row in rows}
+
+    def calls(self, *, limit: int = 100) -> list[CallRecord]:
+        """Return the session's last `limit` calls, oldest first."""
+        rows = self._database.connection.execute(
+            "SELECT * FROM (SELECT * FROM tool_calls WHERE session=? ORDER BY seq DESC LIMIT ?) ORDER BY seq",
+            (self._session, limit),
+        )
+        return [_call(row) for row in rows]
+
+
+def recorded_call(store: SessionStore, session: str, number: int) -> CallRecord | None:
+    """Return a call of the session by its number, also one that was moved out of the database."""
+    sql = "SELECT * FROM tool_calls WHERE session=? AND seq=?"
+    row = store.database.connection.execute(sql, (session, number)).fetchone()
+    if row is None:
+        moved = moved_rows(store.archives, session, "calls", after=number - 1, before=number + 1)
+        row = next(moved, None)
+    return None if row is None else _call(row)
+
+
+def _call(row: Mapping[str, Any]) -> CallRecord:
+    return CallRecord(
+        row["seq"],
+        row["iteration"],
+        row["turn"],
+        row["task"],
+        row["tool"],
+        row["arguments"],
+        datetime.fromisoformat(row["started_at"]),
+        row["seconds"],
+        row["outcome"],
+        row["content_hash"],
+        row["error"],
+    )
+
+
+PREFIX = "verification-"  # of the number, where a person names one
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationRecord:
+    """A run of a verify command. `call` is the number of the tool call that ran it, None where lopen did.
+
+    `tree` is the work tree's id after it; `output` has no secrets, and lacks its middle where it is long. `mutation` is
+    what a run on mutants found, `earlier_tests` one of changed tests, with the tree that it began from.
+    """
+
+    number: int
+    call: int | None
+    task: str | None
+    tool: str
+    command: str
+    passed: bool
+    exit_code: int | None
+    seconds: float
+    tree: str
+    at: str
+    hint: str
+    output: str
+    mutation: Mapping[str, Any] | None = None
+    earlier_tests: Mapping[str, Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name by which a person refers to it."""
+        return f"{PREFIX}{self.number}"
+
+    @property
+    def result(self) -> str:
+        """The result in a few words."""
+        if self.passed:
+            return "passed"
+        return f"failed ({'no exit code' if self.exit_code is None else f'exit {self.exit_code}'})"
+
+    def excerpt(self, count: int = 10) -> str:
+        """Return what ran and the last lines of what it printed, without empty ones."""
+        last = [line for line in self.output.splitlines() if line.strip()][-count:]
+        return "\n".join(
+            [f"{self.name} {self.tool} `{self.command}`: {self.result}", *(f"  | {x}" for x in last)]
+        )
+
+
+def verifications(store: SessionStore, session: str) -> Iterator[VerificationRecord]:
+    """Yield the session's verifications in order, including those that were moved out of the database."""
+    # The database first: a row that is moved meanwhile is in its segment before it is deleted here.
+    current = [dict(row) for row in _rows(store.database, "session=? ORDER BY seq", session)]
+    first = current[0]["seq"] if current else None
+    older = moved_rows(store.archives, session, "verifications", before=first)
+    return (_record(row) for row in chain(older, current))
+
+
+def last_failure(database: Database, session: str) -> VerificationRecord | None:
+    """Return the newest failed verification whose command has not passed since."""
+    passed: set[str] = set()
+    for row in _rows(database, "session=? ORDER BY seq DESC LIMIT 20", session):
+        record = _record(row)
+        if record.passed:
+            passed.add(record.tool)
+        elif record.tool not in passed:
+            return record
+    return None
+
+
+def _rows(database: Database, condition: str, *values: object) -> Iterator[Mapping[str, Any]]:
+    return database.connection.execute(f"SELECT * FROM verifications WHERE {condition}", values)  # noqa: S608 - fixed words only
+
+
+def _record(row: Mapping[str, Any]) -> VerificationRecord:
+    return VerificationRecord(row["seq"], row["call"], row["task"], **json.loads(row["body"]))
+
+
+def called_at(database: Database, at: float) -> bool:
+    """Return True if a session of this project was calling a tool at `at`, in seconds since 1970, give or take 2 seconds.
+
+    A call without an end may have run for as long as a command may.
+    """
+    rows = database.connection.execute(
+        "SELECT 1 FROM tool_calls WHERE CAST(strftime('%s', started_at) AS INTEGER) - 2 <= ?"
+        " AND CAST(strftime('%s', started_at) AS INTEGER) + coalesce(seconds, 600) + 2 >= ? LIMIT 1",
+        (at, at),
+    )
+    return rows.fetchone() is not None

@@ -1,0 +1,204 @@
+"""What counts as passed, and the verdict's shapes outside."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lopen.judge.evidence import evidence_hash
+from lopen.judge.submission import MAX_FINDINGS, MAX_MESSAGE, read_verdict, tool_spec
+from lopen.judge.verdict import (
+    Confidence,
+    CriterionResult,
+    Finding,
+    Holds,
+    Scope,
+    Severity,
+    Verdict,
+    accepted,
+    could_not_tell,
+    serves,
+    settled,
+    verdict_from_json,
+)
+from tests.judge.samples import EVIDENCE, FAILED, PASSED, answer
+
+VERDICT = Verdict(True, "high", "fine", (), "task", "T-1", "abc")
+
+findings = st.builds(
+    Finding,
+    st.sampled_from(["error", "warning", "info"]),
+    st.text(),
+    st.none() | st.text(),
+    st.none() | st.integers(1),
+    st.none() | st.text(),
+)
+verdicts = st.builds(
+    Verdict,
+    st.booleans(),
+    st.sampled_from(["high", "medium", "low"]),
+    st.text(),
+    st.lists(findings, max_size=4).map(tuple),
+    st.sampled_from(["task", "component", "module"]),
+    st.text(),
+    st.text(),
+    st.lists(
+        st.builds(CriterionResult, st.text(), st.sampled_from(["yes", "no", "cannot_tell"]), st.text())
+    ).map(tuple),
+    by_person=st.booleans(),
+)
+
+
+@pytest.mark.parametrize(
+    ("passed", "confidence", "severities", "counts"),
+    [
+        (True, "high", [], True),
+        (True, "medium", ["warning", "info"], True),
+        (True, "low", [], False),
+        (True, "high", ["warning", "error"], False),
+        (False, "high", [], False),
+    ],
+)
+def test_passed_means_said_so_without_errors_and_not_at_low_confidence(
+    passed: bool, confidence: Confidence, severities: list[Severity], counts: bool
+) -> None:
+    given_findings = tuple(Finding(severity, "x") for severity in severities)
+    verdict = Verdict(passed, confidence, "", given_findings, "task", "T", "h")
+
+    assert accepted(verdict) is counts
+    assert verdict.to_tool_result()["passed"] is counts
+
+
+@given(verdicts)
+def test_a_verdict_survives_storage(verdict: Verdict) -> None:
+    assert verdict_from_json(json.loads(json.dumps(verdict.to_json()))) == verdict
+
+
+@given(verdicts, st.lists(findings, max_size=3))
+def test_settling_twice_is_settling_once_and_never_passes_what_did_not(
+    verdict: Verdict, own: list[Finding]
+) -> None:
+    once = settled(verdict, own)
+
+    assert settled(once, own) == once
+    assert once.passed == accepted(once)
+    assert accepted(verdict) or not once.passed
+    assert could_not_tell(once) is (not once.passed and not any(f.severity == "error" for f in once.findings))
+    assert not once.passed or not any(finding.severity == "error" for finding in own)
+
+
+def test_errors_come_first() -> None:
+    order = settled(VERDICT, [Finding("info", "a"), Finding("error", "b"), Finding("warning", "c")]).findings
+
+    assert [finding.severity for finding in order] == ["error", "warning", "info"]
+
+
+def test_a_tool_result_leaves_out_what_is_not_known() -> None:
+    verdict = settled(VERDICT, [Finding("error", "x", path="a.py")])
+
+    assert verdict.to_tool_result() == {
+        "passed": False,
+        "confidence": "high",
+        "summary": "fine",
+        "findings": [{"severity": "error", "message": "x", "path": "a.py"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("holds", "counts", "undecided"),
+    [("yes", True, False), ("cannot_tell", True, False), ("no", False, False)],
+)
+def test_a_criterion_that_does_not_hold_fails_the_verdict_by_name(
+    holds: Holds, counts: bool, undecided: bool
+) -> None:
+    verdict = settled(replace(VERDICT, criteria=(CriterionResult("AC-1", holds, "money.py:3"),)))
+
+    assert (accepted(verdict), could_not_tell(verdict)) == (counts, undecided)
+    named = [(f.severity, f.criterion) for f in verdict.findings]
+    assert named == ([("error", "AC-1")] if holds == "no" else [])
+
+
+def test_an_error_that_names_the_criterion_already_is_not_doubled() -> None:
+    found = Finding("error", "cents are lost", criterion="AC-1")
+    failing = (CriterionResult("AC-1", "no", "money.py:3"),)
+
+    assert settled(replace(VERDICT, findings=(found,), criteria=failing)).findings == (found,)
+
+
+@pytest.mark.parametrize(
+    ("passed", "confidence"), [(True, "low"), (False, "high"), (False, "medium"), (False, "low")]
+)
+def test_a_verdict_that_is_not_passed_and_names_nothing_wrong_could_not_tell(
+    passed: bool, confidence: Confidence
+) -> None:
+    verdict = settled(replace(VERDICT, passed=passed, confidence=confidence), [Finding("warning", "hm")])
+
+    assert could_not_tell(verdict)
+    assert not could_not_tell(settled(verdict, [Finding("error", "gone")]))
+    by_person = settled(replace(verdict, by_person=True))
+    assert accepted(by_person)
+    assert not accepted(settled(by_person, [Finding("error", "gone")]))
+
+
+def test_a_verdict_serves_its_own_scope_and_narrower_ones() -> None:
+    scopes: list[Scope] = ["task", "component", "module"]
+
+    assert [(a, b) for a in scopes for b in scopes if serves(a, b)] == [
+        ("task", "task"),
+        ("component", "task"),
+        ("component", "component"),
+        ("module", "task"),
+        ("module", "component"),
+        ("module", "module"),
+    ]
+
+
+def test_a_submitted_verdict_is_read_with_its_findings_and_criteria() -> None:
+    evidence = replace(EVIDENCE, scope="component", subject="C-1")
+    lines = [{"id": "AC-2", "holds": "no", "evidence": "money.py:1"}]
+
+    verdict = read_verdict(answer({**FAILED, "criteria": lines}), evidence)
+
+    assert verdict == Verdict(
+        False,
+        "high",
+        "Cents are lost.",
+        (Finding("error", "cents are lost", "money.py", 1, "AC-2"),),
+        "component",
+        "C-1",
+        evidence_hash(evidence),
+        (CriterionResult("AC-2", "no", "money.py:1"),),
+        "tree-0",
+        "tree-1",
+    )
+
+
+def test_empty_places_are_none() -> None:
+    empty = {"severity": "info", "message": "x", "path": "", "line": 0, "criterion": None}
+
+    verdict = read_verdict(answer({**PASSED, "findings": [empty]}), EVIDENCE)
+
+    assert verdict.findings == (Finding("info", "x"),)
+
+
+def test_a_flood_of_findings_is_cut_but_never_its_errors() -> None:
+    flood = [{"severity": "info", "message": "x" * 5_000}] * 200 + [{"severity": "error", "message": "bad"}]
+
+    verdict = read_verdict(answer({**PASSED, "findings": flood}), EVIDENCE)
+
+    assert len(verdict.findings) == MAX_FINDINGS
+    assert verdict.findings[0].message == "bad"
+    assert max(len(finding.message) for finding in verdict.findings) == MAX_MESSAGE
+
+
+def test_the_tool_asks_for_what_the_reference_names() -> None:
+    schema = tool_spec().input_schema
+
+    assert set(schema["properties"]) == {"passed", "confidence", "summary", "findings", "criteria"}
+    assert set(schema["required"]) == {"passed", "confidence", "summary"}
+    assert schema["properties"]["confidence"]["enum"] == ["high", "medium", "low"]
+    json.dumps(schema)

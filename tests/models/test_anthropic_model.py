@@ -1,0 +1,234 @@
+"""The model behind the SDK, and what it loads."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from lopen.core.errors import ExitCode, Stopped
+from lopen.models.fake_api import responses
+from lopen.models.messages import TransientFailure, Usage
+from tests.endpoint import Raw, ScriptedEndpoint, cut_stream, message, silence, text, tools
+from tests.models.conftest import Reach, ignore, request
+from tests.models.exchange import events, failure, sent
+
+
+class TestResponses:
+    def test_text_and_tool_calls_arrive_in_order_with_usage_and_ids(self, reach: Reach) -> None:
+        usage = Usage(7, 11, 13, 17)
+        answer = tools(("write_file", {"path": "ä.py"}), ("write_file", {}), say="On it.", usage=usage)
+        response = sent(reach, answer)
+        assert response.text == "On it."
+        assert [(use.name, use.input) for use in response.tool_uses] == [
+            ("write_file", {"path": "ä.py"}),
+            ("write_file", {}),
+        ]
+        assert (response.usage, response.stop_reason) == (usage, "tool_use")
+        assert response.request_id == "req_000001"
+        assert response.model == "claude-test"
+
+    def test_text_streams_while_it_comes(self, reach: Reach) -> None:
+        words = "x" * 10_000
+        pieces: list[str] = []
+        with ScriptedEndpoint([text(words)]) as endpoint:
+            reach(endpoint.url).send(request(), lambda text, tool="": pieces.append(text))
+        assert len(pieces) > 1
+        assert "".join(pieces) == words
+
+    @pytest.mark.parametrize(
+        "reason",
+        [
+            "end_turn",
+            "max_tokens",
+            "stop_sequence",
+            "pause_turn",
+            "refusal",
+            "model_context_window_exceeded",
+        ],
+    )
+    def test_every_stop_reason_is_passed_on(self, reach: Reach, reason: str) -> None:
+        assert sent(reach, text("so far", stop_reason=reason)).stop_reason == reason
+
+    def test_an_unknown_stop_reason_is_read_by_what_came(self, reach: Reach) -> None:
+        assert sent(reach, text("so", stop_reason="novelty")).stop_reason == "end_turn"
+        assert sent(reach, tools(("write_file", {}), stop_reason="novelty")).stop_reason == "tool_use"
+
+    def test_thinking_goes_back_exactly_as_it_came(self, reach: Reach) -> None:
+        blocks = (
+            {"type": "thinking", "thinking": "hm " * 3000, "signature": "c2lnbmF0dXJl"},
+            {"type": "redacted_thinking", "data": "b3BhcXVl"},
+            {"type": "novelty", "payload": {"a": [1, None]}},
+            {"type": "text", "text": "done"},
+        )
+        with ScriptedEndpoint([message(*blocks), text("again")]) as endpoint:
+            model = reach(endpoint.url)
+            first = model.send(request(), ignore)
+            assert list(first.content) == list(blocks)
+            history = [
+                *request().messages,
+                {"role": "assistant", "content": first.content},
+                {"role": "user", "content": [{"type": "text", "text": "Go on."}]},
+            ]
+            model.send(request(messages=history), ignore)
+            assert endpoint.requests[1]["messages"][1]["content"] == list(blocks)
+
+    def test_ten_megabytes_of_text_and_of_tool_input_take_no_time(self, reach: Reach) -> None:
+        long = "line of text\n" * 800_000
+        started = time.process_time()
+        assert sent(reach, text(long)).text == long
+        response = sent(reach, tools(("write_file", {"content": long})))
+        assert response.tool_uses[0].input == {"content": long}
+        assert time.process_time() - started < 10
+
+    def test_a_connection_is_used_again(self, reach: Reach) -> None:
+        with ScriptedEndpoint(text("hello")) as endpoint:
+            model = reach(endpoint.url)
+            for _ in range(3):
+                model.send(request(), ignore)
+            assert endpoint.connections == 1
+
+    def test_what_breaks_after_message_stop_takes_nothing_away(self, reach: Reach) -> None:
+        whole = cut_stream(text("whole"), events=99)
+        assert sent(reach, whole).text == "whole"
+
+
+class TestToolInput:
+    @pytest.mark.parametrize(
+        ("raw", "said"),
+        [
+            ('{"path": "a', "not valid JSON"),
+            ('{"a": 1, "a": 2}', "'a' comes twice"),
+            ('{"a": NaN}', "NaN is not a JSON number"),
+            ('{"a": 1e999}', "not a finite number"),
+            ("[1, 2]", "not an object"),
+            ('"text"', "not an object"),
+            ('{"a": "\\ud800"}', "half of a surrogate pair"),
+            ("[" * 200_000, "nested too deeply"),
+            ("{} {}", "not valid JSON"),
+        ],
+    )
+    def test_broken_input_is_told_and_can_still_be_sent_back(self, reach: Reach, raw: str, said: str) -> None:
+        with ScriptedEndpoint([raw_tool_call(raw), text("ok")]) as endpoint:
+            model = reach(endpoint.url)
+            response = model.send(request(), ignore)
+            (use,) = response.tool_uses
+            assert use.input is None
+            assert said in use.error
+            history = [
+                *request().messages,
+                {"role": "assistant", "content": response.content},
+                {
+                    "role": "user",
+                    "content": [{"type": "tool_result", "tool_use_id": use.id, "content": "no"}],
+                },
+            ]
+            assert model.send(request(messages=history), ignore).text == "ok"
+            assert endpoint.requests[1]["messages"][1]["content"][0]["input"] == {}
+
+    def test_no_input_at_all_is_an_empty_object(self, reach: Reach) -> None:
+        assert sent(reach, raw_tool_call("")).tool_uses[0].input == {}
+
+    def test_a_call_cut_by_max_tokens_comes_with_its_reason(self, reach: Reach) -> None:
+        response = sent(reach, raw_tool_call('{"content": "half', "max_tokens"))
+        assert response.stop_reason == "max_tokens"
+        assert response.tool_uses[0].input is None
+
+    @pytest.mark.parametrize(
+        "block", [{"id": "", "name": "w"}, {"id": "t", "name": ""}, {"id": "t"}, {"name": "w"}]
+    )
+    def test_a_call_that_nothing_can_answer_spoils_the_response(self, reach: Reach, block: Any) -> None:
+        whole = events({"type": "tool_use", "input": {}, **block})
+        assert isinstance(failure(reach, Raw([responses.encode(e) for e in whole])), TransientFailure)
+
+    def test_two_calls_with_one_id_spoil_the_response(self, reach: Reach) -> None:
+        block = {"type": "tool_use", "id": "t1", "name": "write_file", "input": {}}
+        assert "same id" in str(failure(reach, message(block, block)))
+
+
+class TestUsage:
+    def test_contradictory_counts_give_the_largest_sensible_one(self, reach: Reach) -> None:
+        spoiled = events({"type": "text", "text": "x"}, Usage(100, 5))
+        spoiled[0]["message"]["usage"] |= {"output_tokens": 40, "cache_read_input_tokens": -3}
+        spoiled[-2]["usage"] = {
+            "output_tokens": 9,
+            "input_tokens": 10**15,
+            "cache_creation_input_tokens": True,
+        }
+        assert sent(reach, Raw([responses.encode(e) for e in spoiled])).usage == Usage(100, 40)
+
+    def test_missing_usage_is_estimated_from_what_came(self, reach: Reach) -> None:
+        bare = events({"type": "text", "text": "x"})
+        del bare[0]["message"]["usage"], bare[-2]["usage"]
+        assert sent(reach, Raw([responses.encode(e) for e in bare])).usage == Usage(0, 1, estimated=True)
+
+
+class TestHangingUp:
+    def test_a_stop_passes_through_and_closes_the_connection(self, reach: Reach) -> None:
+        def stop(text: str, tool: str = "") -> None:
+            raise Stopped(ExitCode.INTERRUPTED)
+
+        with ScriptedEndpoint([silence(text("so"), events=4), text("next")]) as endpoint:
+            model = reach(endpoint.url, silence_timeout_s=30)
+            with pytest.raises(Stopped):
+                model.send(request(), stop)
+            assert model.send(request(), ignore).text == "next"
+
+    def test_a_signal_ends_the_wait_for_a_silent_endpoint_at_once(self, reach: Reach) -> None:
+        def stop(_number: int, _frame: object) -> None:
+            raise Stopped(ExitCode.INTERRUPTED)
+
+        with ScriptedEndpoint([silence()]) as endpoint:
+            model = reach(endpoint.url, silence_timeout_s=60)
+            model.connect()
+            before = signal.signal(signal.SIGALRM, stop)
+            started = time.monotonic()
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.2)
+                with pytest.raises(Stopped):
+                    model.send(request(), ignore)
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.signal(signal.SIGALRM, before)
+            assert time.monotonic() - started < 5
+
+    def test_a_bug_in_what_shows_the_text_is_not_mistaken_for_a_failure(self, reach: Reach) -> None:
+        def bug(text: str, tool: str = "") -> None:
+            raise json.JSONDecodeError("mine", "", 0)
+
+        with ScriptedEndpoint([text("hello")]) as endpoint, pytest.raises(json.JSONDecodeError, match="mine"):
+            reach(endpoint.url).send(request(), bug)
+
+
+def raw_tool_call(raw: str, stop_reason: str = "tool_use") -> Raw:
+    """A tool call whose input is this text, well formed or not."""
+    whole = events({"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {}})
+    whole[3]["delta"] = {"type": "input_json_delta", "partial_json": raw}
+    whole[-2]["delta"]["stop_reason"] = stop_reason
+    return Raw([responses.encode(event) for event in whole])
+
+
+LOOK = """
+import gc, sys
+from lopen.core.clock import SystemClock
+from lopen.models.anthropic_model import AnthropicModel
+from lopen.settings.schema import ModelSettings
+
+assert "anthropic" not in sys.modules
+model = AnthropicModel(ModelSettings(), {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}, SystemClock(), api_key="none")
+model.connect()
+print("anthropic" in sys.modules, gc.isenabled(), gc.get_freeze_count() > 100_000)
+"""
+
+
+def test_garbage_is_looked_for_again_but_not_in_what_the_sdk_made() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOOK], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert done.stdout.split() == ["True", "True", "True"], done.stderr

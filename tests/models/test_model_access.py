@@ -1,0 +1,115 @@
+"""Keys, addresses and providers of the adapter, over real HTTP with the real SDK."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from lopen.core.clock import SystemClock
+from lopen.core.errors import LopenError
+from lopen.models.anthropic_model import AnthropicModel
+from lopen.models.messages import Rejected
+from lopen.settings.schema import ModelSettings
+from tests.endpoint import (
+    ScriptedEndpoint,
+    status,
+    text,
+)
+from tests.models.conftest import Reach, ignore, request
+
+
+class TestKeys:
+    def test_without_a_key_the_hint_names_the_variable(self) -> None:
+        model = AnthropicModel(ModelSettings(base_url="http://127.0.0.1:9"), {}, SystemClock())
+        with pytest.raises(Rejected) as caught:
+            model.send(request(), ignore)
+        assert "ANTHROPIC_API_KEY" in caught.value.hint
+
+    def test_the_key_and_address_come_from_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        with ScriptedEndpoint([text("hello")], key="from-the-environment") as endpoint:
+            monkeypatch.setenv("ANTHROPIC_API_KEY", "from-the-environment")
+            model = AnthropicModel(ModelSettings(), {"ANTHROPIC_BASE_URL": endpoint.url}, SystemClock())
+            assert model.send(request(), ignore).text == "hello"
+            model.close()
+
+    def test_an_endpoint_that_echoes_the_key_does_not_get_it_into_a_message(self, reach: Reach) -> None:
+        secrets = ("sk-ant-api03-abc_DEF-123", "plain-test-secret")
+        for key in secrets:
+            with (
+                ScriptedEndpoint([status(400, f"bad key {key}, Bearer {key} refused")]) as endpoint,
+                pytest.raises(Rejected) as caught,
+            ):
+                reach(endpoint.url, api_key=key).send(request(), ignore)
+            assert key not in str(caught.value)
+            assert caught.value.__cause__ is None
+            assert caught.value.__context__ is None
+
+    def test_a_key_that_no_header_can_carry_is_rejected_unseen(self, reach: Reach) -> None:
+        with ScriptedEndpoint([text("never")]) as endpoint, pytest.raises(Rejected) as caught:
+            reach(endpoint.url, api_key="sk-ant-broken\nkey").send(request(), ignore)
+        assert "sk-ant" not in str(caught.value)
+
+    @pytest.mark.parametrize("url", ["ftp://127.0.0.1/", "127.0.0.1:80", "http://[::1"])
+    def test_an_address_that_is_none_is_rejected(self, url: str) -> None:
+        model = AnthropicModel(
+            ModelSettings(), {"ANTHROPIC_BASE_URL": url}, SystemClock(), api_key="plain-test-secret"
+        )
+        with pytest.raises(Rejected):
+            model.send(request(), ignore)
+
+    @pytest.mark.parametrize(
+        ("url", "local"),
+        [
+            ("http://127.0.0.1:8080", True),
+            ("http://localhost", True),
+            ("http://[::1]:1", True),
+            ("https://api.anthropic.com", False),
+            ("http://127.0.0.1.example.org", False),
+            ("http://[::1", False),
+            ("", False),
+        ],
+    )
+    def test_only_loopback_is_local(self, url: str, local: bool) -> None:
+        assert AnthropicModel(ModelSettings(base_url=url), {}, SystemClock()).local is local
+
+    def test_a_proxy_of_the_environment_is_not_asked_for_loopback(
+        self, reach: Reach, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, "http://127.0.0.1:9")  # nobody listens there
+        with ScriptedEndpoint([text("Here.")]) as endpoint:
+            assert reach(endpoint.url).send(request(), ignore).text == "Here."
+
+
+class TestProviders:
+    @pytest.mark.parametrize(
+        ("provider", "variable"),
+        [("bedrock", "AWS_REGION"), ("vertex", "CLOUD_ML_REGION"), ("foundry", "ANTHROPIC_FOUNDRY_API_KEY")],
+    )
+    def test_a_provider_without_its_settings_names_them(
+        self, reach: Reach, provider: str, variable: str
+    ) -> None:
+        with pytest.raises(Rejected) as caught:
+            reach("", provider=provider, api_key="").send(request(), ignore)
+        assert variable in caught.value.hint
+
+    @pytest.mark.parametrize(("provider", "library"), [("vertex", "google.auth"), ("bedrock", "boto3")])
+    def test_a_provider_without_its_library_names_the_extra(
+        self, reach: Reach, monkeypatch: pytest.MonkeyPatch, provider: str, library: str
+    ) -> None:
+        for name in ("CLOUD_ML_REGION", "ANTHROPIC_VERTEX_PROJECT_ID", "AWS_REGION"):
+            monkeypatch.setenv(name, "somewhere")
+        for name in (library, "botocore.auth"):
+            monkeypatch.setitem(sys.modules, name, None)
+        with pytest.raises(LopenError) as caught:
+            reach("", provider=provider, api_key="").send(request(), ignore)
+        assert f"[{provider}]" in caught.value.hint
+
+    def test_foundry_speaks_through_its_own_client(
+        self, reach: Reach, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("ANTHROPIC_FOUNDRY_API_KEY", "foundry-key")
+        with ScriptedEndpoint([text("hello")], key="foundry-key") as endpoint:
+            model = reach(endpoint.url, provider="foundry", api_key="")
+            assert model.send(request(), ignore).text == "hello"

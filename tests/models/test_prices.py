@@ -1,0 +1,69 @@
+"""Costs from the price table that ships with its library."""
+
+from __future__ import annotations
+
+import pytest
+
+from lopen.models.messages import Usage
+from lopen.models.prices import cost_usd
+from lopen.settings.schema import Settings
+
+MILLION = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("usage", "dollars"),
+    [
+        (Usage(input_tokens=MILLION), 5.0),
+        (Usage(output_tokens=MILLION), 25.0),
+        (Usage(cache_write_tokens=MILLION), 6.25),
+        (Usage(cache_read_tokens=MILLION), 0.5),
+        (Usage(10, 20, 30, 40), (10 * 5 + 20 * 25 + 30 * 6.25 + 40 * 0.5) / MILLION),
+        (Usage(), 0.0),
+    ],
+)
+def test_each_kind_of_token_has_its_price(usage: Usage, dollars: float) -> None:
+    assert cost_usd("claude-opus-4-5", usage) == pytest.approx(dollars)
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["claude-opus-4-5-20251101", "claude-opus-4-5@20251101", "us.anthropic.claude-opus-4-5-20251101-v1:0"],
+)
+def test_dated_and_cloud_names_are_known(model: str) -> None:
+    assert cost_usd(model, Usage(output_tokens=MILLION)) == pytest.approx(25.0, rel=0.2)
+
+
+def test_every_model_of_the_default_settings_has_a_price() -> None:
+    settings = Settings()
+    models = {*settings.models.fallback, settings.oracle.model}
+    models |= {settings.models.planning, settings.models.building, settings.models.research}
+    assert all((cost_usd(model, Usage(1, 1)) or 0) > 0 for model in models)
+
+
+@pytest.mark.parametrize("model", ["a-model-of-ones-own", "claude-unheard-of-99", "", "replay:file"])
+def test_an_unknown_model_has_no_price(model: str) -> None:
+    assert cost_usd(model, Usage(1, 1)) is None
+
+
+@pytest.mark.parametrize(
+    "model", ["claude-opus-4-5", "claude-sonnet-4-5", "claude-haiku-4-5", "gemini-2.5-pro"]
+)
+@pytest.mark.parametrize(
+    "usage",
+    [Usage(1, 1), Usage(150_000, 900, 0, 30_000), Usage(250_000, 9_000), Usage(10, 5_000, 0, 900_000)],
+)
+def test_the_quick_way_and_the_table_agree_also_where_prices_go_by_size(model: str, usage: Usage) -> None:
+    import genai_prices
+
+    whole = usage.input_tokens + usage.cache_write_tokens + usage.cache_read_tokens
+    table = genai_prices.calc_price(
+        genai_prices.Usage(
+            input_tokens=whole,
+            output_tokens=usage.output_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
+            cache_read_tokens=usage.cache_read_tokens,
+        ),
+        model,
+    )
+    assert cost_usd(model, usage) == pytest.approx(float(table.total_price))

@@ -1,0 +1,353 @@
+"""Recordings: what is written is read again, a crash loses one exchange, and a hostile file is only an error."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lopen.core.clock import FakeClock
+from lopen.core.events import Event, Notice
+from lopen.models import recording as format_
+from lopen.models.messages import Json, ModelError, Response, ScriptedModel, ToolUse, TransientFailure, Usage
+from lopen.models.recorder import Recorder, RecordingModel, calls_since
+from lopen.models.recording import (
+    RecordedCall,
+    RecordedExchange,
+    RecordedResponse,
+    Recording,
+    UnreadableRecording,
+    load,
+    member,
+    merge,
+    save,
+)
+from tests.models.conftest import ignore, request
+
+SECRET = "sk-ant-api03-very-secret"
+
+
+def redact(text: str) -> str:
+    return text.replace(SECRET, "[secret]")
+
+
+def recorder(path: Path) -> Recorder:
+    return Recorder(path, "invoices", redact=redact, clock=FakeClock())
+
+
+def response(*content: Json, unparsed: str = "") -> Response:
+    uses = tuple(
+        ToolUse(b["id"], b["name"], None if b["id"] == unparsed else b["input"])
+        for b in content
+        if b["type"] == "tool_use"
+    )
+    return Response("msg", "claude-real", content, uses, "tool_use", Usage(1, 2, 3, 4))
+
+
+def call(number: int, **given_: Any) -> Json:
+    return {"type": "tool_use", "id": f"toolu_{number}", "name": "write_file", "input": given_}
+
+
+def answered(history: list[Json], reply: Response, *results: str) -> list[Json]:
+    """The conversation after the tools ran."""
+    outcome = [
+        {"type": "tool_result", "tool_use_id": use.id, "content": text}
+        for use, text in zip(reply.tool_uses, results, strict=True)
+    ]
+    return [*history, {"role": "assistant", "content": reply.content}, {"role": "user", "content": outcome}]
+
+
+class TestRecording:
+    def test_two_turns_and_an_oracle_request_are_read_as_they_were(self, tmp_path: Path) -> None:
+        path = tmp_path / "recordings" / "s.jsonl.gz"
+        writing = recorder(path)
+        first = response({"type": "text", "text": "On it."}, call(1, path="a"), call(2, path="b"))
+        writing.record(request(), first, step="iterate_through_tasks")
+        history = answered(
+            list(request().messages), first, '{"ok": true, "bytes": 1}\ntext', '{"ok": false, "exit_code": 2}'
+        )
+        second = response({"type": "text", "text": "Done."})
+        writing.record(request(purpose="oracle", tools=()), second, step="iterate_through_tasks")
+        writing.record(request(messages=history), second, step="iterate_through_tasks")
+        read = load(path)
+        assert (read.module, read.created) == ("invoices", "2026-01-01T00:00:00+00:00")
+        turn, oracle, later = read.exchanges
+        assert (turn.n, oracle.n, later.n) == (1, 2, 3)
+        assert (turn.purpose, oracle.purpose) == ("turn", "oracle")
+        assert (turn.after, later.after) == (0, 1)
+        assert (turn.offered, oracle.offered) == (("write_file",), ())
+        assert list(turn.response.content) == list(first.content)
+        assert turn.response.usage == Usage(1, 2, 3, 4)
+        assert turn.calls == ()
+        assert later.calls == (
+            RecordedCall("write_file", {"path": "a"}, True),
+            RecordedCall("write_file", {"path": "b"}, False, None, 2),
+        )
+
+    def test_only_what_is_new_is_written(self, tmp_path: Path) -> None:
+        path = tmp_path / "s.jsonl.gz"
+        writing = recorder(path)
+        history = list(request("long " * 50_000).messages)
+        for n in range(5):
+            reply = response(call(n, path=f"f{n}"))
+            writing.record(request(messages=history), reply, step="s")
+            history = answered(history, reply, '{"ok": true}')
+        assert path.stat().st_size < 5_000
+
+    def test_secrets_are_taken_out_everywhere_and_ids_stay(self, tmp_path: Path) -> None:
+        path = tmp_path / "s.jsonl.gz"
+        reply = response(
+            {"type": "thinking", "thinking": f"use {SECRET}", "signature": "s"},
+            {"type": "text", "text": f"key {SECRET}"},
+            call(1, content=f"KEY={SECRET}", deep=[{"x": SECRET}]),
+        )
+        writing = recorder(path)
+        writing.record(request(), reply, step="s")
+        writing.record(
+            request(messages=answered(list(request().messages), reply, '{"ok": true}')), reply, step="s"
+        )
+        assert SECRET.encode() not in gzip.decompress(path.read_bytes())
+        exchange = load(path).exchanges[1]
+        assert exchange.calls[0].input == {"content": "KEY=[secret]", "deep": [{"x": "[secret]"}]}
+        assert exchange.response.content[2]["id"] == "toolu_1"
+        assert exchange.after == 1
+
+    def test_a_call_that_could_not_be_read_is_remembered_as_such(self, tmp_path: Path) -> None:
+        path = tmp_path / "s.jsonl.gz"
+        recorder(path).record(request(), response(call(7), unparsed="toolu_7"), step="s")
+        assert load(path).exchanges[0].response.unparsed == ("toolu_7",)
+
+    def test_nobody_else_can_read_the_file(self, tmp_path: Path) -> None:
+        path = tmp_path / "s.jsonl.gz"
+        recorder(path)
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
+class TestCrash:
+    def test_wherever_the_file_is_cut_the_whole_exchanges_before_are_there(self, tmp_path: Path) -> None:
+        path = tmp_path / "s.jsonl.gz"
+        writing = recorder(path)
+        for n in range(2):
+            writing.record(request(), response(call(n)), step="s")
+        before = path.stat().st_size
+        writing.record(request(), response(call(2)), step="s")
+        data = path.read_bytes()
+        for cut in range(before, len(data)):
+            path.write_bytes(data[:cut])
+            assert len(load(path).exchanges) == 2
+
+    def test_after_a_crash_the_recording_goes_on(self, tmp_path: Path) -> None:
+        path = tmp_path / "s.jsonl.gz"
+        writing = recorder(path)
+        for n in range(2):
+            writing.record(request(), response(call(n)), step="s")
+        path.write_bytes(path.read_bytes()[:-5])
+        recorder(path).record(request(), response(call(9)), step="s")
+        assert [(e.n, e.response.content[0]["id"]) for e in load(path).exchanges] == [
+            (1, "toolu_0"),
+            (2, "toolu_9"),
+        ]
+
+    def test_an_empty_file_is_begun_anew(self, tmp_path: Path) -> None:
+        path = tmp_path / "s.jsonl.gz"
+        path.touch()
+        recorder(path).record(request(), response(call(0)), step="s")
+        assert len(load(path).exchanges) == 1
+
+
+GOOD_HEADER = {"lopen_recording": 1, "module": "m", "created": "2026"}
+GOOD_LINE: dict[str, Any] = {
+    "n": 1,
+    "purpose": "turn",
+    "step": "s",
+    "model": "m",
+    "offered": ["a"],
+    "calls": [{"tool": "a", "input": {}, "ok": True, "passed": None, "exit_code": 0}],
+    "after": 0,
+    "opening": "",
+    "response": {
+        "content": [{"type": "text", "text": "x"}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 1, "output_tokens": 1, "cache_write_tokens": 0, "cache_read_tokens": 0},
+        "unparsed": [],
+    },
+}
+
+
+def spoiled(**changes: Any) -> dict[str, Any]:
+    return GOOD_LINE | changes
+
+
+def spoiled_response(**changes: Any) -> dict[str, Any]:
+    return GOOD_LINE | {"response": GOOD_LINE["response"] | changes}
+
+
+class TestHostileFiles:
+    def test_the_line_that_the_others_spoil_is_good(self, tmp_path: Path) -> None:
+        path = tmp_path / "r"
+        path.write_bytes(member(GOOD_HEADER) + member(GOOD_LINE))
+        assert load(path).exchanges[0].calls[0].exit_code == 0
+
+    @pytest.mark.parametrize(
+        ("data", "said"),
+        [
+            (b"", "r is empty: no exchange was recorded"),
+            (b"plain text", "r:1: damaged"),
+            (member({"lopen_recording": 2, "module": "m"}), "r:1: not a recording that this version of lopen reads"),
+            (member({"module": "m"}), "r:1"),
+            (member(GOOD_HEADER) + b"garbage" * 10, "r:2: damaged"),
+            (member(GOOD_HEADER) + gzip.compress(b"[1]\n"), "r:2: Input should be an object"),
+            (member(GOOD_HEADER) + gzip.compress(b"{\n"), "r:2: Invalid JSON"),
+            (member(GOOD_HEADER) + gzip.compress(b"[" * 100_000), "r:2: Invalid JSON"),
+            (member(GOOD_HEADER) + member(spoiled(n="1")), "r:2: n: Input should be a valid integer"),
+            (member(GOOD_HEADER) + member(spoiled(n=True)), "r:2: n: Input should be a valid integer"),
+            (member(GOOD_HEADER) + member(spoiled(offered=[1])), "offered.0: Input should be a valid string"),
+            (member(GOOD_HEADER) + member(spoiled(calls=[{"tool": "a"}])), "calls.0.input: Field required"),
+            (member(GOOD_HEADER) + member(spoiled(response=[])), "response: Input should be an object"),
+            (member(GOOD_HEADER) + member(spoiled_response(stop_reason="x")), "response.stop_reason: Input should be 'end_turn'"),
+            (member(GOOD_HEADER) + member(spoiled_response(usage={})), "input_tokens is missing or negative"),
+            (
+                member(GOOD_HEADER)
+                + member(spoiled_response(usage=dict.fromkeys(Usage.__slots__, -1))),
+                "is missing or negative",
+            ),
+            (
+                member(GOOD_HEADER) + member(spoiled_response(content=[{"type": "tool_use", "id": "x"}])),
+                "name, input of 'tool_use' is missing",
+            ),
+            (
+                member(GOOD_HEADER) + member(spoiled_response(content=[{"type": "text", "text": None}])),
+                "text of 'text' is missing",
+            ),
+        ],
+        ids=lambda value: value if isinstance(value, str) else "file",
+    )  # fmt: skip
+    def test_what_is_no_recording_is_refused_with_its_line(
+        self, tmp_path: Path, data: bytes, said: str
+    ) -> None:
+        path = tmp_path / "r"
+        path.write_bytes(data)
+        with pytest.raises(UnreadableRecording) as caught:
+            load(path)
+        assert said in caught.value.message
+
+    def test_a_missing_file_is_told(self, tmp_path: Path) -> None:
+        with pytest.raises(UnreadableRecording, match="cannot read"):
+            load(tmp_path / "none")
+
+    def test_a_bomb_is_not_unpacked(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = tmp_path / "r"
+        monkeypatch.setattr(format_, "MOST_LINE_BYTES", 2**20)
+        path.write_bytes(member(GOOD_HEADER) + gzip.compress(b" " * 2**22))
+        with pytest.raises(UnreadableRecording, match="r:2: a line of more than"):
+            load(path)
+        monkeypatch.setattr(format_, "MOST_TOTAL_BYTES", 2**20)
+        path.write_bytes(member(GOOD_HEADER) + member(spoiled(padding=" " * 2**19)) * 4)
+        with pytest.raises(UnreadableRecording, match="unpacks to more than"):
+            load(path)
+
+    def test_a_file_too_large_is_not_read(self, tmp_path: Path) -> None:
+        path = tmp_path / "r"
+        with path.open("wb") as file:
+            file.truncate(format_.MOST_FILE_BYTES + 1)
+        with pytest.raises(UnreadableRecording, match="larger than"):
+            load(path)
+
+
+def test_a_long_recording_is_read_in_good_time(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    path.write_bytes(member(GOOD_HEADER) + member(GOOD_LINE) * 20_000)
+    started = time.process_time()
+    assert len(load(path).exchanges) == 20_000
+    assert time.process_time() - started < 10
+
+
+class TestExport:
+    def test_what_is_saved_is_loaded(self, tmp_path: Path) -> None:
+        whole = Recording("m", "2026", (exchange(1), exchange(2, after=1)))
+        save(tmp_path / "r", whole)
+        assert load(tmp_path / "r") == whole
+        assert [p.name for p in tmp_path.iterdir()] == ["r"]
+
+    def test_parts_are_merged_with_new_numbers(self) -> None:
+        parts = [
+            Recording("m", "2026", (exchange(1), exchange(2, after=1))),
+            Recording("n", "2027", (exchange(1), exchange(5), exchange(6, after=5))),
+        ]
+        merged = merge(parts)
+        assert merged.module == "m"
+        assert [(e.n, e.after) for e in merged.exchanges] == [(1, 0), (2, 1), (3, 0), (4, 0), (5, 4)]
+
+
+def exchange(n: int, **changes: Any) -> RecordedExchange:
+    plain = RecordedExchange(
+        n=n,
+        purpose="turn",
+        step="s",
+        model="m",
+        offered=("a",),
+        calls=(RecordedCall("a", {"x": [1]}, True),),
+        response=RecordedResponse(({"type": "text", "text": "é"},), "end_turn", Usage(1, 1)),
+    )
+    return replace(plain, **changes)
+
+
+class TestRecordingModel:
+    def model(self, path: Path, *answers: Response | ModelError) -> tuple[RecordingModel, list[Event]]:
+        events: list[Event] = []
+        inner = ScriptedModel(list(answers))
+        return RecordingModel(inner, recorder(path), lambda: "the step", events.append), events
+
+    def test_whole_responses_are_kept_and_failures_are_not(self, tmp_path: Path) -> None:
+        path = tmp_path / "r"
+        model, _ = self.model(path, TransientFailure("busy"), response(call(1)))
+        with pytest.raises(TransientFailure):
+            model.send(request(), ignore)
+        assert model.send(request(), ignore).tool_uses[0].id == "toolu_1"
+        assert [(e.n, e.step) for e in load(path).exchanges] == [(1, "the step")]
+        assert model.local is False
+
+    def test_a_recording_that_cannot_be_written_does_not_stop_the_run(self, tmp_path: Path) -> None:
+        path = tmp_path / "r"
+        model, events = self.model(path, *[response(call(1))] * 3)
+        path.unlink()
+        path.mkdir()
+        for _ in range(3):
+            model.send(request(), ignore)
+        assert [isinstance(e, Notice) and e.level for e in events] == ["warning"]
+
+
+class TestCalls:
+    def test_calls_without_a_result_and_results_without_json_are_read_as_far_as_they_go(self) -> None:
+        messages = [
+            *request().messages,
+            {"role": "assistant", "content": [call(1, a=1), call(2), call(3), {"type": "text", "text": "x"}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "toolu_1", "content": "boom", "is_error": True},
+                {"type": "tool_result", "tool_use_id": "toolu_3",
+                 "content": [{"type": "text", "text": '{"ok": true, "passed": false, "exit_code": 1}\nraw'}]},
+            ]},
+        ]  # fmt: skip
+        assert calls_since(messages) == (
+            RecordedCall("write_file", {"a": 1}, False),
+            RecordedCall("write_file", {}, True, False, 1),
+        )
+
+    def test_a_conversation_that_begins_has_none(self) -> None:
+        assert calls_since(request().messages) == ()
+        assert calls_since([{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]) == ()
+
+    def test_fields_of_another_kind_are_no_evidence(self) -> None:
+        messages = [
+            {"role": "assistant", "content": [call(1)]},
+            {"role": "user", "content": [{
+                "type": "tool_result", "tool_use_id": "toolu_1",
+                "content": json.dumps({"ok": "yes", "passed": 1, "exit_code": True}),
+            }]},
+        ]  # fmt: skip
+        assert calls_since(messages) == (RecordedCall("write_file", {}, True),)

@@ -1,0 +1,180 @@
+"""Trying again, then another model, then giving up in order."""
+
+from __future__ import annotations
+
+import random
+import sys
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lopen.core.clock import FakeClock
+from lopen.core.errors import ExitCode, Stopped
+from lopen.core.events import Event, ModelFallback, ModelRetry
+from lopen.models.messages import (
+    ContextTooLong,
+    Model,
+    ModelError,
+    OnText,
+    OnUsage,
+    Rejected,
+    Request,
+    Response,
+    ScriptedModel,
+    TransientFailure,
+    Unavailable,
+    Usage,
+    ignore_usage,
+)
+from lopen.models.retry import FALLBACK_RETRIES, RetryPolicy, ask
+from tests.endpoint import ScriptedEndpoint, status, text
+from tests.models.conftest import Reach, ignore, request
+
+ANSWER = Response("id", "m", ({"type": "text", "text": "hello"},), (), "end_turn", Usage())
+POLICY = RetryPolicy(base_s=0.5, max_wait_s=30, max_retries=8)
+
+
+class Waiting:
+    """One call of `ask` with everything that can be seen of it."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.clock = FakeClock()
+        self.events: list[Event] = []
+        self.rng = random.Random(seed)  # noqa: S311  # jitter, not a secret
+
+    def ask(self, model: Model, fallbacks: tuple[str, ...] = (), policy: RetryPolicy = POLICY) -> Response:
+        return ask(
+            model,
+            request(),
+            fallbacks=fallbacks,
+            policy=policy,
+            clock=self.clock,
+            rng=self.rng,
+            notify=self.events.append,
+            on_text=ignore,
+        )
+
+
+def busy(retry_after_s: float | None = None) -> TransientFailure:
+    return TransientFailure("busy", 529, retry_after_s=retry_after_s)
+
+
+def test_a_first_answer_waits_for_nothing() -> None:
+    waiting = Waiting()
+    assert waiting.ask(ScriptedModel([ANSWER])) is ANSWER
+    assert waiting.clock.slept == []
+    assert waiting.events == []
+
+
+def test_a_first_answer_needs_nothing_of_what_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tenacity", None)
+    assert Waiting().ask(ScriptedModel([ANSWER])) is ANSWER
+
+
+def test_waits_grow_up_to_their_limit_and_each_retry_is_told() -> None:
+    waiting = Waiting()
+    model = ScriptedModel([*[busy()] * 8, ANSWER])
+    assert waiting.ask(model) is ANSWER
+    steps = [0.5, 1, 2, 4, 8, 16, 30, 30]
+    assert all(step / 2 <= slept <= step for slept, step in zip(waiting.clock.slept, steps, strict=True))
+    assert waiting.events == [
+        ModelRetry("busy", attempt, round(slept, 3), POLICY.max_retries)
+        for attempt, slept in enumerate(waiting.clock.slept, start=1)
+    ]
+
+
+@given(seed=st.integers(0, 2**16), asked=st.floats(0.001, 300))
+def test_retry_after_is_never_undercut(seed: int, asked: float) -> None:
+    waiting = Waiting(seed)
+    waiting.ask(ScriptedModel([busy(asked), ANSWER]))
+    assert asked <= waiting.clock.slept[0] <= max(asked + POLICY.base_s, POLICY.base_s)
+
+
+def test_processes_that_failed_together_do_not_come_back_together() -> None:
+    waits = set()
+    for seed in range(20):
+        waiting = Waiting(seed)
+        waiting.ask(ScriptedModel([busy(2.0), ANSWER]))
+        waits.add(waiting.clock.slept[0])
+    assert len(waits) == 20
+
+
+def test_a_long_retry_after_pauses_at_once_and_says_until_when() -> None:
+    waiting = Waiting()
+    now = waiting.clock.now()
+    model = ScriptedModel([busy(301)])
+    with pytest.raises(Unavailable) as caught:
+        waiting.ask(model, fallbacks=("other",))
+    assert caught.value.until == now + timedelta(seconds=301)
+    assert "2026-01-01 00:05:01 UTC" in str(caught.value)
+    assert waiting.clock.slept == []
+    assert len(model.requests) == 1
+
+
+def test_after_all_retries_the_fallbacks_get_their_turn_with_fewer() -> None:
+    waiting = Waiting()
+    tries = POLICY.max_retries + 1
+    model = ScriptedModel([*[busy()] * (tries + FALLBACK_RETRIES), ANSWER])
+    assert waiting.ask(model, fallbacks=("claude-test", "second", "third")) is ANSWER
+    assert [sent.model for sent in model.requests] == ["claude-test"] * tries + ["second"] * 3
+    assert [e for e in waiting.events if isinstance(e, ModelFallback)] == [
+        ModelFallback("busy", "claude-test", "second")
+    ]
+
+
+def test_when_nothing_answers_every_model_and_its_reason_is_named() -> None:
+    model = ScriptedModel([*[busy()] * 9, *[busy()] * 3])
+    with pytest.raises(Unavailable, match=r"claude-test, second: busy") as caught:
+        Waiting().ask(model, fallbacks=("second",))
+    assert caught.value.until is None
+
+
+def test_a_fallback_that_is_rejected_is_passed_over() -> None:
+    model = ScriptedModel([busy(), Rejected("no such model", 404), ANSWER])
+    waiting = Waiting()
+    once = RetryPolicy(max_retries=0)
+    assert waiting.ask(model, fallbacks=("second", "third"), policy=once) is ANSWER
+
+
+@pytest.mark.parametrize("failure", [ContextTooLong("too long"), Rejected("no key")])
+def test_what_no_retry_can_help_passes_through(failure: ModelError) -> None:
+    model = ScriptedModel([failure])
+    with pytest.raises(type(failure)):
+        Waiting().ask(model, fallbacks=("second",))
+    assert len(model.requests) == 1
+
+
+def test_without_retries_there_is_one_try() -> None:
+    model = ScriptedModel([busy()])
+    with pytest.raises(Unavailable):
+        Waiting().ask(model, policy=RetryPolicy(max_retries=0))
+
+
+def test_a_stop_ends_it_during_a_request_and_during_a_wait() -> None:
+    class Stopping(ScriptedModel):
+        def connect(self) -> None:
+            """Nothing is needed."""
+
+        def send(self, request: Request, on_text: OnText, on_usage: OnUsage = ignore_usage) -> Response:
+            raise Stopped(ExitCode.INTERRUPTED)
+
+    class StoppingClock(FakeClock):
+        def sleep(self, seconds: float) -> None:
+            raise Stopped(ExitCode.TERMINATED)
+
+    with pytest.raises(Stopped):
+        Waiting().ask(Stopping([]))
+    waiting = Waiting()
+    waiting.clock = StoppingClock()
+    with pytest.raises(Stopped):
+        waiting.ask(ScriptedModel([busy()]))
+
+
+def test_over_real_http_a_busy_endpoint_is_waited_for(reach: Reach) -> None:
+    waiting = Waiting()
+    with ScriptedEndpoint([status(529), status(429, retry_after="7"), text("hello")]) as endpoint:
+        assert waiting.ask(reach(endpoint.url)).text == "hello"
+    assert 0.25 <= waiting.clock.slept[0] <= 0.5
+    assert waiting.clock.slept[1] >= 7

@@ -1,0 +1,164 @@
+"""A document is cut so that nothing of it is lost, and every section can be addressed."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lopen.specification.sections import AmbiguousSection, NoSuchSection, Outline, Section, parse_outline
+from tests.specification.markdown import anything
+
+TEXT = """---
+name: shop
+---
+# Shop
+
+about
+
+## Behaviour
+
+### Rounding
+
+half up
+
+#### Odd cases
+
+none
+
+### Totals
+
+## Prices
+
+### Rounding
+
+half even
+"""
+
+
+def own_text(document: Outline, section: Section) -> str:
+    """Return a section's source without its subsections."""
+    return document.text[section.start : section.end]
+
+
+@given(anything)
+def test_preamble_and_sections_put_together_are_the_document(text: str) -> None:
+    cut = parse_outline(text)
+    assert text[: cut.preamble_end] + "".join(own_text(cut, section) for section in cut.sections) == text
+
+
+@given(anything)
+def test_offsets_and_lines_agree_with_the_text(text: str) -> None:
+    cut = parse_outline(text)
+    for section in cut.sections:
+        assert section.start < section.body <= section.end
+        before = text[: section.start].replace("\r\n", "\n").replace("\r", "\n")
+        assert section.line == before.count("\n") + 1 == cut.line_at(section.start)
+        assert cut.full_text(section).startswith(own_text(cut, section))
+    for start, end in cut.fences:
+        assert 0 <= start <= end <= len(text)
+
+
+def test_the_title_is_part_of_no_other_path() -> None:
+    assert [s.address for s in parse_outline(TEXT).sections] == [
+        "Shop",
+        "Behaviour",
+        "Behaviour > Rounding",
+        "Behaviour > Rounding > Odd cases",
+        "Behaviour > Totals",
+        "Prices",
+        "Prices > Rounding",
+    ]
+
+
+def test_a_later_h1_is_part_of_the_paths_below_it() -> None:
+    found = parse_outline("# Title\n## a\n# Second\n## a\n").sections
+    assert [s.path for s in found] == [("Title",), ("a",), ("Second",), ("Second", "a")]
+
+
+def test_an_h1_that_does_not_come_first_is_no_title() -> None:
+    cut = parse_outline("## a\n# Late\n## b\n")
+    assert cut.title is None
+    assert [s.path for s in cut.sections] == [("a",), ("Late",), ("Late", "b")]
+
+
+def test_skipped_levels_hang_below_the_nearest_lower_one() -> None:
+    found = parse_outline("## a\n#### b\n### c\n").sections
+    assert [s.path for s in found] == [("a",), ("a", "b"), ("a", "c")]
+
+
+@pytest.mark.parametrize(
+    ("heading", "line"),
+    [
+        ("Behaviour > Rounding", 10),
+        ("behaviour>ROUNDING", 10),
+        ("  Prices  >  Rounding ", 22),
+        ("Totals", 18),
+        ("odd   cases", 14),
+        ("Rounding > Odd cases", 14),
+        ("Shop", 4),
+        ("Shop > Prices", 20),
+        ("Shop > Prices > Rounding", 22),
+    ],
+)
+def test_a_section_is_found_by_path_or_by_one_unique_heading(heading: str, line: int) -> None:
+    assert parse_outline(TEXT).find(heading).line == line
+
+
+def test_one_heading_of_two_sections_is_ambiguous_and_the_paths_are_listed() -> None:
+    with pytest.raises(AmbiguousSection) as caught:
+        parse_outline(TEXT).find("rounding")
+    assert "'Behaviour > Rounding' (line 10)" in caught.value.message
+    assert "'Prices > Rounding' (line 22)" in caught.value.message
+
+
+def test_a_whole_path_comes_before_the_end_of_a_longer_one() -> None:
+    assert parse_outline("# t\n## a\n### b\n## b\n").find("b").line == 4
+
+
+def test_two_sections_of_one_path_are_ambiguous() -> None:
+    with pytest.raises(AmbiguousSection, match=r"\(line 2\).*\(line 3\)"):
+        parse_outline("# t\n## a\n## a\n").find("a")
+
+
+def test_an_unknown_section_names_the_nearest() -> None:
+    with pytest.raises(NoSuchSection) as caught:
+        parse_outline(TEXT).find("Roundings")
+    assert "Rounding" in caught.value.hint
+
+
+def test_an_unknown_section_of_a_document_without_any_says_so() -> None:
+    with pytest.raises(NoSuchSection) as caught:
+        parse_outline("text\n").find("a")
+    assert caught.value.hint == "the document has no sections"
+
+
+def test_full_text_holds_the_subsections_and_own_text_does_not() -> None:
+    cut = parse_outline(TEXT)
+    rounding = cut.find("Behaviour > Rounding")
+    assert own_text(cut, rounding) == "### Rounding\n\nhalf up\n\n"
+    assert cut.full_text(rounding) == "### Rounding\n\nhalf up\n\n#### Odd cases\n\nnone\n\n"
+    assert cut.full_text(cut.sections[-1]) == "### Rounding\n\nhalf even\n"
+
+
+def test_children_are_the_sections_directly_below() -> None:
+    cut = parse_outline(TEXT)
+    assert [s.title for s in cut.children(cut.find("Behaviour"))] == ["Rounding", "Totals"]
+    assert [s.title for s in cut.children(cut.find("Shop"))] == ["Behaviour", "Prices"]
+    assert cut.children(cut.find("Totals")) == ()
+
+
+@given(st.sampled_from(["\n", "\r\n", "\r"]))
+def test_line_ends_move_no_heading(end: str) -> None:
+    cut = parse_outline(TEXT.replace("\n", end))
+    assert [(s.address, s.line) for s in cut.sections] == [
+        (s.address, s.line) for s in parse_outline(TEXT).sections
+    ]
+    assert own_text(cut, cut.sections[-1]) == f"### Rounding{end}{end}half even{end}"
+
+
+def test_a_byte_order_mark_hides_neither_title_nor_front_matter() -> None:
+    assert parse_outline("\ufeff# t\n").title is not None
+    assert parse_outline("\ufeff# t\n").sections[0].start == 1
+    assert parse_outline("\ufeff" + TEXT).front_matter is not None
+    assert parse_outline("\ufeff" + TEXT).sections[0].line == 4

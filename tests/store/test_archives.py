@@ -1,0 +1,202 @@
+"""A finished session as a file: whole, read back alike, deleted from the database, its totals kept."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from lopen.core.errors import StorageError
+from lopen.core.files import store_bytes
+from lopen.limits.stores.sqlite_store import SqliteStore
+from lopen.store.archives import (
+    archive_session,
+    archived_sessions,
+    erase_session,
+    newest_archived,
+    open_archive,
+)
+from lopen.store.database import Database, NewerSchema
+from lopen.store.segments import KeptRows, move_rows
+from lopen.store.sessions import NoSuchSession, SessionStore
+from tests.store.history import NOW, lived, many
+
+ID = "calc-20260301-1"
+
+
+@pytest.fixture
+def store(database: Database) -> SessionStore:
+    return SessionStore(database)
+
+
+def rows(database: Database) -> dict[str, int]:
+    """Rows by table, of the tables that hold any."""
+    names = database.connection.execute("SELECT name FROM sqlite_master WHERE type='table'").fetchall()
+    counts = {
+        name["name"]: database.connection.execute(f"SELECT count(*) FROM {name['name']}").fetchone()[0]
+        for name in names
+    }
+    return {name: count for name, count in counts.items() if count and name != "sqlite_sequence"}
+
+
+def test_an_archived_session_reads_as_it_was(store: SessionStore) -> None:
+    session = lived(store, ID)
+    history, verdicts = list(store.events(ID)), store.verdicts(ID)
+    budgets = {b.budget_id: b for b in SqliteStore(store.database).budgets()}
+
+    path = archive_session(store, ID, NOW)
+
+    assert path == store.archives / "2026-03-01" / f"{ID}.json.gz"
+    back = open_archive(store.archives, ID)
+    assert back.load(ID) == session
+    assert list(back.events(ID)) == history
+    assert back.verdicts(ID) == verdicts
+    assert rows(back.database)["tool_calls"] == 3
+    limits = SqliteStore(back.database)
+    assert limits.budgets() == [budgets[f"session:{ID}"], budgets["task:calc-t1"]]
+    assert [c.circuit_id for c in limits.circuits()] == [f"session:{ID}"]
+    assert [a.alert_type for a in limits.alerts()] == ["warning_threshold"]
+
+
+def test_nothing_of_it_stays_in_the_database_but_its_totals(store: SessionStore) -> None:
+    lived(store, ID)
+    lived(store, "calc-20260301-2", task="calc-t2")
+    archive_session(store, ID, NOW)
+    archive_session(store, "calc-20260301-2", NOW)
+    assert rows(store.database) == {"archived": 2, "budgets": 1, "owner": 1, "spend": 3}
+    limits = SqliteStore(store.database)
+    assert {s.budget_id: (s.tokens, s.requests, s.cost_usd) for s in limits.spend()} == {
+        "module:calc": (2_000, 2, 0.5),
+        "session:archived": (2_000, 2, 0.5),
+        "task:archived": (2_000, 2, 0.5),
+    }
+
+
+def test_what_was_moved_before_belongs_to_its_history(store: SessionStore) -> None:
+    lived(store, ID, calls=20)
+    history = list(store.events(ID))
+    move_rows(store.database, store.archives, ID, "events", KeptRows(rows=5, max_rows=6), at_most=1_000)
+    archive_session(store, ID, NOW)
+    assert list(open_archive(store.archives, ID).events(ID)) == history
+
+
+def test_an_unfinished_session_is_never_archived(store: SessionStore) -> None:
+    lived(store, ID, finished=False)
+    with pytest.raises(StorageError, match="not finished"):
+        archive_session(store, ID, NOW)
+    assert store.ids() == (ID,)
+
+
+def test_ids_and_task_numbers_of_archived_sessions_are_not_given_again(store: SessionStore) -> None:
+    lived(store, ID, task="calc-t41")
+    archive_session(store, ID, NOW)
+    assert store.new_id("calc", NOW) == "calc-20260301-2"
+    assert store.next_task_number("calc") == 42
+    assert store.next_task_number("tax") == 1
+
+
+def test_archived_sessions_are_listed_newest_first(store: SessionStore) -> None:
+    for session in many(store, 3):
+        archive_session(store, session, NOW)
+    assert [a.session for a in archived_sessions(store.database)] == [f"calc-20260301-{n}" for n in (3, 2, 1)]
+    assert [(a.tasks_done, a.tasks) for a in archived_sessions(store.database)] == [(1, 1)] * 3
+    assert newest_archived(store.database, "calc") == "calc-20260301-3"
+    assert newest_archived(store.database, "tax") is None
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_a_process_that_dies_while_archiving_leaves_the_session_whole(
+    store: SessionStore, monkeypatch: pytest.MonkeyPatch, written: bool
+) -> None:
+    session = lived(store, ID)
+
+    def dying(path: Path, data: bytes) -> None:
+        if written:
+            store_bytes(path, data)
+        raise Crash
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lopen.store.archives.store_bytes", dying)
+        with pytest.raises(Crash):
+            archive_session(store, ID, NOW)
+    assert store.load(ID) == session
+    archive_session(store, ID, NOW)
+    assert len(list(store.archives.glob("*/*"))) == 1
+    assert open_archive(store.archives, ID).load(ID) == session
+
+
+@pytest.mark.parametrize("wanted", ["nothing-20260301-1", "../../etc/passwd", "", "."])
+def test_what_has_no_archive_is_said_to_be_no_session(store: SessionStore, wanted: str) -> None:
+    lived(store, ID)
+    archive_session(store, ID, NOW)
+    with pytest.raises(NoSuchSession):
+        open_archive(store.archives, wanted)
+
+
+def rewrite(path: Path, **changes: object) -> None:
+    whole = json.loads(gzip.decompress(path.read_bytes())) | changes
+    path.write_bytes(gzip.compress(json.dumps(whole).encode()))
+
+
+def test_an_archive_with_a_table_that_was_dropped_since_is_read(store: SessionStore) -> None:
+    session = lived(store, ID)
+    path = archive_session(store, ID, NOW)
+    tables = json.loads(gzip.decompress(path.read_bytes()))["tables"]
+    count = {"circuit_id": f"session:{ID}", "agent": "builder", "tool": "read_file", "calls": 3}
+    rewrite(path, schema=4, tables=tables | {"tool_counts": [count]})
+    assert open_archive(store.archives, ID).load(ID) == session
+
+
+def test_a_damaged_archive_is_named(store: SessionStore) -> None:
+    lived(store, ID)
+    path = archive_session(store, ID, NOW)
+    path.write_bytes(b"\x1f\x8bnot really")
+    with pytest.raises(StorageError, match=path.name):
+        open_archive(store.archives, ID)
+
+
+@pytest.mark.parametrize("table", ["sqlite_master", "criteria", "memos; DROP TABLE sessions"])
+def test_an_archive_brings_only_its_own_tables(store: SessionStore, table: str) -> None:
+    lived(store, ID)
+    path = archive_session(store, ID, NOW)
+    rewrite(path, tables={table: [{"a": 1}]})
+    with pytest.raises(StorageError, match="cannot read"):
+        open_archive(store.archives, ID)
+
+
+def test_a_newer_archive_says_that_lopen_is_to_be_updated(store: SessionStore) -> None:
+    lived(store, ID)
+    path = archive_session(store, ID, NOW)
+    rewrite(path, schema=999)
+    with pytest.raises(NewerSchema, match="newer lopen"):
+        open_archive(store.archives, ID)
+
+
+def test_a_deleted_session_leaves_no_file_behind(store: SessionStore) -> None:
+    session = lived(store, ID, calls=20)
+    move_rows(store.database, store.archives, ID, "calls", KeptRows(rows=5, max_rows=6), at_most=1_000)
+    archive_session(store, ID, NOW)
+    erase_session(store, session)
+    assert list(store.archives.glob("*/*")) == []
+    assert archived_sessions(store.database) == []
+
+
+@pytest.mark.parametrize("name", ["../../evil", "/tmp/evil", "a/b"])
+def test_nothing_is_archived_under_a_name_that_leads_out(store: SessionStore, name: str) -> None:
+    lived(store, name)
+
+    with pytest.raises(StorageError, match="contains a folder"):
+        archive_session(store, name, NOW)
+    for n in range(3):
+        store.append_event(name, NOW, "notice", f'{{"level": "info", "message": "{n}"}}')
+    with pytest.raises(StorageError, match="contains a folder"):
+        move_rows(store.database, store.archives, name, "events", KeptRows(rows=1, max_rows=1), at_most=1_000)
+
+    assert store.load(name).finished
+    assert not store.archives.exists()

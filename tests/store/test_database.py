@@ -1,0 +1,307 @@
+"""The file itself: opened, migrated, one transaction that is all or nothing at every depth."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing, suppress
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lopen.core.errors import ExitCode, Stopped, StorageError
+from lopen.core.person import stamp
+from lopen.store.database import Database, NewerSchema, UnreadableDatabase, migrations
+
+LATEST = migrations()[-1][0]
+
+
+def rows(database: Database) -> list[str]:
+    """What the tests wrote."""
+    return [r["key"] for r in database.connection.execute("SELECT key FROM memos ORDER BY key")]
+
+
+def put(database: Database, key: str) -> None:
+    with database.transaction() as connection:
+        connection.execute("INSERT INTO memos VALUES (?, '')", (key,))
+
+
+def test_migrations_are_numbered_from_one_without_a_gap() -> None:
+    assert [number for number, _ in migrations()] == list(range(1, LATEST + 1))
+
+
+def test_a_new_file_holds_every_table_and_survives_a_power_cut(database: Database) -> None:
+    pragma = {
+        name: database.connection.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("user_version", "journal_mode", "synchronous", "foreign_keys")
+    }
+    assert pragma == {"user_version": LATEST, "journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
+
+
+@pytest.mark.parametrize("version", range(1, LATEST))
+def test_an_older_schema_is_brought_up_and_keeps_its_rows(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "state.db"
+    with closing(sqlite3.connect(path)) as old:
+        stamp(old)
+        for number, sql in migrations()[:version]:
+            old.executescript(f"{sql}; PRAGMA user_version={number}")
+        old.execute("INSERT INTO criteria VALUES ('m', 'AC-1', 'It adds')")
+        old.commit()
+    with closing(Database(path)) as database:
+        assert database.connection.execute("PRAGMA user_version").fetchone()[0] == LATEST
+        assert database.connection.execute("SELECT text FROM criteria").fetchone()[0] == "It adds"
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "state.db"
+    Database(path).close()
+    broken = [*migrations(), (LATEST + 1, "CREATE TABLE fine (a);\nCREATE TABLE sessions (a);\n")]
+    with monkeypatch.context() as patched:
+        patched.setattr("lopen.store.database.migrations", lambda: broken)
+        with pytest.raises(StorageError, match="already exists"):
+            Database(path)
+    with closing(Database(path)) as database:
+        names = [r[0] for r in database.connection.execute("SELECT name FROM sqlite_master")]
+        assert "fine" not in names
+
+
+def test_a_newer_schema_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    Database(path).close()
+    with closing(sqlite3.connect(path)) as newer:
+        newer.execute(f"PRAGMA user_version={LATEST + 7}")
+    before = path.read_bytes()
+    with pytest.raises(NewerSchema, match=f"schema {LATEST + 7}, known {LATEST}") as failed:
+        Database(path)
+    assert failed.value.hint == "update lopen"
+    assert path.read_bytes() == before
+
+
+def test_what_is_no_database_is_unreadable_and_named(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    path.write_bytes(b"certainly no database, but long enough to be looked at " * 100)
+    with pytest.raises(UnreadableDatabase, match=r"state\.db: file is not a database"):
+        Database(path)
+
+
+def test_a_damaged_page_is_unreadable_when_it_is_come_upon(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with closing(Database(path)) as database, database.transaction() as connection:
+        connection.executemany("INSERT INTO memos VALUES (?, ?)", [(str(n), "x" * 999) for n in range(99)])
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2] + os.urandom(len(whole) - len(whole) // 2))
+    with closing(Database(path)) as database, pytest.raises(UnreadableDatabase, match="malformed"):
+        database.connection.execute("SELECT body FROM memos").fetchall()
+
+
+@pytest.mark.parametrize("there", ["folder", "below a file"])
+def test_a_place_that_cannot_hold_a_file_is_named(tmp_path: Path, there: str) -> None:
+    (tmp_path / "file").touch()
+    path = tmp_path if there == "folder" else tmp_path / "file" / "state.db"
+    with pytest.raises(StorageError, match=str(path.name)):
+        Database(path)
+
+
+def test_a_writer_that_does_not_let_go_is_said_to_be_one(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with closing(Database(path)) as one, closing(Database(path, timeout_s=0.05)) as other:
+        with one.transaction(), pytest.raises(StorageError, match="locked") as failed, other.transaction():
+            pass
+        assert "another process" in failed.value.hint
+        assert rows(other) == []
+        put(other, "later")
+        assert rows(one) == ["later"]
+
+
+def test_many_processes_may_open_a_new_file_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom lopen.store.database import Database\n"
+        "sys.stdin.read()\nd = Database(Path(sys.argv[1]))\n"
+        "with d.transaction() as c: c.execute('INSERT INTO memos VALUES (?, ?)', (sys.argv[2], ''))\n"
+    )
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(path), str(n)], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for n in range(4)
+    ]
+    errors = []
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.close()
+    for process in started:
+        with process:
+            assert process.stderr is not None
+            errors.append(process.stderr.read())
+    assert errors == [b""] * 4
+    with closing(Database(path)) as database:
+        assert rows(database) == ["0", "1", "2", "3"]
+
+
+def test_an_exception_takes_everything_back(database: Database) -> None:
+    def fail() -> None:
+        with database.transaction():
+            put(database, "a")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert rows(database) == []
+    put(database, "b")
+    assert rows(database) == ["b"]
+
+
+def test_a_nested_failure_that_the_outer_code_swallows_leaves_nothing_of_the_nested_part(
+    database: Database,
+) -> None:
+    with database.transaction():
+        put(database, "a")
+        with suppress(ZeroDivisionError), database.transaction() as connection:
+            connection.execute("INSERT INTO memos VALUES ('partial', '')")
+            put(database, "deeper")
+            raise ZeroDivisionError
+        put(database, "z")
+    assert rows(database) == ["a", "z"]
+
+
+def test_a_statement_that_fails_inside_can_be_swallowed_too(database: Database) -> None:
+    with database.transaction():
+        put(database, "a")
+        with suppress(sqlite3.IntegrityError):
+            put(database, "a")
+        put(database, "b")
+    assert rows(database) == ["a", "b"]
+
+
+def test_on_a_full_disk_nothing_of_the_transaction_stands(database: Database) -> None:
+    pages = database.connection.execute("PRAGMA page_count").fetchone()[0]
+    database.connection.execute(f"PRAGMA max_page_count={pages + 2}")
+    done: list[str] = []
+
+    def fill() -> None:
+        with database.transaction() as connection:
+            put(database, "a")
+            database.on_commit(lambda: done.append("committed"))
+            database.on_rollback(lambda: done.append("undone"))
+            connection.execute("INSERT INTO memos VALUES ('big', zeroblob(1000000))")
+
+    with pytest.raises(StorageError, match="full") as failed:
+        fill()
+    assert "free some space" in failed.value.hint
+    assert done == ["undone"]
+    assert rows(database) == []
+
+
+def test_nothing_joins_a_transaction_that_sqlite_took_back_by_itself(database: Database) -> None:
+    def go_on() -> None:
+        with database.transaction() as connection:
+            put(database, "a")
+            connection.execute("ROLLBACK")
+            put(database, "b")
+
+    with pytest.raises(StorageError, match="already rolled back"):
+        go_on()
+    assert rows(database) == []
+
+
+def test_a_signal_inside_takes_everything_back_and_the_next_transaction_works(database: Database) -> None:
+    def stopped() -> None:
+        with database.transaction():
+            put(database, "a")
+            raise Stopped(ExitCode.INTERRUPTED)
+
+    with pytest.raises(Stopped):
+        stopped()
+    put(database, "b")
+    assert rows(database) == ["b"]
+
+
+def test_a_signal_right_behind_the_commit_lets_it_stand(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    inner = type(database.connection).execute
+
+    def stopped_after_commit(self: sqlite3.Connection, sql: str, parameters: object = ()) -> sqlite3.Cursor:
+        cursor = inner(self, sql, parameters)  # type: ignore[arg-type]  # passed on as it came
+        if sql == "COMMIT":
+            raise Stopped(ExitCode.TERMINATED)
+        return cursor
+
+    monkeypatch.setattr(type(database.connection), "execute", stopped_after_commit)
+
+    def commit() -> None:
+        with database.transaction():
+            put(database, "a")
+            database.on_commit(lambda: done.append("committed"))
+            database.on_rollback(lambda: done.append("undone"))
+
+    with pytest.raises(Stopped):
+        commit()
+    monkeypatch.undo()
+    assert rows(database) == ["a"]
+    assert done == ["committed"]
+
+
+def test_whoever_waits_for_the_commit_hears_of_it_only_when_another_process_could_read_it(
+    database: Database,
+) -> None:
+    seen: list[list[str]] = []
+    with closing(Database(database.path)) as other:
+        with database.transaction():
+            put(database, "a")
+            database.on_commit(lambda: seen.append(rows(other)))
+            assert seen == []
+        assert seen == [["a"]]
+    database.on_commit(lambda: seen.append([]))
+    assert seen == [["a"], []], "outside a transaction everything is durable already"
+
+
+# A plan of nested transactions: text writes a row; a list is a nested transaction, which fails where told
+PLANS = st.recursive(
+    st.just("row"), lambda inner: st.tuples(st.booleans(), st.lists(inner, max_size=4)), max_leaves=12
+)
+
+
+@given(st.lists(PLANS, max_size=4), st.booleans())
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_rows_and_memory_agree_however_transactions_nest_and_fail(
+    database: Database, plans: list[object], outer_fails: bool
+) -> None:
+    with database.transaction() as connection:
+        connection.execute("DELETE FROM memos")
+    numbers = count()
+    memory: list[str] = []
+    heard: list[str] = []
+
+    def write() -> list[str]:
+        key = f"{next(numbers):04}"
+        put(database, key)
+        memory.append(key)
+        database.on_rollback(lambda: memory.remove(key))
+        database.on_commit(lambda: heard.append(key))
+        return [key]
+
+    def play(plan: object) -> list[str]:
+        """Do it; the keys that are to stand."""
+        if not isinstance(plan, tuple):
+            return write()
+        fails, parts = plan
+        kept: list[str] = []
+        with suppress(ZeroDivisionError), database.transaction():
+            for part in parts:
+                kept += play(part)
+            if fails:
+                raise ZeroDivisionError
+        return [] if fails else kept
+
+    expected = play((outer_fails, plans))
+    assert rows(database) == memory == heard == expected

@@ -1,0 +1,160 @@
+"""The journal: state and events change together or not at all, and are shown only once they are durable."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing, suppress
+from datetime import UTC, datetime
+
+import pytest
+
+from lopen.core.clock import FakeClock
+from lopen.core.errors import StorageError
+from lopen.core.events import ModelText, Notice, Recorded
+from lopen.store.database import Database
+from lopen.store.journal import Journal
+from lopen.store.sessions import SessionStore
+from lopen.workflow.session import Session
+from lopen.workflow.task_tree import TaskTree
+from tests.workflow.trees import tree_of
+
+ID = "calc-20260301-1"
+
+
+class Heard:
+    """A subscriber that looks, through a connection of its own, whether what it hears of is there."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.messages: list[str] = []
+
+    def __call__(self, record: Recorded) -> None:
+        event = record.event
+        assert isinstance(event, Notice | ModelText)
+        self.messages.append(event.message if isinstance(event, Notice) else event.text)
+        if not event.durable:
+            assert record.seq == 0
+            return
+        with closing(Database(self._database.path)) as other:
+            kept = [r.seq for r in SessionStore(other).events(ID)]
+        assert record.seq in kept, "heard of before it was durable"
+
+
+@pytest.fixture
+def heard(database: Database) -> Heard:
+    return Heard(database)
+
+
+@pytest.fixture
+def journal(database: Database, heard: Heard) -> Journal:
+    session = Session(ID, "calc", datetime(2026, 3, 1, tzinfo=UTC))
+    begun = Journal(
+        SessionStore(database),
+        session,
+        FakeClock(),
+        redact=lambda text: text.replace("hunter2", "[redacted]"),
+        subscribers=(heard,),
+    )
+    begun.save(session)
+    return begun
+
+
+def note(message: str) -> Notice:
+    return Notice("info", message)
+
+
+def kept(database: Database) -> tuple[int, TaskTree, list[str]]:
+    """What another process sees: iterations, tree, messages."""
+    with closing(Database(database.path)) as other:
+        store = SessionStore(other)
+        session = store.load(ID)
+        messages = [r.event.message for r in store.events(ID) if isinstance(r.event, Notice)]
+    return session.iterations, session.tree, messages
+
+
+def test_state_and_events_become_durable_in_one_transaction(
+    journal: Journal, database: Database, heard: Heard
+) -> None:
+    commits: list[str] = []
+    database.connection.set_trace_callback(lambda s: commits.append(s) if s == "COMMIT" else None)
+    with journal.transaction():
+        journal.change(note("one"), iterations=1)
+        journal.tell(note("two"))
+        assert heard.messages == []
+        assert journal.session.iterations == 1, "what follows inside sees it"
+    database.connection.set_trace_callback(None)
+    assert commits == ["COMMIT"]
+    assert heard.messages == ["one", "two"]
+    assert kept(database) == (1, TaskTree(), ["one", "two"])
+
+
+def test_an_exception_takes_back_both_and_nobody_hears_of_it(
+    journal: Journal, database: Database, heard: Heard
+) -> None:
+    def fail() -> None:
+        with journal.transaction():
+            journal.change(note("one"), iterations=1, tree=tree_of(1, 1))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert journal.session.iterations == 0
+    assert heard.messages == []
+    assert kept(database) == (0, TaskTree(), [])
+    journal.change(note("two"), iterations=2, tree=tree_of(2, 1))
+    assert kept(database) == (2, tree_of(2, 1), ["two"])
+
+
+def test_a_nested_failure_that_is_swallowed_takes_back_its_own_part_alone(
+    journal: Journal, database: Database, heard: Heard
+) -> None:
+    with journal.transaction():
+        journal.change(note("before"), iterations=1)
+        with suppress(ZeroDivisionError), journal.transaction():
+            journal.change(note("inside"), iterations=2, tree=tree_of(1, 1))
+            raise ZeroDivisionError
+        assert journal.session.iterations == 1
+        journal.change(note("after"), clarifications=1)
+    assert heard.messages == ["before", "after"]
+    assert kept(database) == (1, TaskTree(), ["before", "after"])
+
+
+def test_rows_of_other_rooms_join_it(journal: Journal, database: Database, heard: Heard) -> None:
+    with database.transaction() as connection:
+        connection.execute("INSERT INTO memos VALUES ('a', '')")
+        journal.tell(note("one"))
+        assert heard.messages == [], "the transaction around is not over"
+    assert heard.messages == ["one"]
+
+
+def test_a_save_that_fails_leaves_the_session_as_the_file_has_it(
+    journal: Journal, database: Database, heard: Heard
+) -> None:
+    with closing(Database(database.path)) as other, other.transaction():
+        database.connection.execute("PRAGMA busy_timeout=10")
+        with pytest.raises(StorageError, match="locked"):
+            journal.change(note("one"), iterations=1)
+    assert journal.session.iterations == 0
+    assert journal.reload().iterations == 0
+    journal.change(note("two"), iterations=1)
+    assert (heard.messages, kept(database)[0]) == (["two"], 1)
+
+
+def test_passing_events_are_shown_and_not_kept(journal: Journal, database: Database, heard: Heard) -> None:
+    journal.tell(ModelText("str"), ModelText("eam"))
+    assert heard.messages == ["str", "eam"]
+    assert kept(database)[2] == []
+
+
+def test_secrets_are_not_kept(journal: Journal, database: Database) -> None:
+    journal.tell(note("the password is hunter2"))
+    row = database.connection.execute("SELECT body FROM events").fetchone()[0]
+    assert json.loads(row)["message"] == "the password is [redacted]"
+
+
+def test_an_event_alone_does_not_write_the_session(journal: Journal, database: Database) -> None:
+    seen: list[str] = []
+    database.connection.set_trace_callback(seen.append)
+    journal.save(journal.session, note("one"))
+    database.connection.set_trace_callback(None)
+    assert not [s for s in seen if "INTO sessions" in s]

