@@ -34,12 +34,12 @@ GAP = "…"  # in place of what a message names: a path, a number, another progr
 
 SECTIONS = {
     "Command line and settings": ("cli", "settings", "base", "application"),
-    "Specifications and templates": ("documents", "prompts", "workflow"),
-    "The model and its endpoint": ("llm",),
-    "Runs": ("loop", "tools", "mcp", "oracle", "guardrails"),
-    "Git and work trees": ("git", "workspace"),
+    "Specifications and templates": ("specification", "workflow"),
+    "The model and its endpoint": ("models",),
+    "Runs": ("loop", "tools", "mcp", "judge", "guardrails"),
+    "Git and work trees": ("git", "files"),
     "Sandbox": ("sandbox",),
-    "State, budgets and circuits": ("storage", "limits", "retention"),
+    "State, budgets and circuits": ("store", "limits", "retention"),
     "Server and Claude Code": ("server", "claude_hooks"),
 }
 INTRODUCTION = """\
@@ -139,7 +139,7 @@ class Code:
         every = (
             _text(call.args[1], texts)
             for module, tree in self.trees.items()
-            if room(module) == "documents"
+            if room(module) == "specification"
             for call, name, texts in _calls(tree)
             if name == "Diagnostic" and len(call.args) > 1
         )
@@ -216,7 +216,7 @@ def page() -> str:
     lines = [INTRODUCTION.rstrip("\n")]
     lines += [f"| {_cell(m.text)} | {_cell(m.advice)} |" for m in sorted(code.pauses())]
     errors = code.errors()
-    errors["llm"] |= set(answers())
+    errors["models"] |= set(answers())
     for title, rooms in SECTIONS.items():
         lines += ["", f"## {title}", "", "| Message | What to do | Exit |", "|---|---|---|"]
         messages = sorted({message for name in rooms for message in errors.get(name, ())})

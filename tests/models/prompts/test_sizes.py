@@ -13,7 +13,7 @@ from lopen.models.messages import Json, Request, SystemBlock, ToolSpec, Usage
 from lopen.models.prompts import sizes
 from lopen.models.prompts.sizes import CACHED_S, RequestSizes
 
-SOURCES = sorted(Path(lopen.__file__).parent.joinpath("llm").rglob("*.py"))
+SOURCES = sorted(Path(lopen.__file__).parent.joinpath("models").rglob("*.py"))
 WORDS = {"head": "You build modules. " * 400, "prose": "Прочитай файл и скажи, что в нём. " * 20}
 
 
