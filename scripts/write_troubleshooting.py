@@ -33,7 +33,7 @@ USUAL_COMMANDS = {
 GAP = "…"  # in place of what a message names: a path, a number, another program's words
 
 SECTIONS = {
-    "Command line and settings": ("cli", "settings", "base", "application"),
+    "Command line and settings": ("cli", "settings", "core", "application"),
     "Specifications and templates": ("specification", "workflow"),
     "The model and its endpoint": ("models",),
     "Runs": ("loop", "tools", "mcp", "judge", "guardrails"),
