@@ -43,7 +43,7 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/vulture
 	$(BIN)/lopen check
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir $(VENV)/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir $(VENV)/site
 	$(BIN)/python -m scripts.check_package
 
 bench: $(STAMP)

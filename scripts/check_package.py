@@ -54,8 +54,6 @@ def problems(wheel: Path, source: Path) -> Iterable[str]:
         in_source = {name.partition("/")[2] for name in archive.getnames()}
     if f"-{__version__}-" not in wheel.name or f"-{__version__}.tar" not in source.name:
         yield f"{wheel.name} and {source.name} have another version than {__version__}"
-    if not any(name.endswith("/share/man/man1/lopen.1") for name in in_wheel):
-        yield "the wheel lacks the man page"
     package = {name for name in files() if name.startswith("lopen/")}
     for name in sorted(package - in_wheel):
         yield f"the wheel lacks {name}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from lopen.application.setting_texts import WHO, default_text
+from lopen.cli.commands.config import WHO, default_text
 from lopen.settings.keys import Key, keys
 from lopen.settings.schema import Settings
 from lopen.settings.sources import SHORT_VARIABLES

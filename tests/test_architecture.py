@@ -49,7 +49,6 @@ LIBRARIES = {
     "starlette": ["lopen.server."],
     "uvicorn": ["lopen.server."],
     "h11": ["lopen.server.running"],
-    "opentelemetry": ["lopen.application.tracing"],
     "mcp": ["lopen.mcp.sdk"],
     "anyio": ["lopen.mcp.sdk"],
     "jinja2": ["lopen.server.dashboard."],

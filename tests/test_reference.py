@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import ast
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
 from lopen.claude_hooks.hook_output import EVENTS
-from lopen.cli.app import installed
+from lopen.cli.app import COMMANDS
 from lopen.core.errors import ExitCode
 from lopen.guardrails.pipeline import GUARDRAILS
 from lopen.limits.circuits.rules import RULES
 from lopen.sandbox.choice import Mode
 from lopen.tools.catalogue import FIXED
 from lopen.workflow.steps import TRANSITIONS
-from scripts import write_man_page, write_troubleshooting
-from tests.needs import lacking
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "AGENTS.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -68,25 +64,6 @@ def test_the_page_of_the_architecture_names_what_exists() -> None:
             assert name in at_top, f"{place} has no {name}"
 
 
-def test_the_page_of_messages_is_current() -> None:
-    assert write_troubleshooting.rooms_without_section() == set()
-    assert write_troubleshooting.page() == write_troubleshooting.PAGE.read_text("utf-8"), (
-        "run: python -m scripts.write_troubleshooting"
-    )
-
-
-def test_the_man_page_is_current_and_reads_without_a_warning() -> None:
-    assert write_man_page.page() == write_man_page.PAGE.read_text("utf-8"), (
-        "run: python -m scripts.write_man_page"
-    )
-    if shutil.which("groff") is None:
-        lacking("groff")
-    command = ["groff", "-man", "-ww", "-Tascii", str(write_man_page.PAGE)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert ran.stderr == ""
-    assert "lopen merge MODULE" in re.sub(r".\x08", "", ran.stdout)  # bold is printed twice
-
-
 def test_every_page_that_the_repository_mentions_exists() -> None:
     mentioned: set[str] = set()
     for folder in ("lopen", "tests", "bench", "scripts", "specs", "docs"):
@@ -124,7 +101,7 @@ def test_the_page_of_the_circuits_has_every_rule_with_its_threshold() -> None:
 
 
 def test_the_pages_of_the_command_line_and_the_hooks_name_all_there_is() -> None:
-    for entry in installed():
+    for entry in COMMANDS.values():
         assert f"`lopen {entry.name}" in page("command-line"), entry.name
     for event in EVENTS:
         assert f"| `{event}` |" in page("claude-code-hooks")

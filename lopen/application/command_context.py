@@ -14,7 +14,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from lopen.core.escape import inert
-from lopen.core.wrapping import fitted
 
 if TYPE_CHECKING:
     from lopen.application.run_options import ResumeOptions
@@ -165,14 +164,11 @@ class CommandContext:
             self.warn(warning)
         return loaded
 
-    def say(self, text: str, *, whole: bool = False) -> None:
-        """Print text for people, with control characters escaped; nothing with `--json`.
-
-        A terminal gets lines that end between words; `whole` ones, such as a diff, stay as they are.
-        """
+    def say(self, text: str) -> None:
+        """Print text for people, with control characters escaped; nothing with `--json`."""
         shown = inert(text, lines=True)
         if not self.json and not self.presentation.shows(shown):
-            _write(sys.stdout, shown if whole else fitted(shown, sys.stdout))
+            _write(sys.stdout, shown)
 
     def warn(self, text: str) -> None:
         """Print a warning: for people on standard error, for programs as an event `notice`."""
@@ -180,7 +176,7 @@ class CommandContext:
         if self.json:
             self.emit("notice", level="warning", message=text)
         elif not self.presentation.shows(shown):
-            _write(sys.stderr, fitted(shown, sys.stderr))
+            _write(sys.stderr, shown)
 
     def emit(self, event: str, *, session: str = "", **fields: Any) -> None:
         """Print one line for programs if `--json` is given: `ts`, `event`, `session`, then the fields."""

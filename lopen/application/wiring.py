@@ -22,7 +22,6 @@ from lopen.application.limits import kept_alerts
 from lopen.application.live_text import LiveTextWriter
 from lopen.application.run_options import ResumeOptions
 from lopen.application.session_model import REPLAY, session_model
-from lopen.application.tracing import traced
 from lopen.application.work_trees import workplace_of
 from lopen.core.clock import Clock, SystemClock
 from lopen.core.events import Notice, Recorded, SessionFailed, SessionPaused, Subscriber
@@ -107,7 +106,6 @@ def wired(
         running: list[SessionContext] = []
         view = stack.enter_context(context.presentation.view(context, options, secrets.redact, running))
         subscribers = _hearing(context, settings, store, session, clock, view, secrets) if heard else ()
-        subscribers += stack.enter_context(traced(settings.telemetry.endpoint if heard else ""))
         journal = Journal(store, session, clock, redact=secrets.redact, subscribers=subscribers)
         model = session_model(stack, settings, options, journal, clock, context, secrets)
         meter = _meter(context, settings, store, clock, model)

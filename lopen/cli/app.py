@@ -1,6 +1,6 @@
 """The root command: a table of commands, each loaded only when it is called.
 
-`lopen --help` reads only the table. A command whose module is not installed is not listed.
+`lopen --help` reads only the table.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
@@ -16,7 +15,6 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from lopen import __version__
-from lopen.cli.examples import with_examples
 from lopen.cli.parameters import Invocation, ProjectOption, VerboseOption
 from lopen.core.errors import ExitCode
 
@@ -28,161 +26,123 @@ class CommandEntry:
     name: str
     place: str
     help: str
-    group: str
+
+    @property
+    def examples(self) -> list[str]:
+        """Return the examples of this command."""
+        return [example for example in EXAMPLES if example.split()[1] == self.name]
 
 
-BUILD, DECIDE, INSPECT, GUARD, SET_UP = (
-    "Build",
-    "Decide (only a person may run these)",
-    "Inspect",
-    "Guard",
-    "Set up",
+SET_UP, BUILD, DECIDE = "Set up", "Build", "Decide (only a person may run these)"
+INSPECT, GUARD = "Inspect", "Guard"
+GROUPS: dict[str, tuple[CommandEntry, ...]] = {
+    SET_UP: (
+        CommandEntry("init", "init:init", "Set up a project and detect its verify commands"),
+        CommandEntry("doctor", "doctor:doctor", "Try everything that lopen needs, and say how to fix it"),
+        CommandEntry("config", "config:app", "Show settings with their sources, and set them"),
+        CommandEntry("demo", "demo:demo", "Build the bundled example from a recording, without an API key"),
+        CommandEntry("help", "help:help_", "Show the help of a command"),
+    ),
+    BUILD: (
+        CommandEntry("spec", "run:spec", "Draft or refine a specification with the model"),
+        CommandEntry("import", "import_:import_", "Make a specification from another tool's"),
+        CommandEntry("check", "check:check", "Validate specifications"),
+        CommandEntry("run", "run:run", "Build a module: up to your approval, then to the end"),
+        CommandEntry("resume", "run:resume", "Continue after an interruption, a pause or a crash"),
+        CommandEntry("attach", "attach:attach", "Follow a running session from any terminal"),
+        CommandEntry("plan", "run:plan", "Run only the planning phase"),
+        CommandEntry("build", "run:build", "Run only the building phase"),
+    ),
+    DECIDE: (
+        CommandEntry("approve", "approve:approve", "Approve a specification, so that it can be built"),
+        CommandEntry("answer", "decide:answer", "Answer the model's pending question"),
+        CommandEntry("confirm", "decide:confirm", "Let a session continue that asks for confirmation"),
+        CommandEntry("pause", "decide:pause", "Stop a running session at its next safe point"),
+        CommandEntry("skip", "decide:skip", "Skip a task; its criteria stay open"),
+        CommandEntry("revert", "revert:revert", "Go back to the commit of the last completed task"),
+        CommandEntry("pr", "pr:pr", "Open a pull request with the report"),
+        CommandEntry(
+            "merge", "merge:merge", "Merge a module's branch after its verify commands passed on the result"
+        ),
+    ),
+    INSPECT: (
+        CommandEntry("modules", "modules:modules", "List modules with state, progress and cost"),
+        CommandEntry("status", "status:status", "Show tasks, step, budgets, and what waits for you"),
+        CommandEntry("show", "show:show", "Show a task, verdict or call with its output, diff and cost"),
+        CommandEntry("diff", "show:diff", "Show what a task or module changed"),
+        CommandEntry("log", "log:log", "Show what happened, in order"),
+        CommandEntry("session", "session:app", "List, show, resume, delete, prune or export sessions"),
+        CommandEntry(
+            "replay", "replay:replay", "Rebuild a session in a scratch clone and compare the result"
+        ),
+        CommandEntry("serve", "serve:serve", "Serve the REST API, the dashboard and metrics"),
+        CommandEntry("mcp", "mcp:mcp", "Serve status, check, run and show to other agents over MCP"),
+        CommandEntry("diagram", "diagram:diagram", "Print the workflow as a Mermaid diagram"),
+    ),
+    GUARD: (
+        CommandEntry("budget", "budget:app", "Show, extend or reset budgets"),
+        CommandEntry("circuit", "circuit:app", "Show, acknowledge or reset circuits"),
+        CommandEntry("alerts", "alerts:app", "Show or acknowledge alerts"),
+        CommandEntry("memory", "memory:app", "Show and clean what lopen keeps on disk"),
+        CommandEntry("hooks", "hooks:app", "Apply the same limits to Claude Code sessions"),
+    ),
+}  # `lopen hook` is handled in `lopen.__main__`
+COMMANDS: dict[str, CommandEntry] = {entry.name: entry for entries in GROUPS.values() for entry in entries}
+
+
+EXAMPLES = (  # at the end of each command's help
+    "lopen init calc",
+    "lopen init --example",
+    "lopen doctor --online",
+    "lopen config show budget --explain",
+    "lopen config set --user models.building sonnet",
+    "lopen demo",
+    "lopen help budget extend",
+    "lopen spec calc -p 'A calculator for whole numbers'",
+    "lopen import specs/001-login/",
+    "lopen import '#42' --module login",
+    "lopen check calc",
+    "lopen run calc --dry-run",
+    "lopen run calc --detach --max-cost 5",
+    "lopen resume calc -p 'Keep it simple'",
+    "lopen approve calc --run",
+    "lopen answer calc 'whole numbers only'",
+    "lopen confirm calc --note 'try another library'",
+    "lopen skip calc-t3 --reason 'not needed any more'",
+    "lopen revert --to calc-t2",
+    "lopen revert --undo",
+    "lopen pr calc --draft",
+    "lopen merge calc --into main",
+    "lopen show calc-t2",
+    "lopen show call-17",
+    "lopen diff calc-t2",
+    "lopen log calc -f",
+    "lopen session export calc-20260301-1 --recording calc.jsonl.gz",
+    "lopen serve --open",
+    "lopen diagram > workflow.mmd",
+    "lopen budget extend --tokens 100000",
+    "lopen circuit ack",
+    "lopen alerts ack all",
+    "lopen memory clean",
 )
 
-COMMANDS: tuple[CommandEntry, ...] = (
-    CommandEntry(
-        "init", "lopen.cli.commands.init:init", "Set up a project and detect its verify commands", SET_UP
-    ),
-    CommandEntry(
-        "doctor",
-        "lopen.cli.commands.doctor:doctor",
-        "Try everything that lopen needs, and say how to fix it",
-        SET_UP,
-    ),
-    CommandEntry(
-        "config", "lopen.cli.commands.config:app", "Show settings with their sources, and set them", SET_UP
-    ),
-    CommandEntry(
-        "demo",
-        "lopen.cli.commands.demo:demo",
-        "Build the bundled example from a recording, without an API key",
-        SET_UP,
-    ),
-    CommandEntry(
-        "spec", "lopen.cli.commands.run:spec", "Draft or refine a specification with the model", BUILD
-    ),
-    CommandEntry(
-        "import",
-        "lopen.cli.commands.import_:import_",
-        "Make a specification from another tool's",
-        BUILD,
-    ),
-    CommandEntry("check", "lopen.cli.commands.check:check", "Validate specifications", BUILD),
-    CommandEntry(
-        "run",
-        "lopen.cli.commands.run:run",
-        "Build a module: up to your approval, then to the end",
-        BUILD,
-    ),
-    CommandEntry(
-        "resume", "lopen.cli.commands.run:resume", "Continue after an interruption, a pause or a crash", BUILD
-    ),
-    CommandEntry(
-        "attach", "lopen.cli.commands.attach:attach", "Follow a running session from any terminal", BUILD
-    ),
-    CommandEntry("plan", "lopen.cli.commands.run:plan", "Run only the planning phase", BUILD),
-    CommandEntry("build", "lopen.cli.commands.run:build", "Run only the building phase", BUILD),
-    CommandEntry(
-        "approve",
-        "lopen.cli.commands.approve:approve",
-        "Approve a specification, so that it can be built",
-        DECIDE,
-    ),
-    CommandEntry("answer", "lopen.cli.commands.decide:answer", "Answer the model's pending question", DECIDE),
-    CommandEntry(
-        "confirm",
-        "lopen.cli.commands.decide:confirm",
-        "Let a session continue that asks for confirmation",
-        DECIDE,
-    ),
-    CommandEntry(
-        "pause",
-        "lopen.cli.commands.decide:pause",
-        "Stop a running session at its next safe point",
-        DECIDE,
-    ),
-    CommandEntry("skip", "lopen.cli.commands.decide:skip", "Skip a task; its criteria stay open", DECIDE),
-    CommandEntry(
-        "revert",
-        "lopen.cli.commands.revert:revert",
-        "Go back to the commit of the last completed task",
-        DECIDE,
-    ),
-    CommandEntry("pr", "lopen.cli.commands.pr:pr", "Open a pull request with the report", DECIDE),
-    CommandEntry(
-        "merge",
-        "lopen.cli.commands.merge:merge",
-        "Merge a module's branch after its verify commands passed on the result",
-        DECIDE,
-    ),
-    CommandEntry(
-        "modules", "lopen.cli.commands.modules:modules", "List modules with state, progress and cost", INSPECT
-    ),
-    CommandEntry(
-        "status",
-        "lopen.cli.commands.status:status",
-        "Show tasks, step, budgets, and what waits for you",
-        INSPECT,
-    ),
-    CommandEntry(
-        "show",
-        "lopen.cli.commands.show:show",
-        "Show a task, verdict or call with its output, diff and cost",
-        INSPECT,
-    ),
-    CommandEntry("diff", "lopen.cli.commands.show:diff", "Show what a task or module changed", INSPECT),
-    CommandEntry("log", "lopen.cli.commands.log:log", "Show what happened, in order", INSPECT),
-    CommandEntry(
-        "session",
-        "lopen.cli.commands.session:app",
-        "List, show, resume, delete, prune or export sessions",
-        INSPECT,
-    ),
-    CommandEntry(
-        "replay",
-        "lopen.cli.commands.replay:replay",
-        "Rebuild a session in a scratch clone and compare the result",
-        INSPECT,
-    ),
-    CommandEntry(
-        "serve", "lopen.cli.commands.serve:serve", "Serve the REST API, the dashboard and metrics", INSPECT
-    ),
-    CommandEntry(
-        "mcp",
-        "lopen.cli.commands.mcp:mcp",
-        "Serve status, check, run and show to other agents over MCP",
-        INSPECT,
-    ),
-    CommandEntry(
-        "diagram", "lopen.cli.commands.diagram:diagram", "Print the workflow as a Mermaid diagram", INSPECT
-    ),
-    CommandEntry("budget", "lopen.cli.commands.budget:app", "Show, extend or reset budgets", GUARD),
-    CommandEntry("circuit", "lopen.cli.commands.circuit:app", "Show, acknowledge or reset circuits", GUARD),
-    CommandEntry("alerts", "lopen.cli.commands.alerts:app", "Show or acknowledge alerts", GUARD),
-    CommandEntry("memory", "lopen.cli.commands.memory:app", "Show and clean what lopen keeps on disk", GUARD),
-    CommandEntry("help", "lopen.cli.commands.help:help_", "Show the help of a command", SET_UP),
-    CommandEntry(
-        "hooks", "lopen.cli.commands.hooks:app", "Apply the same limits to Claude Code sessions", GUARD
-    ),
-)  # `lopen hook` is handled in `lopen.__main__`
 
-
-def installed() -> list[CommandEntry]:
-    """Return the commands whose modules are installed."""
-    return [entry for entry in COMMANDS if find_spec(entry.place.partition(":")[0]) is not None]
-
-
-def _load(entry: CommandEntry) -> Any:
-    """Load the command of an entry."""
+def load_command(entry: CommandEntry) -> Any:
+    """Load the command of an entry, with its examples at the end of its help."""
     module, _, attribute = entry.place.partition(":")
-    found: typer.Typer | Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+    found: typer.Typer | Callable[..., Any] = getattr(
+        importlib.import_module(f"lopen.cli.commands.{module}"), attribute
+    )
     if isinstance(found, typer.Typer):
-        group = get_command(found)
-        group.name = entry.name
-        return with_examples(group, entry.name)
-    single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    single.command(entry.name, short_help=entry.help)(found)
-    return with_examples(get_command(single), entry.name)
+        loaded = get_command(found)
+        loaded.name = entry.name
+    else:
+        single = typer.Typer(add_completion=False, rich_markup_mode=None)
+        single.command(entry.name, short_help=entry.help)(found)
+        loaded = get_command(single)
+    if entry.examples:  # \b keeps click from filling the lines of a paragraph
+        loaded.epilog = "\b\nExamples:\n" + "\n".join(f"  {example}" for example in entry.examples)
+    return loaded
 
 
 class LazyCommand(TyperCommand):
@@ -194,7 +154,7 @@ class LazyCommand(TyperCommand):
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
         """Return the context of the loaded command, which handles the rest."""
-        return _load(self.entry).make_context(*args, **extra)
+        return load_command(self.entry).make_context(*args, **extra)
 
 
 class LazyGroup(TyperGroup):
@@ -202,15 +162,13 @@ class LazyGroup(TyperGroup):
 
     def __init__(self, **attrs: Any) -> None:
         super().__init__(**attrs)
-        self.commands = {entry.name: LazyCommand(entry) for entry in installed()}
+        self.commands = {name: LazyCommand(entry) for name, entry in COMMANDS.items()}
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write one section per group, in the order of the work."""
-        for group in (SET_UP, BUILD, DECIDE, INSPECT, GUARD):
-            rows = [(e.name, e.help) for e in COMMANDS if e.group == group and e.name in self.commands]
-            if rows:
-                with formatter.section(group):
-                    formatter.write_dl(rows)
+        for group, entries in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl([(entry.name, entry.help) for entry in entries])
 
 
 app = typer.Typer(
@@ -245,7 +203,5 @@ def root(
 
 def run(arguments: Sequence[str], invocation: Invocation) -> ExitCode:
     """Run one command line; raise failures instead of printing them."""
-    result = with_examples(get_command(app), "").main(
-        list(arguments), prog_name="lopen", standalone_mode=False, obj=invocation
-    )
+    result = get_command(app).main(list(arguments), prog_name="lopen", standalone_mode=False, obj=invocation)
     return ExitCode(result or 0)

@@ -23,7 +23,6 @@ from lopen.cli.parameters import Invocation, command_name
 from lopen.cli.streams import CannotWrite, discard, prepare_streams
 from lopen.core.errors import ExitCode, LopenError, PersonNeeded, Stopped, did_you_mean
 from lopen.core.escape import inert
-from lopen.core.wrapping import fitted
 
 NUMBER = re.compile(r"-[\d.,]+")
 MISSING = re.compile(r"Missing argument '([^']+)'")
@@ -94,7 +93,7 @@ def _report(error: BaseException, invocation: Invocation) -> ExitCode:
     if command:
         lines.append(f"next: {inert(command)}")
     try:
-        sys.stderr.writelines(f"{fitted(line, sys.stderr)}\n" for line in lines)
+        sys.stderr.writelines(f"{line}\n" for line in lines)
         sys.stderr.flush()
     except (BrokenPipeError, CannotWrite):  # a program may still read standard output
         discard(sys.stderr)

@@ -11,7 +11,6 @@ from lopen.application.run_options import ResumeOptions
 from lopen.cli.rendering import mode_for, subscriber
 from lopen.core.errors import LopenError
 from lopen.core.escape import inert
-from lopen.core.wrapping import fitted
 from lopen.loop.context import Approver, NoApprover, SessionContext
 from lopen.sandbox.ancestry import enclosing_session
 from lopen.settings.schema import Settings
@@ -40,7 +39,7 @@ def yes(question: str) -> bool:
 
 def answer_to(question: str) -> str:
     """Ask a question and return the answer in lower case; "" at the end of input."""
-    sys.stdout.write(f"{fitted(inert(question), sys.stdout)} ")
+    sys.stdout.write(f"{inert(question)} ")
     sys.stdout.flush()
     return sys.stdin.readline().strip().casefold()
 
@@ -60,7 +59,7 @@ class TerminalPerson:
                 *(f"  {number}. {inert(option)}" for number, option in enumerate(options, 1)),
                 f"[{inert(default)}] > ",
             ]
-            sys.stdout.write(fitted("\n".join(told), sys.stdout))
+            sys.stdout.write("\n".join(told))
             sys.stdout.flush()
             line = sys.stdin.readline()
         if not line:

@@ -47,7 +47,9 @@ def fails(context: CommandContext, how: str) -> ExitCode | None:
 RUNNER = """
 import sys
 from lopen.cli import app
-app.COMMANDS += (app.CommandEntry("fails", "trials:fails", "Fails", app.INSPECT),)
+import trials
+sys.modules["lopen.cli.commands.trials"] = trials
+app.COMMANDS["fails"] = app.CommandEntry("fails", "trials:fails", "Fails")
 from lopen.__main__ import main
 sys.exit(main())
 """

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lopen.cli.app import installed
+from lopen.cli.app import COMMANDS
 from lopen.models.fake_api.server import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, tools
@@ -202,7 +202,7 @@ def test_a_session_s_own_processes_cannot_start_lopen_here(make_project: MakePro
 
 
 def test_a_session_s_own_processes_cannot_give_a_person_s_commands(make_project: MakeProject) -> None:
-    known = {entry.name for entry in installed()}
+    known = set(COMMANDS)
     personal = [line for line in PERSONAL if line.split()[0] in known]
     project: Project
 

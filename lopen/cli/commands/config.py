@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lopen.application.command_context import CommandContext
 from lopen.cli.command import command, group
 
+if TYPE_CHECKING:
+    from lopen.settings.keys import Key, Value
+
 app = group("Show settings with their sources, and set them.", default="show")
 
 VALUE_CHARACTERS = 200
+WHO = {
+    "anyone": "you or the project",
+    "lower": "you; the project may lower it",
+    "raise": "you; the project may switch it on",
+    "confirm": "you; the project, once you confirm",
+    "user_only": "you",
+}
 
 
 def _keys(incomplete: str) -> list[str]:
@@ -53,7 +63,6 @@ def _require_key(key: str) -> None:
 @command
 def show(context: CommandContext, prefix: Prefix = "", explain: ExplainOption = False) -> None:
     """Show effective values, grouped; those that differ from the default are marked with * and name their source."""
-    from lopen.application.setting_texts import WHO, default_text, value_text
     from lopen.core.errors import WrongUsage
     from lopen.settings.keys import keys, nearest, value_of
 
@@ -132,7 +141,7 @@ def schema(context: CommandContext) -> None:
     found = json_schema()
     context.emit("config_schema", schema=found)
     if not context.json:
-        context.say(json.dumps(found, indent=2), whole=True)
+        context.say(json.dumps(found, indent=2))
 
 
 @app.command("unset")
@@ -176,3 +185,36 @@ def set_(context: CommandContext, key: KeyArgument, value: ValueArgument, user: 
     now = context.load().provenance[key]
     if not now.location.startswith(str(file)):
         context.warn(f"{now.location or now.name} overrides this value")
+
+
+def default_text(key: Key) -> str:
+    """Return the default as TOML writes it; for a circuit rule the value that the rule brings along."""
+    value = key.default
+    if value is None:
+        own = rule_value(key.name)
+        return f"unset ({own})" if own else "unset"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, dict):
+        return "none"
+    if isinstance(value, list):
+        return "`[" + ", ".join(f'"{item}"' for item in value) + "]`"
+    return f'`"{value}"`' if isinstance(value, str) else f"`{value:,}`".replace(",", "_")
+
+
+def rule_value(name: str) -> str:
+    """Return the circuit rule's own value of an unset key `circuit.<rule>.<part>`; "" where the rule has none."""
+    from lopen.limits.circuits.rules import BY_NAME
+
+    _, rule_name, part = name.split(".")
+    rule = BY_NAME[rule_name]
+    window = f"{rule.window:g} {rule.unit}" if rule.window else ""
+    ladder = f"{rule.ladder[0]:g}" if rule.ladder else ""
+    return {"threshold": str(rule.threshold), "window": window, "cooldown_base": ladder}[part]
+
+
+def value_text(name: str, value: Value, *, limit: int) -> str:
+    """Return the value in force on one line."""
+    from lopen.settings.keys import shown
+
+    return rule_value(name) or "none" if value is None else shown(name, value, limit=limit)

@@ -14,4 +14,4 @@ def diagram(context: CommandContext) -> None:
     if context.json:
         context.emit("diagram", mermaid=mermaid())
     else:
-        context.say(mermaid().rstrip("\n"), whole=True)
+        context.say(mermaid().rstrip("\n"))

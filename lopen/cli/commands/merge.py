@@ -103,7 +103,7 @@ def _passed(
         exit_code=result.exit_code, output=result.output,
     )  # fmt: skip
     if not result.passed:
-        context.say(result.output.rstrip(), whole=True)
+        context.say(result.output.rstrip())
         raise LopenError(
             f"{name} did not pass on the merge of {merge.branch} into {merge.target}: {result.command}",
             hint=result.hint or f"nothing was merged; to see both together: git merge {merge.branch}",

@@ -60,7 +60,7 @@ def pr(
         "pull_request", session=session.id, branch=session.branch, title=title, body=body, program=program
     )
     if program is None or not remote:
-        context.say(f"{title}\n\n{body}", whole=True)
+        context.say(f"{title}\n\n{body}")
         if not print_:
             missing = "this repository has no remote" if program else "neither gh nor glab is installed"
             context.warn(f"{missing}: open the pull request for {session.branch} with the text above")

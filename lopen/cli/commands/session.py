@@ -88,11 +88,11 @@ def show(context: CommandContext, session: SessionArgument, format: FormatOption
     else:
         whole = session_object(store, found) | state
         if format == "json":
-            context.say(json.dumps(whole, indent=2, ensure_ascii=False, default=str), whole=True)
+            context.say(json.dumps(whole, indent=2, ensure_ascii=False, default=str))
         else:
             from lopen.specification.front_matter import dump_yaml
 
-            context.say(dump_yaml(json.loads(json.dumps(whole, default=str))), whole=True)
+            context.say(dump_yaml(json.loads(json.dumps(whole, default=str))))
     return ExitCode.OK
 
 

@@ -62,7 +62,7 @@ def show(context: CommandContext, wanted: ShownArgument) -> ExitCode:
     if not context.json:
         context.say("\n".join(told))
         if isinstance(found, TaskDetails) and found.diff:
-            context.say("\n" + found.diff.rstrip("\n"), whole=True)
+            context.say("\n" + found.diff.rstrip("\n"))
     return ExitCode.OK
 
 
@@ -81,7 +81,7 @@ def diff(context: CommandContext, task: DiffTask = None) -> ExitCode:
         text = task_diff(context, session, found)
     context.emit("diff", session=session.id, task=task, diff=text)
     if not context.json:
-        context.say(text.rstrip("\n") or "no changes", whole=True)
+        context.say(text.rstrip("\n") or "no changes")
     return ExitCode.OK
 
 

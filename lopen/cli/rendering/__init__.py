@@ -15,7 +15,6 @@ from lopen.application.command_context import SilentView, View
 from lopen.cli.rendering.lines import rows
 from lopen.core import events as e
 from lopen.core.escape import UNSEEN
-from lopen.core.wrapping import fitted
 
 if TYPE_CHECKING:
     from lopen.cli.rendering.frame import Snapshot
@@ -99,7 +98,7 @@ class PlainView(LineWriter):
     def __call__(self, recorded: e.Recorded) -> None:
         if not self._quiet or _shown_when_quiet(recorded.event):
             for row in rows(recorded, verbose=self._verbose):
-                self.write(fitted(self._redact(row), self._out))
+                self.write(row)
 
 
 def _shown_when_quiet(event: e.Event) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -13,13 +12,11 @@ from lopen.cli.rendering.lines import MARKS, STEP_TITLES, step_title
 from lopen.core import events as e
 from lopen.core.escape import clipped
 from lopen.core.money import dollars
-from lopen.core.wrapping import broken
 from lopen.limits.budgets.budget import BudgetState
 from lopen.workflow.steps import Step, phase_of
 from lopen.workflow.task_tree import Component, State, Task, TaskTree, progress
 
 HIGHEST = 14  # lines: a narrower window wraps them, and what then leaves the screen stays in the scrollback
-LOGGED = re.compile(r"\d\d:\d\d:\d\d | {9}\| ")  # with which a line of the log begins
 TIMED_TASKS = 2  # before that, a remaining time would be guessed
 ASCII_MARKS = {State.PENDING: "o", State.IN_PROGRESS: ">", State.COMPLETE: "+", State.FAILED: "x"}
 STYLES = {State.PENDING: "dim", State.IN_PROGRESS: "bold cyan", State.COMPLETE: "green", State.FAILED: "red"}
@@ -92,15 +89,6 @@ def frame(
     if ascii_only:
         return [Styled(text.encode("ascii", "replace").decode(), style) for text, style in lines]
     return lines
-
-
-def wrapped(line: Styled, width: int) -> Iterator[Styled]:
-    """Yield a line of the log in parts of `width` that end between words. Other text, such as a diff, stays whole."""
-    text, style = line
-    if LOGGED.match(text):
-        yield from (Styled(part, style) for part in broken(text, width))
-    else:
-        yield line
 
 
 def _title(board: Board, width: int, now: datetime) -> Styled:

@@ -19,14 +19,13 @@ from types import FrameType, TracebackType
 from typing import NamedTuple, Self, TextIO
 
 from lopen.cli.rendering.board import Board
-from lopen.cli.rendering.frame import Snapshot, Styled, frame, style_of, wrapped
+from lopen.cli.rendering.frame import Snapshot, Styled, frame, style_of
 from lopen.cli.rendering.keyboard import Keyboard, in_foreground
 from lopen.cli.rendering.lines import rows
 from lopen.core import events as e
 from lopen.core.clock import Clock, SystemClock
 from lopen.core.errors import LopenError
 from lopen.core.escape import inert
-from lopen.core.wrapping import broken
 
 _CLOSED = (errno.EIO, errno.ENOTTY)  # ENOTTY: the null device is in its place
 PERIOD_S = 0.1
@@ -118,8 +117,7 @@ class LiveView:
         """Print lines above the picture; False if there is none, and the caller prints them."""
         if self._thread is None or self._held:
             return False
-        parts = (part for line in text.split("\n") for part in broken(line, self._columns()))
-        self._waiting.extend(Styled(part, style) for part in parts)
+        self._waiting.extend(Styled(line, style) for line in text.split("\n"))
         return True
 
     def _without_secrets(self, event: e.Event) -> e.Event:
@@ -204,9 +202,8 @@ class LiveView:
         self._drawn = picture
 
     def _printed(self, lines: Iterable[Styled]) -> str:
-        """Return lines of the log as they are printed, broken between words."""
-        width = self._columns()
-        return "".join(self._painted(part) + "\n" for line in lines for part in wrapped(line, width))
+        """Return lines of the log as they are printed; the terminal wraps them."""
+        return "".join(self._painted(line) + "\n" for line in lines)
 
     def _columns(self) -> int:
         return max(1, os.get_terminal_size(self._out.fileno()).columns or 80)

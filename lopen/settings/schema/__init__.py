@@ -17,7 +17,6 @@ from lopen.settings.schema.machine import (
     RecordingSettings,
     SandboxSettings,
     Serve,
-    Telemetry,
     Verify,
 )
 from lopen.settings.schema.parts import Allowed, SettingsSection, Trust
@@ -57,4 +56,3 @@ class Settings(SettingsSection):
     notify: Notify = Field(default_factory=Notify)
     recording: RecordingSettings = Field(default_factory=RecordingSettings)
     serve: Serve = Field(default_factory=Serve)
-    telemetry: Telemetry = Field(default_factory=Telemetry)

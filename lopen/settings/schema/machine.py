@@ -176,18 +176,6 @@ class RecordingSettings(SettingsSection):
     ] = True
 
 
-class Telemetry(SettingsSection):
-    """Traces for OpenTelemetry."""
-
-    endpoint: Annotated[
-        str,
-        Field(
-            description="Address of a collector that takes OTLP over HTTP (`http://localhost:4318`); empty for none."
-        ),
-        USER_ONLY,
-    ] = ""
-
-
 class Serve(SettingsSection):
     """The address of the server."""
 
