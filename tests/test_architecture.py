@@ -20,11 +20,19 @@ GRAPH = figures.import_graph(MODULES)
 # The rooms from the ground up: a module imports its own room and those before it (docs/architecture.md)
 ROOMS = [
     *["lopen", "core"],
-    *["settings", "workflow", "specification", "guardrails", "models", "judge", "test_integrity"],
-    *["store", "limits", "retention", "git", "files", "sandbox", "tools", "mcp"],
+    *["settings", "workflow", "specification", "guardrails", "models"],
+    *["store", "limits", "retention", "git", "files", "sandbox"],
+    *["verification", "judge", "test_integrity", "tools", "mcp"],
     *["loop", "example", "claude_hooks", "application", "server", "cli", "__main__"],
 ]
-PURE = ["workflow", "specification", "guardrails", "judge", "test_integrity"]  # values in, values out
+PURE = [
+    "workflow",
+    "specification",
+    "guardrails",
+    "judge",
+    "test_integrity",
+    "verification",
+]  # values in, values out
 PURE_MODULES = ["lopen.models.messages"]
 PURE_PACKAGES = ("lopen.settings.schema", "lopen.models.prompts")
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lopen.judge.mutation import MutationCheck
-from lopen.judge.verdict import Finding, Scope, Verdict
+from lopen.judge.verdict import Scope, Verdict
+from lopen.verification.findings import Finding
 
 _FORMAT = 2  # counts up when what is hashed changes, so that no old verdict answers for new evidence
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from lopen.judge.diff_files import is_text, numbered_diff, numbered_source, split_diff, visible
 from lopen.judge.evidence import ChangedFile, Evidence, VerifyResult
-from lopen.judge.verdict import Finding
 from lopen.models.prompts.sizes import units
+from lopen.verification.findings import Finding
 
 FINDINGS_SHOWN = 40  # of each severity
 LONGEST_FINDING = 500

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lopen.judge.verdict import Finding
+from lopen.verification.findings import Finding
 
 FEWEST = 5  # mutants that tell something, where none of them is noticed
 LISTED = 20

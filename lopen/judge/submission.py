@@ -16,9 +16,10 @@ from pydantic import (
 )
 
 from lopen.judge.evidence import Evidence, evidence_hash
-from lopen.judge.verdict import Confidence, CriterionResult, Finding, Holds, Severity, Verdict
+from lopen.judge.verdict import Confidence, CriterionResult, Holds, Verdict
 from lopen.models.messages import Response, ToolSpec
 from lopen.models.request_body import plain_schema
+from lopen.verification.findings import Finding, Severity
 
 LOWER_CASE = BeforeValidator(lambda word: word.strip().lower() if isinstance(word, str) else word)
 TOOL = "submit_verdict"

@@ -1,4 +1,4 @@
-"""The verdict and its findings as values, the rule for passing, and their shape in tool results and storage."""
+"""The verdict as a value, the rule for passing, and their shape in tool results and storage."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-Severity = Literal["error", "warning", "info"]
+from lopen.verification.findings import Finding, Severity
+
 Confidence = Literal["high", "medium", "low"]
 Scope = Literal["task", "component", "module"]
 Holds = Literal["yes", "no", "cannot_tell"]
@@ -14,26 +15,6 @@ Holds = Literal["yes", "no", "cannot_tell"]
 BREADTH: Mapping[Scope, int] = {"task": 1, "component": 2, "module": 3}
 _ORDER: Mapping[Severity, int] = {"error": 0, "warning": 1, "info": 2}
 LOW_CONFIDENCE = "the oracle's confidence is low, and low confidence does not count as passed"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that is wrong or worth knowing. `line` counts from 1; `criterion` is an acceptance criterion's id."""
-
-    severity: Severity
-    message: str
-    path: str | None = None
-    line: int | None = None
-    criterion: str | None = None
-
-    def __str__(self) -> str:
-        criterion = f" [{self.criterion}]" if self.criterion else ""
-        place = f" ({self.path}{f':{self.line}' if self.line else ''})" if self.path else ""
-        return f"{self.severity}{criterion}: {self.message}{place}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the finding as a tool result shows it, without unknown fields."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,14 @@ from lopen.core.events import ComponentComplete, Event, GuardrailRaised, Notice,
 from lopen.guardrails.completion import OFFER, QUALITY
 from lopen.guardrails.guard import one_line
 from lopen.guardrails.repeated_failures import after_success
-from lopen.judge.verdict import Finding, Scope
+from lopen.judge.verdict import Scope
 from lopen.loop.context import NoApprover, SessionContext
 from lopen.loop.oracle_calls import BoundaryVerdict, Judge
 from lopen.loop.project_context import lacks
 from lopen.specification.drift import section_hashes, spec_hash
 from lopen.specification.spec import Specification
 from lopen.tools.workbench import Workbench
+from lopen.verification.findings import Finding
 from lopen.workflow.next_step import enter_step, scope_of
 from lopen.workflow.pauses import BOUNDARY, gate_pause, review_pause, scope_pause
 from lopen.workflow.session import MOVED, Approval, Pause, Session, StepProgress, waits

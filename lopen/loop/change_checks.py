@@ -18,10 +18,10 @@ from typing import TypeVar
 
 from lopen.core.errors import LopenError
 from lopen.core.files import store_text
-from lopen.judge.verdict import Finding
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.store.folder import state_folder
 from lopen.test_integrity import FileChange
+from lopen.verification.findings import Finding
 
 T = TypeVar("T")
 OfOne = Callable[[FileChange], object]

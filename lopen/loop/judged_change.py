@@ -15,7 +15,7 @@ from lopen.git.nested import names_a_program, possible_git_folders
 from lopen.git.trees import GITLINK, TreeChange
 from lopen.guardrails.completion import holds_inline_tests, untested
 from lopen.judge.tests_run import TestsRun
-from lopen.judge.verdict import Finding, Scope, Severity, Verdict, accepted
+from lopen.judge.verdict import Scope, Verdict, accepted
 from lopen.models.prompts.prompt import named, outermost
 from lopen.specification.drift import Drift, compare_hashes, section_hashes
 from lopen.specification.sections import SEPARATOR, normalise_name
@@ -26,6 +26,7 @@ from lopen.test_integrity.run_files import changed_run_files, run_file_findings
 from lopen.tools.installed_copies import installed_copy_findings
 from lopen.tools.verification import Verified
 from lopen.tools.workbench import Workbench
+from lopen.verification.findings import Finding, Severity
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, Task, TaskTree
 

@@ -13,7 +13,7 @@ from lopen.guardrails.completion import holds_inline_tests
 from lopen.judge.evidence import ChangedFile, Established, Evidence, SourceFile, uncovered
 from lopen.judge.mutation import MutationCheck
 from lopen.judge.tests_run import TestsRun
-from lopen.judge.verdict import BREADTH, Finding, Scope, Verdict, accepted
+from lopen.judge.verdict import BREADTH, Scope, Verdict, accepted
 from lopen.loop.change_checks import ChangeChecks
 from lopen.loop.compared_trees import ComparedTrees, compared_trees, sides
 from lopen.loop.judged_change import (
@@ -46,6 +46,7 @@ from lopen.tools.mutation import MutationRunner
 from lopen.tools.reruns import TestRun
 from lopen.tools.verification import Verified
 from lopen.tools.workbench import Workbench
+from lopen.verification.findings import Finding
 from lopen.workflow.session import Session
 
 MOST_NAMED = 10  # unchanged files that a judge is shown because the work's own words name them

@@ -13,11 +13,11 @@ from pathlib import Path, PurePosixPath
 from lopen.files.plain_files import LINK
 from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK, TreeChange
-from lopen.judge.verdict import Finding, Severity
 from lopen.loop.judged_change import LARGEST_COMPARED
 from lopen.loop.judged_files import NAMES_OF_PROGRAMS, SOURCE_SUFFIXES
 from lopen.test_integrity import FileChange
 from lopen.test_integrity.suite import words
+from lopen.verification.findings import Finding, Severity
 
 LEADS_OUT = (
     "this symbolic link leads to {target}, which is no part of the commit: a clone does not have it. "

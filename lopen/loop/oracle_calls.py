@@ -20,7 +20,6 @@ from lopen.judge.evidence import Evidence, evidence_hash
 from lopen.judge.judge import Court, Judged, judge
 from lopen.judge.verdict import (
     BREADTH,
-    Finding,
     Scope,
     Verdict,
     accepted,
@@ -36,6 +35,7 @@ from lopen.tools.calls import ToolResult, tool_result
 from lopen.tools.judged_tree import JudgedTree
 from lopen.tools.verification import Verified
 from lopen.tools.workbench import Workbench
+from lopen.verification.findings import Finding
 from lopen.workflow.pauses import VERDICT, verdict_pause
 from lopen.workflow.session import Pause, Session
 

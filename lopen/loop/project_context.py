@@ -12,7 +12,7 @@ from lopen.git.commit_hooks import HooksSnapshot
 from lopen.git.errors import THEN_RESUME, TooManyFiles
 from lopen.git.trees import GITLINK
 from lopen.guardrails.completion import advice, missing_gates
-from lopen.judge.verdict import Finding, established
+from lopen.judge.verdict import established
 from lopen.limits.budgets.scopes import DEFAULT_TASK_TYPE, task_tokens
 from lopen.limits.circuits.rules import RuleBook
 from lopen.loop.context import SessionContext
@@ -23,6 +23,7 @@ from lopen.models.prompts.parts import CHARS_PER_TOKEN, Part
 from lopen.models.prompts.prompt import Surroundings
 from lopen.settings.schema import Settings
 from lopen.specification.modules import topics
+from lopen.verification.findings import Finding
 from lopen.workflow.next_step import standing_work
 from lopen.workflow.session import Session
 from lopen.workflow.steps import PLANNING_STEPS, Step

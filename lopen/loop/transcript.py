@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lopen.judge.verdict import Finding
 from lopen.models.messages import Json, Request, Response, SystemBlock, ToolSpec, ToolUse, Usage
 from lopen.models.prompts.parts import bullet
 from lopen.models.recorder import result_fields, result_text
 from lopen.models.request_body import sendable, text_block
 from lopen.store.journal import ConversationStore, StoredConversation
 from lopen.tools.running import summarised
+from lopen.verification.findings import Finding
 from lopen.workflow.session import Session
 
 

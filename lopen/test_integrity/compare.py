@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
-from lopen.judge.verdict import Finding, Severity
 from lopen.test_integrity.matching import Located, calls_same, match_cases, replaces
 from lopen.test_integrity.suite import EMPTY, HOOK, Case, Check, Skip, Suite, tokens
 from lopen.test_integrity.weakening import weakening_findings
+from lopen.verification.findings import Finding, Severity
 
 MayGo = Callable[[str], str]  # why tests of this file may be removed; empty where they may not
 

@@ -9,7 +9,6 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from lopen.core.untrusted_tables import read_json_table
-from lopen.judge.verdict import Finding
 from lopen.test_integrity.java.builds import jvm_findings
 from lopen.test_integrity.narrowed_places import (
     lowered_findings,
@@ -30,6 +29,7 @@ from lopen.test_integrity.rust.manifests import (
 )
 from lopen.test_integrity.suite import FileChange, words
 from lopen.test_integrity.workflows import WORKFLOWS, workflow_findings
+from lopen.verification.findings import Finding
 
 _CONFIGURED = re.compile(
     r"\b(?P<key>testPathIgnorePatterns|modulePathIgnorePatterns|testIgnore|excludeSpecPattern|grepInvert|exclude|ignore|spec|testMatch|testRegex|testNamePattern|grep|fgrep)"

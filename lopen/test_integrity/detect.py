@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from lopen.judge.verdict import Finding
 from lopen.test_integrity.compare import Change, MayGo, compare
 from lopen.test_integrity.configuration import configuration_findings
 from lopen.test_integrity.expected_data import data_findings
@@ -36,6 +35,7 @@ from lopen.test_integrity.suite import EMPTY, Case, FileChange, Language, Suite
 from lopen.test_integrity.syntax import parsed_file
 from lopen.test_integrity.under_test import under_test_findings
 from lopen.test_integrity.unread import MAX_CHARS, unread_findings
+from lopen.verification.findings import Finding
 
 LANGUAGES: tuple[Language, ...] = (
     python.LANGUAGE,

@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import Any
 
-from lopen.judge.verdict import Finding
 from lopen.test_integrity.compare import MayGo
 from lopen.test_integrity.detect import LANGUAGES, can_be_read, read_sides, removed_names
 from lopen.test_integrity.matching import Located, match_cases
 from lopen.test_integrity.paths import looks_like_test
 from lopen.test_integrity.rust.inline_tests import with_inline_changes
 from lopen.test_integrity.suite import FileChange, tokens
+from lopen.verification.findings import Finding
 
 _FAILED = re.compile(
     r"^FAILED (?P<name>\S+?::[^\n]*?)(?: - (?:(?P<error>(?:Type|Attribute|Import|ModuleNotFound|Name)Error)\b)?[^\n]*)?$",

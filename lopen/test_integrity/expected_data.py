@@ -6,8 +6,8 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from lopen.judge.verdict import Finding
 from lopen.test_integrity.suite import FileChange
+from lopen.verification.findings import Finding
 
 _DATA = re.compile(
     r"(?:^|/)(?:tests?|spec|__tests__|testdata|fixtures|src/test)/(?:[^/]+/)*[^/]*"

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lopen.judge.verdict import Finding, Severity
 from lopen.test_integrity.suite import FileChange, words
 from lopen.test_integrity.syntax import BINDINGS, FUNCTIONS, ParsedFile, ancestors, parsed_file
 from lopen.test_integrity.unread import MAX_CHARS
+from lopen.verification.findings import Finding, Severity
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node

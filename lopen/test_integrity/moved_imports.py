@@ -7,13 +7,13 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from lopen.judge.verdict import Finding
 from lopen.test_integrity.javascript import adapter as javascript
 from lopen.test_integrity.python import adapter as python
 from lopen.test_integrity.python.names import module_name
 from lopen.test_integrity.python.stand_ins import is_code
 from lopen.test_integrity.python.tree import nodes, parsed, unparse
 from lopen.test_integrity.suite import FileChange, words
+from lopen.verification.findings import Finding
 
 _FRAMEWORKS = re.compile(
     r"(?:node:)?(?:test|assert)(?:/.*)?$|(?:vitest|@jest/.*|jest|chai|mocha|expect|should|ava|tap)$"

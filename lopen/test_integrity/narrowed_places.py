@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from lopen.judge.verdict import Finding
 from lopen.test_integrity.place_settings import HARMLESS, SETTINGS, STRING, Setting
 from lopen.test_integrity.suite import FileChange
+from lopen.verification.findings import Finding
 
 _DIVIDED = re.compile(
     r"\*\$\*|(?<![A-Z])IT(?:Case)?\b|\b(?:integration|e2e|end-to-end|slow|generated|performance|benchmark|docker)(?:Tests?)?\b",

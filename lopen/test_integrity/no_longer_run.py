@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from lopen.judge.tests_run import SINGLE, TestsRun
-from lopen.judge.verdict import Finding, Severity
 from lopen.test_integrity.compare import Change
 from lopen.test_integrity.detect import LANGUAGES, can_be_read, read_sides
 from lopen.test_integrity.matching import Located, Matched, match_cases
 from lopen.test_integrity.suite import FileChange
+from lopen.verification.findings import Finding, Severity
 
 _SHOWN = 6  # names
 _DATA = (".json", ".csv", ".tsv", ".yaml", ".yml", ".toml", ".txt", ".xml")

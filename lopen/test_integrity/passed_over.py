@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from lopen.judge.verdict import Finding
 from lopen.test_integrity.suite import FileChange
+from lopen.verification.findings import Finding
 
 _SUREFIRE = re.compile(r"/(?:Test\w*|\w*(?:Test|Tests|TestCase|IT|ITCase))\.java$")
 _DATA = re.compile(r"(?:^|/)(?:tests?|spec|testdata|fixtures)/.*\.(?:csv|tsv|jsonl|ndjson)$")

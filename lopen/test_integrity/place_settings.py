@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from lopen.judge.verdict import Severity
+from lopen.verification.findings import Severity
 
 PLACES = re.compile(
     r"^(?:(?:jest|vitest|vite|playwright|cypress|ava)\.config|\.mocharc|vitest\.workspace|jasmine|pnpm-workspace)\.\w+$"

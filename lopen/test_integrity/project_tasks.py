@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lopen.core.untrusted_tables import read_toml_table
-from lopen.judge.verdict import Finding
 from lopen.test_integrity.runner_commands import RUNNER, command_findings, no_longer_runs
 from lopen.test_integrity.runner_scripts import script_findings
 from lopen.test_integrity.suite import FileChange
+from lopen.verification.findings import Finding
 
 _LONGEST = 500  # characters of a place: a deeper one is no tool's
 _OF_TASKS = re.compile(r"(?:scripts|tasks|commands|legacy_tox_ini)\b")

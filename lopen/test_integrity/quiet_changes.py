@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from lopen.judge.verdict import Finding
 from lopen.test_integrity.check_pairs import without
 from lopen.test_integrity.suite import EXACT, Case
+from lopen.verification.findings import Finding
 
 # what lets any argument, any call or a part of a value pass; and the calls that say what a mock expects
 _LENIENT = re.compile(

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lopen.judge.verdict import Finding, Severity
 from lopen.test_integrity.suite import FileChange
+from lopen.verification.findings import Finding, Severity
 
 _MOST_CHARS = 200_000
 _AGENT = r"-(?:javaagent|agentpath|agentlib|Xbootclasspath)\S*|--patch-module\S*"

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from lopen.core.shell_syntax import parse
 from lopen.core.untrusted_tables import read_json_table, read_toml_table
-from lopen.judge.verdict import Finding, Severity
 from lopen.test_integrity.python import pytest_settings
 from lopen.test_integrity.runner_scripts import INCLUDED
 from lopen.test_integrity.suite import FileChange, words
+from lopen.verification.findings import Finding, Severity
 
 Read = Callable[[str], str | None]
 

@@ -6,8 +6,8 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator
 
-from lopen.judge.verdict import Finding
 from lopen.test_integrity.suite import words
+from lopen.verification.findings import Finding
 
 RUNNER = re.compile(
     r"\b(?:pytest|unittest|nose2|tox|nox|jest|vitest|mocha|ava|tap|tape|uvu|borp|qunit|jasmine|karma|playwright|cypress|ctest|rspec|phpunit|pest|paratest|nextest|gotestsum|ginkgo)\b"

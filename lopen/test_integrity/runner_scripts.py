@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from lopen.judge.verdict import Finding
 from lopen.test_integrity.python.pytest_settings import options
 from lopen.test_integrity.runner_commands import (
     DELEGATING,
@@ -19,6 +18,7 @@ from lopen.test_integrity.runner_commands import (
     split_command,
 )
 from lopen.test_integrity.suite import FileChange
+from lopen.verification.findings import Finding
 
 _PROGRAM = re.compile(r"(?m)(?:^|[\s@])(?:\./|[\w.-]+/)*[\w.-]+\.(?:sh|py|[cm]?js|pl|rb)\b|(?:^|[\s@])\./\w")
 _NOT_RUN = re.compile(r"^\s*(?:#|//|@?echo\b|@?printf\b|\.PHONY|deps\b|pip\b|@?which\b|@?command -v)")

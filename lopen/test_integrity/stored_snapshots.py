@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from lopen.judge.verdict import Finding
 from lopen.test_integrity.suite import FileChange
+from lopen.verification.findings import Finding
 
 _STORED = re.compile(r"\.(?:snap|ambr)$")
 _ENTRY = re.compile(r"^exports\[`(?P<name>.*)`\] = `", re.MULTILINE)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterator, Sequence
 
-from lopen.judge.verdict import Finding, Severity
 from lopen.test_integrity.suite import FileChange
 from lopen.test_integrity.surroundings import asking_pattern
+from lopen.verification.findings import Finding, Severity
 
 _SOURCE = re.compile(r"\.(?:py|[cm]?[jt]sx?|go|rs|java|rb|php|kt|cs|sh)$")
 _NO_CODE = re.compile(r"^\s*(?:#|//|\*|/\*)")

@@ -15,10 +15,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lopen.judge.verdict import Finding, Severity
 from lopen.test_integrity.python.tree import DEEPEST, parse_quietly, parsed
 from lopen.test_integrity.suite import FileChange
 from lopen.test_integrity.syntax import parsed_file
+from lopen.verification.findings import Finding, Severity
 
 MAX_CHARS = 300_000  # a larger file is data or generated; its tests are not read
 _GRAMMARS = {

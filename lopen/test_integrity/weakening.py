@@ -6,7 +6,6 @@ import contextlib
 import re
 from collections.abc import Iterator, Sequence
 
-from lopen.judge.verdict import Finding
 from lopen.test_integrity.check_pairs import (
     STRING,
     against_itself,
@@ -31,6 +30,7 @@ from lopen.test_integrity.suite import (
     tolerance,
     without_tolerance,
 )
+from lopen.verification.findings import Finding
 
 _REPLACED = re.compile(
     r"(?<![\w.])([a-z_]\w*)\.(\w+)\s*=\s*(?:async\s*)?(?:lambda\b|function\b|\([\w\s,:]*\)\s*=>|(?:jest|vi|mock)\.fn\(|sinon\.|\w*Mock\()"

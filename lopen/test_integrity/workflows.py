@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from lopen.judge.verdict import Finding
 from lopen.test_integrity.runner_commands import RUNNER, beside_a_whole_one, command_findings
 from lopen.test_integrity.suite import FileChange
+from lopen.verification.findings import Finding
 
 WORKFLOWS = re.compile(
     r"(?:^|/)(?:\.github/workflows/[^/]+\.ya?ml|\.gitlab-ci\.ya?ml|azure-pipelines\.ya?ml|\.circleci/config\.ya?ml"

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from lopen.files.plain_files import LINK, blob_id
 from lopen.git.checkout import Checkout
 from lopen.git.trees import TreeEntry
-from lopen.judge.verdict import Finding, Severity
+from lopen.verification.findings import Finding, Severity
 
 _PLACES = (
     "lib/python*/site-packages",

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lopen.judge.evidence import ChangedFile, Evidence, VerifyResult, evidence_hash
-from lopen.judge.verdict import Finding
+from lopen.verification.findings import Finding
 from tests.judge.samples import EVIDENCE, TESTS_PASSED
 
 results = st.builds(

@@ -9,8 +9,9 @@ import pytest
 
 from lopen.judge.evidence import ChangedFile, Evidence, evidence_hash
 from lopen.judge.judge import MAX_TURNS, NO_ROOM, TOO_LARGE, UNREADABLE, Court, Judged, judge
-from lopen.judge.verdict import Finding, Scope, Verdict, accepted, could_not_tell
+from lopen.judge.verdict import Scope, Verdict, accepted, could_not_tell
 from lopen.models.messages import ContextTooLong, Rejected, Response
+from lopen.verification.findings import Finding
 from tests.judge.samples import (
     EVIDENCE,
     FAILED,

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from lopen.core.errors import LopenError
 from lopen.judge.evidence import ChangedFile, Established, SourceFile
 from lopen.judge.rubric import MIN_EVIDENCE_TOKENS, evidence_message, system_prompt
-from lopen.judge.verdict import CriterionResult, Finding, Verdict
+from lopen.judge.verdict import CriterionResult, Verdict
 from lopen.models.prompts.sizes import units
+from lopen.verification.findings import Finding
 from tests.judge.samples import EVIDENCE, TESTS_PASSED
 
 

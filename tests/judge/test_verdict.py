@@ -14,10 +14,8 @@ from lopen.judge.submission import MAX_FINDINGS, MAX_MESSAGE, read_verdict, tool
 from lopen.judge.verdict import (
     Confidence,
     CriterionResult,
-    Finding,
     Holds,
     Scope,
-    Severity,
     Verdict,
     accepted,
     could_not_tell,
@@ -25,6 +23,7 @@ from lopen.judge.verdict import (
     settled,
     verdict_from_json,
 )
+from lopen.verification.findings import Finding, Severity
 from tests.judge.samples import EVIDENCE, FAILED, PASSED, answer
 
 VERDICT = Verdict(True, "high", "fine", (), "task", "T-1", "abc")

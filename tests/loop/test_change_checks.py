@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from lopen.core.errors import LopenError
-from lopen.judge.verdict import Finding
 from lopen.loop.change_checks import ChangeChecks
 from lopen.test_integrity import FileChange
+from lopen.verification.findings import Finding
 
 FOUND = Finding("warning", "a test was skipped")
 

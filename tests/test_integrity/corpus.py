@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from lopen.judge.verdict import Severity
 from lopen.test_integrity import FileChange
+from lopen.verification.findings import Severity
 
 FOLDER = Path(__file__).with_name("corpus")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lopen.judge.verdict import Finding
 from lopen.test_integrity.narrowed_places import is_division
 from lopen.test_integrity.suite import FileChange
+from lopen.verification.findings import Finding
 
 _JVM = re.compile(
     r"<(?:skipTests|skip|maven\.test\.skip|testFailureIgnore|skipITs)>\s*true"

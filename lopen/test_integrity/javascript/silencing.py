@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lopen.judge.verdict import Finding, Severity
 from lopen.test_integrity.javascript.adapter import covers, grammar
 from lopen.test_integrity.javascript.ranks import is_matcher
 from lopen.test_integrity.javascript.words import WORD
 from lopen.test_integrity.suite import FileChange, words
 from lopen.test_integrity.syntax import FUNCTIONS, ParsedFile, ancestors, dotted, parsed_file
+from lopen.verification.findings import Finding, Severity
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node

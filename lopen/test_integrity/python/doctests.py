@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from lopen.judge.verdict import Finding
 from lopen.test_integrity.suite import FileChange, tokens
+from lopen.verification.findings import Finding
 
 _SKIPPED = re.compile(r"#\s*doctest:[^\n]*\+SKIP\b")
 _COMMENT = re.compile(r"\s*#.*$")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from lopen.judge.verdict import Finding, Severity
 from lopen.test_integrity.python.tree import nodes, parsed, unparse
 from lopen.test_integrity.suite import FileChange, words
+from lopen.verification.findings import Finding, Severity
 
 _ASYNC_CASES = words("IsolatedAsyncioTestCase AsyncTestCase AsyncHTTPTestCase")
 _REPLACING = words("contextmanager asynccontextmanager partial partialmethod property cached_property")

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from lopen.judge.verdict import Finding
 from lopen.test_integrity.python.names import module_name
 from lopen.test_integrity.python.skips import function_skips
 from lopen.test_integrity.python.tree import nodes, parsed, unparse
 from lopen.test_integrity.suite import FileChange
+from lopen.verification.findings import Finding
 
 _SETTINGS = re.compile(
     r"(?:^|/)(?:conftest\.py|\.?pytest\.(?:ini|toml)|pyproject\.toml|tox\.ini|setup\.cfg)$"

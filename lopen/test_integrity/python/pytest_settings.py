@@ -8,8 +8,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from lopen.core.untrusted_tables import PARSER_ERRORS, read_toml_table
-from lopen.judge.verdict import Finding
 from lopen.test_integrity.suite import FileChange, words
+from lopen.verification.findings import Finding
 
 _DESELECTING = re.compile(
     r"^(?:-k|-m|--deselect|--ignore|--ignore-glob|--co|--collect-only|--lf|--last-failed|--setup-only|--setup-plan"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from lopen.judge.verdict import Finding
 from lopen.test_integrity.python.stand_ins import imported_names, is_code
 from lopen.test_integrity.python.tree import Function, nodes, parsed, unparse
 from lopen.test_integrity.suite import FileChange
+from lopen.verification.findings import Finding
 
 Rebound = tuple[str, str, int]  # the place, what it is, the line
 

@@ -8,11 +8,11 @@ import ast
 import re
 from collections.abc import Collection, Iterator, Mapping
 
-from lopen.judge.verdict import Finding
 from lopen.test_integrity.python.skips import row_count
 from lopen.test_integrity.python.stand_ins import imported_names, is_code
 from lopen.test_integrity.python.tree import nodes, parsed, unparse
 from lopen.test_integrity.suite import EXACT, Case, FileChange, tokens
+from lopen.verification.findings import Finding
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _AWAITED = re.compile(r"\b(?:asyncio|anyio|trio|tornado|gen_test|async_test|inlineCallbacks|asynctest)\b")

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lopen.judge.verdict import Finding
 from lopen.test_integrity.python.endings import executed
 from lopen.test_integrity.python.tree import parsed, unparse
 from lopen.test_integrity.suite import Case, FileChange, tokens, words
+from lopen.verification.findings import Finding
 
 _SUPPORT = re.compile(
     r"(?:^|[._])(?:tests?|testing|conftest|helpers?|support|fixtures?|factor(?:y|ies)|mocks?|stubs?|fakes?)(?:[._]|$)"

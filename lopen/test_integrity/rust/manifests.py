@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lopen.core.untrusted_tables import read_toml_table
-from lopen.judge.verdict import Finding, Severity
 from lopen.test_integrity.runner_commands import command_findings
 from lopen.test_integrity.suite import FileChange
+from lopen.verification.findings import Finding, Severity
 
 _EXAMPLE = re.compile(r"^\s*//[/!]\s*(?:```|~~~)", re.MULTILINE)
 

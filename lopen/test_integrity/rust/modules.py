@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from lopen.judge.verdict import Finding
 from lopen.test_integrity.suite import FileChange
+from lopen.verification.findings import Finding
 
 _DECLARED = re.compile(
     r"^[ \t]*(?P<test>#\[cfg\(test\)\]\s*)?(?:pub(?:\([^)\n]*\))?[ \t]+)?mod[ \t]+(?P<name>\w+)[ \t]*(?P<end>[;{])",
