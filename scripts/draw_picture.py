@@ -28,7 +28,8 @@ from rich.style import Style
 from rich.terminal_theme import DIMMED_MONOKAI
 from rich.text import Text
 
-from lopen.cli.commands.demo import ExampleContext, best_sandbox, prepare
+from lopen.application.demo_project import DemoContext, prepare
+from lopen.cli.commands.demo import best_sandbox
 from lopen.example import MODULE
 from lopen.models.fake_api.server import Answer, MessagesEndpoint
 from scripts.record_example import Author
@@ -65,7 +66,7 @@ class HoldingAuthor(Author):
 def screen_of_a_run(folder: Path) -> pyte.Screen:
     """Build the example in the folder until the held request; return the terminal's screen."""
     author = HoldingAuthor()
-    prepare(ExampleContext(folder))
+    prepare(DemoContext(folder))
     screen = pyte.Screen(COLUMNS, ROWS)
     mine, theirs = pty.openpty()
     ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))

@@ -16,10 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from lopen.application.command_context import CommandContext
 from lopen.application.confinement import recording_path
+from lopen.application.demo_project import as_demo, prepare
 from lopen.application.driving import drive_module
 from lopen.application.run_options import RunOptions
-from lopen.cli.commands.demo import ExampleContext, prepare
 from lopen.core.errors import ExitCode
 from lopen.example import MODULE, RECORDING
 from lopen.models.fake_api.server import Answer, Message, MessagesEndpoint, Status
@@ -69,7 +70,7 @@ def record(folder: Path, sandbox: str = "none") -> Recording:
     Raises `RuntimeError` where the run does not complete, or leaves answers over.
     """
     author = Author()
-    context = ExampleContext(folder)
+    context = as_demo(CommandContext(folder))
     prepare(context)
     with MessagesEndpoint(author) as endpoint:
         os.environ |= {"ANTHROPIC_BASE_URL": endpoint.url, "ANTHROPIC_API_KEY": "unused"}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from lopen.core.escape import inert
 
@@ -153,7 +153,6 @@ class CommandContext:
     json: bool = False
     verbose: bool = False
     presentation: Presentation = NO_PRESENTATION
-    resumable: ClassVar[bool] = True  # `lopen resume` can continue what the command started
 
     def load(self, flags: Mapping[str, Any] | None = None) -> Loaded:
         """Return the effective settings and print their warnings."""

@@ -11,16 +11,49 @@ import shutil
 import sqlite3
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from lopen.application.doctor_commands import verify_commands
-from lopen.application.doctor_report import Check, CheckResult, Examined, Status
+from lopen.application.command_context import CommandContext
 from lopen.core.errors import LopenError
 from lopen.models.messages import Model, ModelError, NoCredentials, Request, unheard
 from lopen.sandbox.command import InstallNetwork
 from lopen.settings.schema import Settings
+from lopen.settings.sources import Loaded
+
+Status = Literal["ok", "warn", "fail", "skip"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One line of the report; `mend` says how to fix a problem."""
+
+    check: str
+    status: Status
+    detail: str
+    mend: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """The examined project. `loaded` is None if the configuration cannot be read."""
+
+    root: Path
+    loaded: Loaded | None
+    environ: Mapping[str, str]
+    online: bool = False
+
+    @property
+    def settings(self) -> Settings:
+        """Return the effective settings, or the defaults."""
+        return self.loaded.settings if self.loaded else Settings()
+
+
+Check = Callable[[Examined], Iterator[CheckResult]]
+
 
 OLDEST_GIT = (2, 36)
 LOW_SPACE = 200 * 1024 * 1024
@@ -275,6 +308,66 @@ def work_trees(examined: Examined) -> Iterator[CheckResult]:
         return
     modules = ", ".join(sorted(path.name for path in folder.glob("[!.]*"))) or "none yet"
     yield CheckResult("work trees", "ok", f"in {folder}: {modules}")
+
+
+def verify_commands(examined: Examined) -> Iterator[CheckResult]:
+    """Run the approved verify commands once; look up the programs of others, or of the detected ones."""
+    from lopen.application.wiring import failing_to_start
+    from lopen.specification.modules import find_modules, spec_path
+    from lopen.specification.spec import load_specification
+
+    modules = find_modules(examined.root)
+    if not modules:
+        yield from _detected_commands(examined)
+    for module in modules:
+        document = f"specs/{module}/SPECIFICATION.md"
+        try:
+            commands = load_specification(spec_path(examined.root, module), module=module).command_lines
+        except LopenError as error:
+            yield CheckResult(f"{module}: verify commands", "warn", error.message, f"lopen check {module}")
+            continue
+        if not any(commands.values()):
+            yield CheckResult(
+                f"{module}: verify commands", "warn", "none", f"name one under Skills & Hooks in {document}"
+            )
+            continue
+        context, failures = CommandContext(examined.root), None
+        if examined.loaded is not None:
+            failures = failing_to_start(context, examined.loaded, module, commands)
+        for name, command in commands.items():
+            if command is None:
+                continue
+            if failures is not None and name in failures:
+                mend = f"install what it needs, or correct the command in {document}"
+                detail = f"{command}: cannot start: {failures[name]}"
+                yield CheckResult(f"{module}: {name}", "fail", detail, mend)
+            elif failures is not None:
+                yield CheckResult(f"{module}: {name}", "ok", f"{command}: starts")
+            else:
+                yield _found(
+                    examined, f"{module}: {name}", command, f", or correct the command in {document}"
+                )
+
+
+def _detected_commands(examined: Examined) -> Iterator[CheckResult]:
+    from lopen.application.verify_detection import detect, listing
+
+    detected = detect(listing(examined.root))
+    for name, command in detected.commands.items():
+        if command is not None:
+            yield _found(examined, name, command)
+    for what in detected.missing:
+        yield CheckResult("verify commands", "warn", f"no {what} found", "name one under Skills & Hooks")
+
+
+def _found(examined: Examined, name: str, command: str, otherwise: str = "") -> CheckResult:
+    from lopen.tools.verify_programs import missing
+
+    lacks = missing(command, examined.root, examined.environ.get("PATH"))
+    if not lacks:
+        return CheckResult(name, "ok", f"{command}: found, not tried before it is approved")
+    wanted = ", ".join(lacks)
+    return CheckResult(name, "warn", f"{command}: {wanted} not found", f"install {wanted}{otherwise}")
 
 
 CHECKS: tuple[tuple[str, Check], ...] = (

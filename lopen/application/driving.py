@@ -1,8 +1,10 @@
-"""Driving a session from the command line: find or start it, hold its lock, run it, report its end."""
+"""Driving a session from the command line: find or start it, hold its lock, run it, and tell how it ended."""
 
 from __future__ import annotations
 
 import errno
+import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -11,14 +13,15 @@ from typing import Literal
 
 from lopen.application.approval import checked
 from lopen.application.command_context import CommandContext
-from lopen.application.ending import finish, paused_by_person, tell_next
+from lopen.application.demo_project import RECORDED, as_demo, plays_recording
+from lopen.application.estimate import preview
 from lopen.application.open_store import created, one_session, open_store, store_of
 from lopen.application.revert_record import refuse_unfinished
 from lopen.application.run_options import ResumeOptions, RunOptions
-from lopen.application.waiting import LOST_DEMO, demo_command, lost_demo
 from lopen.application.work_trees import require_repository
 from lopen.core.errors import ExitCode, LopenError, StorageError, WrongUsage, did_you_mean
 from lopen.core.stat_cache import signature_at
+from lopen.loop.context import SessionContext
 from lopen.sandbox.ancestry import deny_inspection
 from lopen.settings.schema import Settings
 from lopen.specification.drift import section_hashes, spec_hash
@@ -54,8 +57,9 @@ def drive_module(
     if found is not None and loaded.settings.session.auto_resume:
         if only == "building" and found.approval is not None:
             _require_plan(found)
-        _require_model(context, store, found, loaded.settings, options, dry_run=dry_run)
-        return _drive(context, store, found, options, only, resumed=True, dry_run=dry_run)
+        if dry_run:
+            return preview(context, store, found, loaded, options.model)
+        return _continue(context, store, found, options, only)
     if only == "requirement_gathering" and not options.prompt:
         _ask_to_draft(context, module, loaded.settings.models.requirement_gathering)
     last = store_of(store, module).latest(module=module)
@@ -79,11 +83,13 @@ def drive_module(
         spec = load_specification(spec_path(context.root, module), module=module)
         if store.approval(module) is None and not spec.problems:
             checked(spec)
-    _require_model(context, store, None, loaded.settings, options, dry_run=dry_run)
-    store = created(context, store)  # create nothing for a session that cannot start
     now = datetime.now(UTC)
+    if dry_run:
+        return preview(context, store, Session("", module, now), loaded, options.model)
+    _require_model(loaded.settings, options)
+    store = created(context, store)  # create nothing for a session that cannot start
     session = Session(store.new_id(module, now), module, now)
-    return _drive(context, store, session, options, only, resumed=False, dry_run=dry_run)
+    return _drive(context, store, session, options, only, resumed=False)
 
 
 def drive_session(context: CommandContext, wanted: str | None, options: ResumeOptions) -> ExitCode:
@@ -93,25 +99,38 @@ def drive_session(context: CommandContext, wanted: str | None, options: ResumeOp
     if session.finished:
         context.say(f"{session.id} is complete: nothing to resume")
         return ExitCode.OK
-    _require_model(context, store, session, context.load(options.flags()).settings, options)
-    return _drive(context, store, session, options, "", resumed=True)
+    return _continue(context, store, session, options)
 
 
-def _require_model(
+def _continue(
     context: CommandContext,
     store: SessionStore,
-    resumed: Session | None,
-    settings: Settings,
+    session: Session,
     options: ResumeOptions,
-    *,
-    dry_run: bool = False,
-) -> None:
-    """Raise before anything is made where no model can be asked: a key is missing, or only a demo's recording answers."""
+    only: Only = "",
+) -> ExitCode:
+    """Resume a session; that of a demo goes on with its recorded answers unless a model is named."""
+    from lopen.models.replay import ReplayMismatch
+
+    if plays_recording(store, session, options):
+        context, options = as_demo(context), replace(options, model=RECORDED)
+    _require_model(context.load(options.flags()).settings, options)
+    try:
+        return _drive(context, store, session, options, only, resumed=True)
+    except ReplayMismatch as error:
+        if options.model != RECORDED:
+            raise
+        raise LopenError(
+            f"the demo's recorded answers do not fit what is here now: {error.message}",
+            hint=f"to build another one: lopen demo; to go on with a paid model: lopen resume {session.id} --model sonnet",
+        ) from error
+
+
+def _require_model(settings: Settings, options: ResumeOptions) -> None:
+    """Raise before anything is made where no model can be asked, because a key is missing."""
     from lopen.application.session_model import REPLAY, require_credentials
 
-    if resumed is not None and context.resumable and not options.model:
-        _refuse_demo(context, store, resumed)
-    if not (dry_run or options.model.startswith(REPLAY)):
+    if not options.model.startswith(REPLAY):
         require_credentials(settings)
 
 
@@ -133,21 +152,6 @@ def _ask_to_draft(context: CommandContext, module: str, model: str) -> None:
         raise WrongUsage(f"{missing}, and no -p says what it should do", hint=hint)
     if not answer:
         raise LopenError("nothing was drafted", hint=hint)
-
-
-def _refuse_demo(context: CommandContext, store: SessionStore, session: Session) -> None:
-    """Raise `LopenError` for the session of a demo: its recorded answers are those of `lopen demo`."""
-    if command := demo_command(context.root, store, session):
-        paid = f"to continue it with a paid model: lopen resume {session.id} --model sonnet"
-        if lost := lost_demo(command):
-            raise LopenError(
-                f"{session.id} is the session of a demo: {lost}",
-                hint=f"{LOST_DEMO[command]}: {command}\n{paid}",
-            )
-        raise LopenError(
-            f"{session.id} is the session of a demo, whose answers are recorded",
-            hint=f"to continue it: {command}\n{paid}",
-        )
 
 
 def _require_plan(session: Session) -> None:
@@ -178,7 +182,6 @@ def _drive(
     only: Only,
     *,
     resumed: bool,
-    dry_run: bool = False,
 ) -> ExitCode:
     from lopen.application.session_model import check_models
     from lopen.application.wiring import wired
@@ -200,10 +203,6 @@ def _drive(
         if options.max_cost is not None:
             session = replace(session, max_cost_usd=options.max_cost)
         draft = only == "requirement_gathering"
-        if dry_run:
-            from lopen.application.dry_run import preview
-
-            return preview(context, loaded, store, session, options, resumed=resumed, draft=draft)
         run = stack.enter_context(wired(context, loaded, store, session, options, draft=draft))
         tried, database = not resumed, signature_at(store.database.path)[:2]
         with _failing_disk(context):
@@ -246,3 +245,78 @@ def _failing_disk(context: CommandContext) -> Iterator[None]:
         # Whichever file it is (of git or a hook, for example), the disk fails: stop before more is spent.
         where = error.filename or context.root
         raise unsaved(StorageError(f"{where}: {error.strerror}", hint=FREE_SPACE)) from error
+
+
+def paused_by_person(session: Session) -> bool:
+    """True for a session that a person asked to pause."""
+    return session.status == "paused" and session.pause is not None and session.pause.kind == "person"
+
+
+def finish(context: CommandContext, loop: SessionContext, session: Session, only: str) -> ExitCode:
+    """Print the last line, run the notification command and return the exit code."""
+    code, line, message = ExitCode.OK, "", f"{session.module} is complete"
+    if session.status == "paused" and session.pause is not None:
+        code, message = ExitCode.PERSON_NEEDED, session.pause.message
+        leaves = context.presentation.detaches() and paused_by_person(session)
+        line = "" if leaves else f"next: {session.pause.command}"
+        if only == "requirement_gathering" and session.pause.kind == "gate":
+            code = ExitCode.OK
+    elif not session.finished:
+        loop.record.journal.change(status="paused")  # nothing runs any more, and nothing was interrupted
+        phase = only.replace("_", " ")
+        line = f"{phase} is complete; next: lopen run {session.module}"
+        message = f"{phase} of {session.module} is complete"
+    notify(loop, code, message)
+    if line:
+        context.say(line)
+    elif session.finished:
+        tell_next(context, session)
+    return code
+
+
+_DESKTOP = (
+    "HOME",
+    "USER",
+    "LANG",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XDG_RUNTIME_DIR",
+    "DBUS_SESSION_BUS_ADDRESS",
+)
+
+
+def tell_next(context: CommandContext, session: Session) -> None:
+    """Say where the work of a complete session is, or the commands that show, merge and propose it."""
+    from lopen.application.details import closing_lines
+
+    if not context.json:
+        for line in closing_lines(context, session):
+            context.say(line)
+
+
+def notify(loop: SessionContext, code: ExitCode, message: str) -> None:
+    """Run the person's notification command on exit 3 and at the end, with what a desktop's notifier needs."""
+    command = loop.settings.notify.command
+    session = loop.record.journal.session
+    if not command:
+        return
+    try:
+        subprocess.run(  # noqa: S602 - from the person's configuration, never the repository's
+            command,
+            shell=True,
+            check=False,
+            timeout=30,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={
+                **{name: os.environ[name] for name in _DESKTOP if name in os.environ},
+                "PATH": "/usr/local/bin:/usr/bin:/bin",
+                "LOPEN_MESSAGE": message,
+                "LOPEN_MODULE": session.module,
+                "LOPEN_SESSION": session.id,
+                "LOPEN_EXIT_CODE": str(int(code)),
+            },
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return

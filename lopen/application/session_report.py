@@ -1,20 +1,24 @@
-"""Modules and sessions as plain objects, for `--json` and for the API, and what verdicts and counters say of their work."""
+"""Reports on modules and sessions for every shell: plain objects for `--json` and the API, and what a session waits for."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from pathlib import Path
 from typing import Any, Literal
 
 from lopen.application.open_store import store_of
-from lopen.core.events import Reverted
+from lopen.core.errors import LopenError
+from lopen.core.events import Reverted, SessionFailed, from_fields
 from lopen.judge.verdict import established, verdict_from_json
 from lopen.limits.budgets.budget import BudgetState
 from lopen.limits.circuits.circuit import CircuitState
 from lopen.settings.schema import Settings
 from lopen.store.archives import ArchivedSession
+from lopen.store.audit import last_failure
+from lopen.store.folder import is_worked_on
 from lopen.store.sessions import SessionStore
 from lopen.workflow.next_step import displayed_step, met_criteria, scope_of, standing_work
 from lopen.workflow.pauses import FAILURES_TO_ASK
@@ -131,37 +135,18 @@ def session_object(store: SessionStore, session: Session) -> dict[str, Any]:
     }
 
 
-def session_summary(session: Session) -> dict[str, Any]:
-    """Return a session as one row of a list."""
-    done = progress(session.tree)
-    return {
-        "session": session.id,
-        "module": session.module,
-        "status": session.status,
-        "step": displayed_step(session).value,
-        "created_at": _second(session.created_at),
-        "tasks_done": done.tasks_done,
-        "tasks": done.tasks,
-        "waiting": _waiting(session),
-    }
-
-
-def archived_summary(old: ArchivedSession) -> dict[str, Any]:
-    """Return an archived session as one row of a list."""
-    return {
-        "session": old.session,
-        "module": old.module,
-        "status": "archived",
-        "step": Step.REPEAT.value,
-        "created_at": _second(old.created_at),
-        "tasks_done": old.tasks_done,
-        "tasks": old.tasks,
-        "waiting": None,
-    }
-
-
-def _second(at: datetime) -> str:
-    return at.isoformat(timespec="seconds").replace("+00:00", "Z")
+def session_summary(session: Session | ArchivedSession) -> dict[str, Any]:
+    """Return a session, archived or not, as one row of a list."""
+    created = session.created_at.isoformat(timespec="seconds").replace("+00:00", "Z")
+    own: dict[str, Any]
+    if isinstance(session, ArchivedSession):
+        own = {"session": session.session, "status": "archived", "step": Step.REPEAT.value, "waiting": None}
+        own |= {"tasks_done": session.tasks_done, "tasks": session.tasks}
+    else:
+        done = progress(session.tree)
+        own = {"session": session.id, "status": session.status, "step": displayed_step(session).value}
+        own |= {"tasks_done": done.tasks_done, "tasks": done.tasks, "waiting": _waiting(session)}
+    return own | {"module": session.module, "created_at": created}
 
 
 def _waiting(session: Session) -> dict[str, str] | None:
@@ -171,7 +156,7 @@ def _waiting(session: Session) -> dict[str, str] | None:
     return {"kind": pause.kind, "message": pause.message, "command": pause.command}
 
 
-def module_object(store: SessionStore, name: str, budget: BudgetState | None) -> dict[str, Any]:
+def module_object(root: Path, store: SessionStore, name: str, budget: BudgetState | None) -> dict[str, Any]:
     """Return a module: its state, its progress, and its budget's tokens and cost."""
     session = store_of(store, name).latest(module=name)
     done = progress(session.tree) if session else None
@@ -179,7 +164,7 @@ def module_object(store: SessionStore, name: str, budget: BudgetState | None) ->
     return {
         "session": session.id if session else "",
         "module": name,
-        "state": session.status if session else ("approved" if approved else "specified"),
+        "state": shown_status(root, session) if session else ("approved" if approved else "specified"),
         "step": displayed_step(session).value if session else None,
         "tasks_done": done.tasks_done if done else 0,
         "tasks": done.tasks if done else 0,
@@ -250,3 +235,88 @@ def _failures(session: Session, threshold: int) -> list[Counter]:
         )
         for subject, failures in counts.items()
     ]
+
+
+INTERRUPTED = "the last run was interrupted; everything up to then is saved"
+
+
+@dataclass(frozen=True, slots=True)
+class Standstill:
+    """The reason why an unfinished session does not run, how to mend it, and the command that continues it."""
+
+    cause: str
+    mend: str
+    command: str
+
+
+def standstill(root: Path, store: SessionStore, session: Session) -> Standstill | None:
+    """Return what a session waits for; None if it is complete or a process works on it."""
+    command, pause = f"lopen resume {session.id}", session.pause
+    if pause is not None and pause.kind == "gate" and _approved(root, store, session):
+        return Standstill("the specification is approved by now", "", command)
+    if pause is not None:
+        return Standstill(pause.message, "", pause.command)
+    if session.status == "failed":
+        return Standstill(*_newest_failure(store, session.id), command)
+    if session.status == "paused":  # by a revert or a skip
+        return Standstill("", "", command)
+    if shown_status(root, session) != "interrupted":
+        return None
+    return Standstill(INTERRUPTED, "", command)
+
+
+def standstill_lines(root: Path, store: SessionStore, session: Session) -> list[str]:
+    """Return the same as lines for a person, which end the report on a session."""
+    found = standstill(root, store, session)
+    if found is None:
+        return []
+    label = "failed" if session.status == "failed" else "waits"
+    lines = [f"{label}: {found.cause}"] if found.cause else []
+    lines += [f"  {line}" for line in found.mend.splitlines()]
+    if failure := last_failure(store.database, session.id):
+        lines += failure.excerpt().splitlines()
+    return [*lines, f"next: {found.command}"]
+
+
+def shown_status(root: Path, session: Session) -> str:
+    """Return the session's status; "interrupted" where it should run and no process works on it."""
+    if session.status == "running" and not is_worked_on(root, session.module):
+        return "interrupted"
+    return session.status
+
+
+def present_state(root: Path, store: SessionStore, session: Session) -> dict[str, Any]:
+    """Return what has become of a session's record by now: its status, and what it waits for."""
+    found, pause = standstill(root, store, session), session.pause
+    kind = pause.kind if pause is not None else shown_status(root, session)
+    waiting = None if found is None else {"kind": kind, "message": found.cause, "command": found.command}
+    return {"status": shown_status(root, session), "waiting": waiting}
+
+
+def _approved(root: Path, store: SessionStore, session: Session) -> bool:
+    """Return True if a person approved the specification as it is now, after the run had stopped for that."""
+    from lopen.specification.drift import section_hashes, spec_hash
+    from lopen.specification.modules import spec_path
+    from lopen.specification.spec import load_specification
+
+    given = store.approval(session.module)
+    if given is None:
+        return False
+    try:
+        spec = load_specification(spec_path(root, session.module), module=session.module)
+    except LopenError:
+        return False
+    return given.spec_hash == spec_hash(section_hashes(spec))
+
+
+def _newest_failure(store: SessionStore, session_id: str) -> tuple[str, str]:
+    """Return message and hint of the newest failure; empty if it is archived or unreadable."""
+    row = store.database.connection.execute(
+        "SELECT body FROM events WHERE session=? AND name=? ORDER BY seq DESC LIMIT 1",
+        (session_id, SessionFailed.name),
+    ).fetchone()
+    with suppress(ValueError, TypeError):
+        found = from_fields(SessionFailed.name, json.loads(row["body"])) if row else None
+        if isinstance(found, SessionFailed):
+            return found.message, found.hint
+    return "", ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -24,32 +24,40 @@ NAMES: Final[tuple[Name, ...]] = ("verify-setup", "verify-build", "verify-tests"
 Listing = Mapping[str, str]
 Found = Iterator[tuple[Name, str]]
 
+MAKE: Final = ("GNUmakefile", "makefile", "Makefile")
 JUST: Final = ("justfile", "Justfile", ".justfile")
-MARKERS: Final = frozenset(
-    {
-        "package.json",
-        "pyproject.toml",
-        "setup.cfg",
-        "tox.ini",
-        "Makefile",
-        "makefile",
-        "GNUmakefile",
-        *JUST,
-        "requirements.txt",
-        "requirements-dev.txt",
-        "build.gradle",
-        "build.gradle.kts",
-    }
-)
-
-_MAKE_TARGETS: Final[Mapping[str, Name]] = {
+PYTHON: Final = ("pyproject.toml", "setup.cfg", "tox.ini", "requirements.txt", "requirements-dev.txt")
+MARKERS: Final = frozenset({"package.json", *PYTHON, *MAKE, *JUST})
+TARGETS: Final[Mapping[str, Name]] = {
     "setup": "verify-setup",
     "build": "verify-build",
     "test": "verify-tests",
     "tests": "verify-tests",
     "lint": "verify-lint",
 }
-_NPM_PLACEHOLDER = "no test specified"
+# Lock file → how its tool runs another one, and sets up
+PYTHON_LOCKS: Final = (
+    ("uv.lock", "uv run ", "uv sync --frozen"),
+    ("poetry.lock", "poetry run ", "poetry install --no-interaction"),
+    ("pdm.lock", "pdm run ", "pdm install --frozen-lockfile"),
+    ("requirements-dev.txt", "", "python3 -m pip install -r requirements-dev.txt"),
+    ("requirements.txt", "", "python3 -m pip install -r requirements.txt"),
+)
+NODE_LOCKS: Final = (
+    ("pnpm-lock.yaml", "pnpm", "pnpm install --frozen-lockfile"),
+    ("yarn.lock", "yarn", "yarn install --immutable"),
+    ("bun.lock", "bun", "bun install --frozen-lockfile"),
+    ("package-lock.json", "npm", "npm ci"),
+)
+# Pattern of a file's name → the commands, in the order of `NAMES`
+FIXED: Final[tuple[tuple[str, tuple[str | None, ...]], ...]] = (
+    (r"Cargo\.toml", ("cargo fetch", "cargo build", "cargo test", "cargo clippy -- -D warnings")),
+    (r"go\.mod", ("go mod download", "go build ./...", "go test ./...", "go vet ./...")),
+    (r"build\.gradle(\.kts)?", (None, "gradle assemble", "gradle test", None)),
+    (r"pom\.xml", (None, "mvn -q -DskipTests package", "mvn -q test", None)),
+    (r".*\.(sln|csproj|fsproj)", ("dotnet restore", "dotnet build --no-restore", "dotnet test", None)),
+)
+WRAPPERS: Final = {"gradle": "gradlew", "mvn": "mvnw"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +73,9 @@ def detect(files: Listing) -> Detected:
 
     Targets of a makefile or justfile take precedence over those of each language, which are joined.
     """
-    targets = dict(_make(files))
+    targets = dict(_targets(files))
     found: dict[Name, list[str]] = {}
-    for rule in RULES:
+    for rule in (_python, _node, _fixed):
         for name, command in rule(files):
             found.setdefault(name, []).append(command)
     commands = {name: targets.get(name) or " && ".join(found.get(name, [])) or None for name in NAMES}
@@ -75,77 +83,50 @@ def detect(files: Listing) -> Detected:
     return Detected(commands, tuple(what for name, what in wanted if not commands[name]))
 
 
-def _make(files: Listing) -> Found:
-    """Yield targets with common names, from the file that make itself would read."""
-    makefile = next((f for f in ("GNUmakefile", "makefile", "Makefile") if f in files), None)
-    if makefile is not None:
-        for rule in re.findall(r"^([A-Za-z][\w \t-]*):(?!=)", files[makefile], re.MULTILINE):
-            for target in rule.split():
-                if target in _MAKE_TARGETS:
-                    yield _MAKE_TARGETS[target], f"make {target}"
-    elif justfile := next((f for f in JUST if f in files), None):
-        for target in re.findall(r"^@?([A-Za-z][\w-]*)[^:=\n]*:(?!=)", files[justfile], re.MULTILINE):
-            if target in _MAKE_TARGETS:
-                yield _MAKE_TARGETS[target], f"just {target}"
+def _targets(files: Listing) -> Found:
+    """Yield targets with common names, from the file that make or just itself would read."""
+    for program, names in (("make", MAKE), ("just", JUST)):
+        file = next((name for name in names if name in files), None)
+        if file is not None:
+            for rule in re.findall(r"^@?([A-Za-z][^:=\n]*):(?!=)", files[file], re.MULTILINE):
+                for target in rule.split() if program == "make" else rule.split()[:1]:
+                    if target in TARGETS:
+                        yield TARGETS[target], f"{program} {target}"
+            return
 
 
 def _python(files: Listing) -> Found:
     names = {path.rsplit("/", 1)[-1] for path in files}
     python = [n for n in names if n.endswith(".py")]
-    if not python and not names & {"pyproject.toml", "setup.py", "setup.cfg", "requirements.txt"}:
+    texts = "\n".join(files.get(marker, "") for marker in PYTHON)
+    if not python and not names & set(PYTHON):
         return
-    texts = "\n".join(
-        files.get(m, "") for m in ("pyproject.toml", "setup.cfg", "tox.ini", "requirements.txt")
-    )
-    texts += files.get("requirements-dev.txt", "")
-    runner, setup = _python_environment(files)
+    runner, setup = next(((run, setup) for lock, run, setup in PYTHON_LOCKS if lock in files), ("", ""))
     if setup:
         yield "verify-setup", setup
     if "pytest.ini" in files or "conftest.py" in names or "pytest" in texts:
         yield "verify-tests", f"{runner}python3 -m pytest -q"
     elif any(re.fullmatch(r"test_.*\.py|.*_test\.py", n) for n in python):
         yield "verify-tests", f"{runner}python3 -m unittest discover"
-    lint = list(_python_lint(files, texts, runner))
-    if lint:
-        yield "verify-lint", " && ".join(lint)
-
-
-def _python_environment(files: Listing) -> tuple[str, str]:
-    """Return the prefix that runs a tool and the setup command, by the lock file."""
-    for lock, runner, setup in (
-        ("uv.lock", "uv run ", "uv sync --frozen"),
-        ("poetry.lock", "poetry run ", "poetry install --no-interaction"),
-        ("pdm.lock", "pdm run ", "pdm install --frozen-lockfile"),
-        ("Pipfile.lock", "pipenv run ", "pipenv sync --dev"),
-    ):
-        if lock in files:
-            return runner, setup
-    for file in ("requirements-dev.txt", "requirements.txt"):
-        if file in files:
-            return "", f"python3 -m pip install -r {file}"
-    return "", ""
-
-
-def _python_lint(files: Listing, texts: str, runner: str) -> Iterator[str]:
-    if {"ruff.toml", ".ruff.toml"} & set(files) or "ruff" in texts:
-        yield f"{runner}ruff check ."
-    elif ".flake8" in files or "[flake8]" in texts or "flake8" in texts:
-        yield f"{runner}flake8"
-    if "mypy.ini" in files or "[tool.mypy]" in texts or "[mypy]" in texts:
-        yield f"{runner}mypy ."
+    lint = {"ruff check .": ("ruff.toml", ".ruff.toml"), "flake8": (".flake8",), "mypy .": ("mypy.ini",)}
+    asked = [c for c, own in lint.items() if set(own) & set(files) or c.split()[0] in texts]
+    if asked:
+        yield "verify-lint", " && ".join(f"{runner}{command}" for command in asked)
 
 
 def _node(files: Listing) -> Found:
     if "package.json" not in files:
         return
-    scripts = _scripts(files["package.json"])
-    program, setup = _node_program(files)
+    scripts: Any = (read_json_table(files["package.json"]) or {}).get("scripts", {})
+    scripts = scripts if isinstance(scripts, dict) else {}
+    own = ((program, setup) for lock, program, setup in NODE_LOCKS if lock in files)
+    program, setup = next(own, ("npm", "npm install"))
     yield "verify-setup", setup
     if "build" in scripts:
         yield "verify-build", f"{program} run build"
     elif "tsconfig.json" in files:
         yield "verify-build", "npx --no-install tsc --noEmit"
-    if "test" in scripts and _NPM_PLACEHOLDER not in str(scripts["test"]):
+    if "test" in scripts and "no test specified" not in str(scripts["test"]):  # npm's placeholder
         yield "verify-tests", f"{program} run test"
     elif any(re.search(r"(^|/)[\w.-]+[.-]test\.[cm]?js$", f) for f in files):
         yield "verify-tests", "node --test"
@@ -155,66 +136,14 @@ def _node(files: Listing) -> Found:
         yield "verify-lint", "npx --no-install eslint ."
 
 
-def _scripts(text: str) -> Mapping[str, Any]:
-    scripts = (read_json_table(text) or {}).get("scripts", {})
-    return scripts if isinstance(scripts, dict) else {}
-
-
-def _node_program(files: Listing) -> tuple[str, str]:
-    for lock, program, setup in (
-        ("pnpm-lock.yaml", "pnpm", "pnpm install --frozen-lockfile"),
-        ("yarn.lock", "yarn", "yarn install --immutable"),
-        ("bun.lock", "bun", "bun install --frozen-lockfile"),
-        ("bun.lockb", "bun", "bun install --frozen-lockfile"),
-        ("package-lock.json", "npm", "npm ci"),
-    ):
-        if lock in files:
-            return program, setup
-    return "npm", "npm install"
-
-
-def _cargo(files: Listing) -> Found:
-    if "Cargo.toml" in files:
-        yield "verify-setup", "cargo fetch"
-        yield "verify-build", "cargo build"
-        yield "verify-tests", "cargo test"
-        yield "verify-lint", "cargo clippy -- -D warnings"
-
-
-def _go(files: Listing) -> Found:
-    if "go.mod" in files:
-        yield "verify-setup", "go mod download"
-        yield "verify-build", "go build ./..."
-        yield "verify-tests", "go test ./..."
-        golangci = any(f.startswith(".golangci.") for f in files)
-        yield "verify-lint", "golangci-lint run" if golangci else "go vet ./..."
-
-
-def _gradle(files: Listing) -> Found:
-    build = next((f for f in ("build.gradle", "build.gradle.kts") if f in files), None)
-    if build is not None:
-        program = "./gradlew" if "gradlew" in files else "gradle"
-        yield "verify-build", f"{program} assemble"
-        yield "verify-tests", f"{program} test"
-        if "checkstyle" in files[build]:
-            yield "verify-lint", f"{program} checkstyleMain"
-
-
-def _maven(files: Listing) -> Found:
-    if "pom.xml" in files:
-        program = "./mvnw" if "mvnw" in files else "mvn"
-        yield "verify-build", f"{program} -q -DskipTests package"
-        yield "verify-tests", f"{program} -q test"
-
-
-def _dotnet(files: Listing) -> Found:
-    if any(f.endswith((".sln", ".csproj", ".fsproj")) for f in files):
-        yield "verify-setup", "dotnet restore"
-        yield "verify-build", "dotnet build --no-restore"
-        yield "verify-tests", "dotnet test"
-
-
-RULES: Final[tuple[Callable[[Listing], Found], ...]] = (_python, _node, _cargo, _go, _gradle, _maven, _dotnet)
+def _fixed(files: Listing) -> Found:
+    for pattern, commands in FIXED:
+        if any(re.fullmatch(pattern, file) for file in files):
+            for name, command in zip(NAMES, commands, strict=True):
+                if command is not None:
+                    program, rest = command.split(" ", 1)
+                    wrapper = WRAPPERS.get(program, "")
+                    yield name, f"./{wrapper} {rest}" if wrapper in files else command
 
 
 def listing(root: Path) -> Listing:

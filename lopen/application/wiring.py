@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from lopen.application.command_context import CommandContext, View
@@ -20,9 +21,10 @@ from lopen.application.confinement import (
 )
 from lopen.application.limits import kept_alerts
 from lopen.application.live_text import LiveTextWriter
+from lopen.application.open_store import open_store
 from lopen.application.run_options import ResumeOptions
 from lopen.application.session_model import REPLAY, session_model
-from lopen.application.work_trees import workplace_of
+from lopen.application.work_trees import in_checkout, workplace_of
 from lopen.core.clock import Clock, SystemClock
 from lopen.core.events import Notice, Recorded, SessionFailed, SessionPaused, Subscriber
 from lopen.files.work_trees import WorkTree
@@ -43,6 +45,7 @@ from lopen.loop.context import (
 from lopen.loop.model_calls import ModelCalls
 from lopen.loop.module_branch import ModuleBranch
 from lopen.loop.oracle_calls import OracleCalls
+from lopen.loop.startup import start_failures
 from lopen.loop.task_commit import Committer
 from lopen.models.messages import Model
 from lopen.models.prompts.templates import check_templates
@@ -55,6 +58,7 @@ from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
 from lopen.store.audit import AuditTrail, called_at
+from lopen.store.folder import Locked, module_lock
 from lopen.store.journal import ConversationStore, Journal
 from lopen.store.project_documents import Specifications, write_plan
 from lopen.store.sessions import SessionStore
@@ -220,8 +224,6 @@ def _shown(context: CommandContext, view: View) -> Subscriber:
         event = record.event
         if isinstance(event, SessionPaused) and event.kind == "person" and context.presentation.detaches():
             return  # a background process goes on
-        if isinstance(event, SessionPaused) and not context.resumable:
-            record = replace(record, event=replace(event, command=""), body="")
         if context.json or not isinstance(event, SessionFailed):
             view(record)
 
@@ -285,3 +287,29 @@ def _model_calls(
         random.Random(),  # noqa: S311 - jitter, no secret
         settings.budget.cache_read_weight,
     )
+
+
+def failing_to_start(
+    context: CommandContext, loaded: Loaded, module: str, commands: Mapping[str, str | None]
+) -> dict[str, str] | None:
+    """Run the module's commands, on a copy of the state; return those that cannot start with the reason.
+
+    Return None if they may not run: nobody approved them, or a run works on the module.
+    """
+    store = open_store(context)
+    approval = store.approval(module)
+    if approval is None or dict(approval.commands) != dict(commands):
+        return None
+    now = datetime.now(UTC)
+    session = Session(store.new_id(module, now), module, now, approval=approval)
+    recording = loaded.settings.recording.model_copy(update={"enabled": False})
+    settings = loaded.settings.model_copy(update={"recording": recording})
+    try:
+        with module_lock(context.root, module), closing(store.database.in_memory()) as copy:
+            memory = SessionStore(copy, store.archives)
+            memory.save(session, now)
+            plain = in_checkout(replace(loaded, settings=settings))
+            with wired(context, plain, memory, session, ResumeOptions(), heard=False) as run:
+                return dict(start_failures(run.loop, commands))
+    except Locked:
+        return None

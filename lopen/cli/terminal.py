@@ -93,7 +93,7 @@ class TerminalApprover:
                 self._context.warn(error.message)
                 return False
             show(self._context, spec, self._store.approval(spec.module))
-            tell(self._context, spec, self._store, self._settings)
+            tell(self._context, spec, self._settings)
             if not yes(f"approve {spec.module} and build it?"):
                 return False
         record(self._store, spec, "approved at the terminal")
@@ -140,7 +140,7 @@ def view_for(
 def _keys(
     context: CommandContext, running: list[SessionContext], detach: Callable[[], None]
 ) -> dict[str, ViewKey]:
-    """Return the keys of a run's live view. A demo cannot be paused: nothing could continue it."""
+    """Return the keys of a run's live view."""
     from lopen.cli.rendering.live import ViewKey
 
     def session() -> Session:
@@ -153,11 +153,11 @@ def _keys(
         detach()
         return "after the current turn the run goes on in the background"
 
-    keys = {"d": ViewKey("diff", lambda: diff_text(context, session()))}
-    if context.resumable:
-        keys["p"] = ViewKey("pause", lambda: request_pause(context, session()))
-        keys["q"] = ViewKey("detach", leave)
-    return keys
+    return {
+        "d": ViewKey("diff", lambda: diff_text(context, session())),
+        "p": ViewKey("pause", lambda: request_pause(context, session())),
+        "q": ViewKey("detach", leave),
+    }
 
 
 def diff_text(context: CommandContext, session: Session) -> str:

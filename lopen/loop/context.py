@@ -98,7 +98,6 @@ class RunRequest:
     request: str = ""  # in their own words; the session keeps them
     draft: bool = False  # step 1 is asked for: converse even where the specification passes
     iterations_before: int = 0  # of the session, when this process took it up
-    dry: bool = False  # nothing is run for it
 
 
 @dataclass(frozen=True)

@@ -144,37 +144,6 @@ class ModuleBranch:
         return repository.commit(repository.snapshot(), parent, text, branch)
 
 
-@dataclass(frozen=True)
-class CheckedBranch(ModuleBranch):
-    """The same checks, and no change to the repository: for a dry run. `apart`: the run works in another checkout."""
-
-    apart: bool = False
-
-    def check_head(self, module: str) -> None:
-        """A dry run leaves this to the run."""
-
-    def begin(self, module: str) -> list[Event]:
-        """Refuse what `ModuleBranch.begin` refuses."""
-        if self.apart:
-            return []
-        repository, branch = require_repository(self.place.repository), self.name(module)
-        if not on_own_branch(repository, self.journal.session.id, branch):
-            refuse_dirt(repository, module)
-        check_branch(repository, module, branch)
-        return []
-
-    def stand(self) -> None:
-        """Refuse what `ModuleBranch.stand` refuses."""
-        branch = self.journal.session.branch
-        if branch is not None and not self.apart:
-            self.is_checked_out(branch)
-
-    def clear_leftovers(self) -> tuple[Notice, ...]:
-        return ()
-
-    def align_index(self) -> None: ...
-
-
 def check_branch(repository: Repository, module: str, branch: str) -> None:
     """Refuse to begin on the module's branch while it holds work that the person's head has not."""
     try:

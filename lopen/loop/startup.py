@@ -110,7 +110,7 @@ def try_commands(context: SessionContext) -> None:
     Raises `CannotStart` for one that cannot start. One that fails because nothing is built yet does not stop the run.
     """
     session = context.record.journal.session
-    if session.approval is None or context.asked.dry:
+    if session.approval is None:
         return
     commands = session.approval.commands
     digest = content_hash(json.dumps(sorted(commands.items())))

@@ -16,8 +16,7 @@ from lopen.application.detached import start_detached
 from lopen.application.details import TaskDetails, details, no_details
 from lopen.application.limits import with_cost
 from lopen.application.open_store import store_with
-from lopen.application.session_report import archived_summary, module_object, session_object, session_summary
-from lopen.application.waiting import standstill
+from lopen.application.session_report import module_object, session_object, session_summary, standstill
 from lopen.core.errors import ExitCode, LopenError, StoreUnreachable
 from lopen.limits.admin_actions import NoSuch
 from lopen.server import models
@@ -61,7 +60,7 @@ async def list_modules(project: Chosen, offset: Offset = 0, limit: Limit = 100) 
                 for budget in limits.budgets(f"module:{name}"):
                     counted[name] = with_cost(limits, budget)
         found = [
-            module_object(opened.store, name, counted.get(name))
+            module_object(opened.root, opened.store, name, counted.get(name))
             | {"worked_on": is_worked_on(opened.root, name)}
             for name in shown
         ]
@@ -82,7 +81,7 @@ async def list_sessions(
         shown = [_summary(opened, s) for s in opened.store.readable(wanted)]
         rest = page(old, max(0, offset - len(ids)), limit - len(wanted))
         return {
-            "sessions": [*shown, *(archived_summary(each) | {"standstill": None} for each in rest)],
+            "sessions": [*shown, *(session_summary(each) | {"standstill": None} for each in rest)],
             "total": len(ids) + len(old),
         }
 

@@ -51,14 +51,7 @@ MAKEFILE = "SRC := a\nall: build\n\nbuild:\n\tcc\ntest lint: build\n\t./t\n.PHON
             ["cargo fetch", "cargo build", "cargo test", "cargo clippy -- -D warnings"],
         ),
         ({"go.mod": ""}, ["go mod download", "go build ./...", "go test ./...", "go vet ./..."]),
-        (
-            {"go.mod": "", ".golangci.yml": ""},
-            ["go mod download", "go build ./...", "go test ./...", "golangci-lint run"],
-        ),
-        (
-            {"build.gradle.kts": "checkstyle", "gradlew": ""},
-            [None, "./gradlew assemble", "./gradlew test", "./gradlew checkstyleMain"],
-        ),
+        ({"build.gradle.kts": "", "gradlew": ""}, [None, "./gradlew assemble", "./gradlew test", None]),
         ({"pom.xml": ""}, [None, "mvn -q -DskipTests package", "mvn -q test", None]),
         ({"App.sln": ""}, ["dotnet restore", "dotnet build --no-restore", "dotnet test", None]),
         ({"Makefile": MAKEFILE}, [None, "make build", "make test", "make lint"]),

@@ -55,10 +55,9 @@ def test_doctor_without_git_says_so(lopen: Lopen, tmp_path: Path) -> None:
 
 
 def test_doctor_names_programs_that_are_not_there(lopen: Lopen, project: Path) -> None:
-    (project / "go.mod").write_text("")
-    (project / ".golangci.yml").write_text("")
+    (project / "App.sln").write_text("")
     done = lopen("doctor", env={"PATH": "/usr/bin:/bin"})
-    assert "golangci-lint not found" in done.stdout
+    assert "dotnet not found" in done.stdout
 
 
 def test_doctor_reads_the_commands_of_the_specifications(lopen: Lopen, project: Path) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +17,6 @@ from lopen.models.recording import load
 from lopen.sandbox import choice
 from lopen.sandbox.choice import ProbeResult
 from scripts.record_example import record, without_counts
-from tests.endpoint import ScriptedEndpoint, text
 from tests.preloaded.shared import run_lopen
 from tests.project import TIMEOUT_S
 from tests.ran import HERE
@@ -109,37 +106,16 @@ def test_the_example_is_built_in_a_hostile_home_and_what_was_built_is_shown(tmp_
 
 
 def _go_back_and_forth(folder: Path, home: str) -> None:
-    """Revert the finished demo: nothing goes on from there but the revert's undo, and every message names that."""
+    """Revert the finished demo: the recorded answers do not fit, and the messages name the ways on; the undo is one."""
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(HERE), "HOME": home}
-    undo = "lopen revert --undo"
-    lost, next_line = "a demo cannot go on after a revert", f"next: {undo}"
     reverted = run_lopen(folder, environment, ["revert", "--to", "tariff-t4"])
     assert reverted.code == 0, reverted.err
-    assert (lost in reverted.out, reverted.out.splitlines()[-1]) == (True, next_line)
-    status, tip = run_lopen(folder, environment, ["status"]).out, git(folder, "rev-parse", "HEAD")
-    assert (lost in status, status.splitlines()[-1]) == (True, next_line)
-    for command in (["resume"], ["demo", str(folder)]):
-        refused = run_lopen(folder, environment, command)
-        assert (refused.code, refused.out) == (1, "")
-        assert lost in refused.err
-        assert f"to undo the revert: {undo}" in refused.err
-    assert (run_lopen(folder, environment, ["status"]).out, git(folder, "rev-parse", "HEAD")) == (status, tip)
-    for command in (["revert", "--to", "tariff-t3"], ["revert", "--undo"]):
-        twice = run_lopen(folder, environment, command)
-    assert twice.out.splitlines()[-1] == "next: lopen demo"  # what the first revert removed cannot come back
-    assert "new folder" in run_lopen(folder, environment, ["demo", str(folder)]).err
-    session = json.loads(run_lopen(folder, environment, ["status", "--json"]).out.splitlines()[0])["session"]
-    with ScriptedEndpoint(text("I am thinking.")) as endpoint:
-        paid = (
-            environment
-            | endpoint.environment
-            | {"LOPEN_RECORDING__ENABLED": "false", "LOPEN_BUDGET__ENABLED": "false"}
-        )
-        again = ["resume", session, "--model", "sonnet", "--max-iterations", "1"]
-        assert run_lopen(folder, paid, again).code in (2, 3)
-        for command in (["status"], ["revert"]):
-            assert run_lopen(folder, paid, command).out.splitlines()[-1] == f"next: lopen resume {session}"
-        assert "demo" not in run_lopen(folder, paid, ["resume", session, "--max-iterations", "1"]).err
+    refused = run_lopen(folder, environment, ["resume"])
+    assert refused.code == 1
+    assert "the demo's recorded answers do not fit what is here now" in refused.err
+    assert "to build another one: lopen demo" in refused.err
+    undone = run_lopen(folder, environment, ["revert", "--undo"])
+    assert (undone.code, "is complete again" in undone.out) == (0, True)
 
 
 @pytest.mark.parametrize("taken", ["a file", "a folder with something in it"])
@@ -180,20 +156,15 @@ def test_an_interrupted_demo_goes_on_with_the_command_it_names(
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(HERE)}
     if number == signal.SIGINT:
         assert process.returncode == 130
-        assert f"demo {folder}" in out.splitlines()[-1]
-        assert "paused\n" in out
-        assert "lopen resume" not in out
-    assert run_lopen(folder, environment, ["status"]).out.splitlines()[-1] == f"next: lopen demo {folder}"
-    for command in (["resume"], ["run", "tariff"]):
-        refused = run_lopen(folder, environment, command)
-        assert (refused.code, f"to continue it: lopen demo {folder}\n" in refused.err) == (1, True)
-    ran = run_demo(str(folder), cwd=tmp_path)
-    assert (ran.returncode, "continuing to build" in ran.stdout) == (0, True), ran.stderr
-    restarted = "starting again in a new folder" in ran.stdout  # where a verification was cut off
-    built = Path(ran.stdout.rpartition("  cd ")[2].splitlines()[0]) if restarted else folder
-    assert git(built, "log", "--reverse", "--format=%s").splitlines() == SUBJECTS
-    if restarted:
-        shutil.rmtree(built)
+        assert f"resume -C {folder}" in out.splitlines()[-1]
+    assert "next: lopen resume tariff-" in run_lopen(folder, environment, ["status"]).out
+    ran = run_lopen(folder, environment, ["resume"])
+    if number == signal.SIGKILL and ran.code == 1:
+        # a verification was cut off, and has another result than the recorded one
+        assert "lopen demo" in ran.err
+        return
+    assert ran.code == 0, ran.err
+    assert git(folder, "log", "--reverse", "--format=%s").splitlines() == SUBJECTS
 
 
 def test_a_demo_is_not_given_by_a_session_s_own_commands(tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_both_ways_out_beside_an_unmerged_branch_work(
     warned = project.lopen("approve", "calc", "--yes")
     assert (warned.code, warned.last_line.startswith("to start afresh")) == (0, False)
     assert "already exists and its files differ" in warned.err
-    refused = project.lopen("run", "calc", "--dry-run")
+    refused = project.lopen("run", "calc")
     assert refused.code == 1
     assert refused.err == project.lopen("run", "calc").err
     lines = [line.strip() for line in refused.err.splitlines()]

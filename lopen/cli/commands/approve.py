@@ -109,7 +109,7 @@ def _shown(
     spec = checked(specification(context.root, store, module))
     digest = show(context, spec, store.approval(module))
     with suppress(LopenError):  # the run reports a configuration that cannot be read
-        tell(context, spec, store, load(context.root).settings)
+        tell(context, spec, load(context.root).settings)
     if expect is not None:
         expected(spec, expect)
     return spec, digest

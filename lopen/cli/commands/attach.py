@@ -27,7 +27,7 @@ def attach(
     """
     from lopen.application.detached import follow
     from lopen.application.open_store import one_session, open_store
-    from lopen.application.waiting import standstill
+    from lopen.application.session_report import standstill
     from lopen.cli.rendering import mode_for, subscriber
     from lopen.store.folder import is_worked_on
 

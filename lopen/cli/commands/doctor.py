@@ -17,8 +17,7 @@ Online = Annotated[bool, typer.Option("--online", help="Also send each model a o
 @command
 def doctor(context: CommandContext, online: Online = False) -> ExitCode:
     """Try everything that lopen needs, and say how to fix what does not work."""
-    from lopen.application.doctor import examine
-    from lopen.application.doctor_report import CheckResult, Examined
+    from lopen.application.doctor import CheckResult, Examined, examine
 
     try:
         loaded = context.load()

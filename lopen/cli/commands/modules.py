@@ -18,7 +18,7 @@ def modules(context: CommandContext) -> ExitCode:
     """List every module that has a specification, with its progress."""
     from lopen.application.limits import looked_up
     from lopen.application.open_store import open_store, store_of
-    from lopen.application.waiting import shown_status
+    from lopen.application.session_report import shown_status
     from lopen.core.money import cost_text
     from lopen.specification.modules import find_modules
     from lopen.workflow.task_tree import progress

@@ -93,7 +93,7 @@ def revert(
         papers=changed_papers,
         uncommitted=uncommitted,
     )
-    _say_next(context, store, changed, undo=undo)
+    _say_next(context, changed, undo=undo)
     return ExitCode.OK
 
 
@@ -107,9 +107,7 @@ def _is_in_place(session: Session, repository: Repository) -> bool:
     )
 
 
-def _say_next(context: CommandContext, store: SessionStore, session: Session, *, undo: bool) -> None:
-    from lopen.application.waiting import demo_command, lost_demo
-
+def _say_next(context: CommandContext, session: Session, *, undo: bool) -> None:
     if session.finished:
         context.say(
             f"{session.id} is complete again" if undo else f"no task was reopened: {session.id} is complete"
@@ -117,10 +115,7 @@ def _say_next(context: CommandContext, store: SessionStore, session: Session, *,
         return
     if undo and not any(task.open for task in session.tree.tasks):
         context.say("every task is complete; the components and the module are verified again:")
-    command = demo_command(context.root, store, session)
-    if lost := lost_demo(command):
-        context.say(f"{lost}: its answers are recorded")
-    context.say(f"next: {command or f'lopen resume {session.id}'}")
+    context.say(f"next: lopen resume {session.id}")
 
 
 def _move(

@@ -17,7 +17,7 @@ DryRunOption = Annotated[
     bool,
     typer.Option(
         "--dry-run",
-        help="Show what it may cost, the limits and the first request (with -v its prompt); send nothing.",
+        help="Show what it may cost, the limits and where it would begin; send nothing.",
     ),
 ]
 

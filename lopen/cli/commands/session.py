@@ -33,7 +33,7 @@ YesOption = Annotated[bool, typer.Option("--yes", help="Also delete an unfinishe
 def listing(context: CommandContext) -> ExitCode:
     """List sessions, newest first; archived ones last."""
     from lopen.application.open_store import open_store
-    from lopen.application.waiting import shown_status
+    from lopen.application.session_report import shown_status
     from lopen.store.archives import archived_sessions
     from lopen.workflow.task_tree import progress
 
@@ -72,8 +72,7 @@ def show(context: CommandContext, session: SessionArgument, format: FormatOption
     """Show the plan, verdicts and limits of a session, also of an archived one."""
     from lopen.application.limits import looked_up
     from lopen.application.open_store import open_store, store_with
-    from lopen.application.session_report import session_object
-    from lopen.application.waiting import present_state
+    from lopen.application.session_report import present_state, session_object
     from lopen.cli.commands.status import lines
 
     store = open_store(context)

@@ -38,8 +38,7 @@ def status(context: CommandContext, module: UnfinishedModule = None, all: AllOpt
     from lopen.application.limits import looked_up
     from lopen.application.open_store import open_store, store_of
     from lopen.application.servers import running_servers
-    from lopen.application.session_report import session_object
-    from lopen.application.waiting import present_state, standstill
+    from lopen.application.session_report import present_state, session_object, standstill
     from lopen.specification.modules import find_modules, require_known
     from lopen.store.audit import last_failure
 
@@ -115,7 +114,7 @@ def first_screen(
     context: CommandContext, store: SessionStore, session: Session, limits: ProjectLimits
 ) -> list[str]:
     """Return the status of a session on one screen: the tree is shortened, and what is in order is left out."""
-    from lopen.application.waiting import standstill_lines
+    from lopen.application.session_report import standstill_lines
 
     head = _head(context, store, session)
     tail = [*limits.lines, *_spent(session, limits)]
@@ -176,8 +175,7 @@ def _budget_ids(session: Session) -> set[str]:
 
 def _head(context: CommandContext, store: SessionStore, session: Session) -> list[str]:
     """Return the session's state, its step, and how much of it is done."""
-    from lopen.application.session_report import held_criteria
-    from lopen.application.waiting import shown_status
+    from lopen.application.session_report import held_criteria, shown_status
 
     done = progress(session.tree)
     criteria = len(held_criteria(session, store.verdicts(session.id)))
@@ -211,7 +209,7 @@ def _verdict_line(verdict: Mapping[str, Any]) -> str:
 
 def lines(context: CommandContext, store: SessionStore, session: Session, limits: ProjectLimits) -> list[str]:
     """Return the whole status of a session as lines for a person."""
-    from lopen.application.waiting import standstill_lines
+    from lopen.application.session_report import standstill_lines
 
     told = [*_head(context, store, session), *tree_lines(session.tree, session.selected)]
     told += limits_lines(context, store, session, limits)

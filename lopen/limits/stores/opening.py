@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import closing, suppress
-
-from lopen.core.errors import StoreUnreachable
 from lopen.limits.stores.records import EVIDENCE_KEPT
 from lopen.limits.stores.sqlite_store import SqliteStore
-from lopen.limits.stores.store import LimitsStore, Rows
+from lopen.limits.stores.store import LimitsStore
 from lopen.limits.unsettled_charges import NO_LEDGER, DatabaseLedger, Ledger
 from lopen.settings.schema import Budget
 from lopen.store.database import Database
@@ -31,19 +28,3 @@ def open_limits(budget: Budget, database: Database, *, evidence_max: int = EVIDE
 def open_ledger(budget: Budget, database: Database) -> Ledger:
     """Where is kept what the store is owed while it is gone: beside the sessions, unless it lies there itself."""
     return NO_LEDGER if budget.store == "sqlite" else DatabaseLedger(database)
-
-
-def copy_shared(budget: Budget, database: Database) -> None:
-    """Bring what a shared store counted into `database`, a copy to look at. Where the store is gone, work goes on without."""
-    if budget.store == "sqlite":
-        return
-    with suppress(StoreUnreachable), closing(open_limits(budget, database)) as shared:
-        budgets, circuits = shared.budgets(), shared.circuits()
-
-        def put(rows: Rows) -> None:
-            for state in budgets:
-                rows.put_budget(state)
-            for circuit in circuits:
-                rows.put_circuit(circuit)
-
-        SqliteStore(database).atomically(put)
