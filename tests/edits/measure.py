@@ -24,7 +24,8 @@ from typing import Any
 from tests.edits.edits import HONEST, WEAKENED, Edit
 from tests.edits.projects import COMMANDS, PROJECTS
 from tests.endpoint import ScriptedEndpoint, tool_results, tools
-from tests.project import HERE, Project, plan, specification, verified
+from tests.project import Project, plan, specification, verified
+from tests.ran import HERE
 
 TIMEOUT_S = 300
 
