@@ -18,7 +18,7 @@ from lopen.core.events import ToolEnded
 from lopen.store.database import Database
 from lopen.store.journal import Journal
 from lopen.store.sessions import SessionStore
-from lopen.workflow.session import Session
+from lopen.workflow.session import Plan, Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, Task, TaskTree
 from tests.project import Project
@@ -80,7 +80,11 @@ def _record_large_session(root: Path) -> None:
     )
     now = datetime.now(UTC)
     session = Session(
-        f"calc-{now:%Y%m%d}-1", "calc", now, step=Step.ITERATE_THROUGH_TASKS, tree=TaskTree(components)
+        f"calc-{now:%Y%m%d}-1",
+        "calc",
+        now,
+        step=Step.ITERATE_THROUGH_TASKS,
+        plan=Plan(tree=TaskTree(components)),
     )
     (root / ".lopen").mkdir(mode=0o700)
     journal = Journal(

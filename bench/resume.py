@@ -22,7 +22,7 @@ from lopen.application.open_store import cleaned, open_store
 from lopen.cli.command import TerminalPresentation
 from lopen.models.messages import Usage
 from lopen.store.sessions import SessionStore
-from lopen.workflow.session import Session
+from lopen.workflow.session import Plan, Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 from tests.endpoint import ScriptedEndpoint, Turn, status, tools
@@ -136,18 +136,22 @@ class _Resumed(_Project):
             NOW,
             step=Step.ITERATE_THROUGH_TASKS,
             approval=approval,
-            planned=dict(approval.sections),
-            dependencies=(),
             branch=BRANCH,
             start_branch="main",
             start_commit=self._project.git("rev-parse", "HEAD"),
-            original_scope=COMPONENTS,
-            criteria={"AC-1": "add(1, 2) is 3"},
-            planned_tasks=tasks,
         )
         commits = _committed(self._project, session.id, tasks - 1)
         tree = _tree(tasks, commits)
-        session = replace(session, tree=tree, selected=tree.components[-1].id)
+        plan = Plan(
+            dependencies=(),
+            tree=tree,
+            selected=tree.components[-1].id,
+            sections=dict(approval.sections),
+            criteria={"AC-1": "add(1, 2) is 3"},
+            original_scope=COMPONENTS,
+            planned_tasks=tasks,
+        )
+        session = replace(session, plan=plan)
         store.save(session, NOW)
         _called(store, session.id, calls)
         store.database.close()

@@ -18,7 +18,8 @@ from lopen.core.events import TaskChanged
 from lopen.store.database import Database
 from lopen.store.journal import Journal
 from lopen.store.sessions import SessionStore
-from lopen.workflow.session import Session
+from lopen.workflow import changes
+from lopen.workflow.session import Plan, Session
 from lopen.workflow.task_tree import Component, Task, TaskTree
 
 FEW, MANY = 10, 10_000
@@ -49,7 +50,7 @@ class _Saver:
             Component(f"c{c}", f"C{c}", tasks=tuple(Task(f"m-t{c}-{n}", f"T {n}") for n in range(each)))
             for c in range(tasks // each)
         )
-        session = Session("m-1", "m", datetime.now(UTC), tree=TaskTree(components))
+        session = Session("m-1", "m", datetime.now(UTC), plan=Plan(tree=TaskTree(components)))
         self._journal = Journal(
             SessionStore(Database(folder / "state.db")), session, SystemClock(), redact=str
         )
@@ -61,6 +62,6 @@ class _Saver:
         for n in range(SAVES):
             tree = journal.session.tree
             task = tree.components[n % len(tree.components)].tasks[-1]
-            changed = tree.with_task(replace(task, reasons=(f"try {began} {n}",)))
-            journal.change(TaskChanged(task.id, task.name, "C", "pending"), tree=changed)
+            changed = changes.with_task(journal.session, replace(task, reasons=(f"try {began} {n}",)))
+            journal.save(changed, TaskChanged(task.id, task.name, "C", "pending"))
         return (time.perf_counter() - began) / SAVES

@@ -22,6 +22,7 @@ from lopen.store.folder import Locked, is_running, module_holder, module_lock
 from lopen.store.journal import PersonRequest, add_request
 from lopen.store.project_documents import write_plan
 from lopen.store.sessions import SessionStore
+from lopen.workflow import changes
 from lopen.workflow.next_step import task_skipped
 from lopen.workflow.pauses import VERDICT
 from lopen.workflow.session import Pause, Question, Session
@@ -45,15 +46,17 @@ def confirm(context: CommandContext, store: SessionStore, session_id: str, note:
                 f"{session_id} does not wait for a confirmation", hint=f"lopen status {found.module}"
             )
         said = f"A person looked at this ({pause.message}) and says: {note}"
-        confirmed = {**found.confirmed, pause.subject: pause.level} if pause.subject else found.confirmed
+        after = changes.clear_pause(found)
+        if pause.subject:
+            after = changes.confirm(after, pause.subject, pause.level)
         if pause.subject == CONFIRM_SUBJECT:
             limits = open_limits(context.load().settings.budget, store.database)
             confirm_budget(limits, f"module:{found.module}")
-        accepted = found.accepted
         if pause.subject.startswith(VERDICT):
-            accepted = (*accepted, f"{pause.message} (note: {note})" if note else pause.message)
-        notes = (*found.notes, said) if note else found.notes
-        after = replace(found, confirmed=confirmed, notes=notes, accepted=accepted, pause=None)
+            line = f"{pause.message} (note: {note})" if note else pause.message
+            after = changes.accept_verdict(after, line)
+        if note:
+            after = changes.add_notes(after, said)
         store.save(after, datetime.now(UTC))
     return pause
 
@@ -68,18 +71,20 @@ def answer(context: CommandContext, store: SessionStore, session_id: str, text: 
     """
     with module_lock(context.root, store.load(session_id).module):
         found = store.load(session_id)
-        question = found.question
+        question = found.dialogue.question
         if question is None:  # a run closes the question when it uses the answer
             raise LopenError(f"{session_id} has no open question", hint=f"lopen status {found.module}")
         if not text.strip():
             raise _empty(session_id, question)
         answered = replace(question, answer=text)
-        pause = None if found.pause is not None and found.pause.kind == "question" else found.pause
+        after = changes.ask_question(found, answered)
+        if found.pause is not None and found.pause.kind == "question":
+            after = changes.clear_pause(after)
         event = QuestionAsked(question.text, question.options, question.default, text)
         body = KnownSecrets(context.root, os.environ).redact(event.body())
         now = datetime.now(UTC)
         with store.database.transaction():
-            store.save(replace(found, question=answered, pause=pause), now)
+            store.save(after, now)
             store.append_event(session_id, now, event.name, body)
     return question
 
@@ -101,7 +106,7 @@ def skip(context: CommandContext, store: SessionStore, task: str, reason: str) -
         with module_lock(context.root, session.module):
             session = _session_with(store, task)
             before = session.tree.task(task)
-            session, now = session.without_task(task, reason), datetime.now(UTC)
+            session, now = changes.skip_task(session, task, reason), datetime.now(UTC)
             event = task_skipped(session, task)
             body = KnownSecrets(context.root, os.environ).redact(event.body())
             with store.database.transaction():
@@ -110,7 +115,7 @@ def skip(context: CommandContext, store: SessionStore, task: str, reason: str) -
             write_plan(context.root, session)
     except Locked:
         before = session.tree.task(task)
-        session.without_task(task, reason)  # raises where it cannot be skipped
+        changes.skip_task(session, task, reason)  # raises where it cannot be skipped
         add_request(store.database, session.id, PersonRequest("skip", {"task": task, "reason": reason}))
         assert before is not None
         return session, before, False
@@ -157,7 +162,7 @@ def release_circuit(context: CommandContext, store: SessionStore, circuit_id: st
             session = store.load(session_id)
             if session.pause is not None and session.pause.kind != "circuit":
                 return ""
-            store.save(replace(session, pause=None), datetime.now(UTC))
+            store.save(changes.clear_pause(session), datetime.now(UTC))
         return session_id
     except Locked:
         return ""

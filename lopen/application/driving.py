@@ -30,6 +30,7 @@ from lopen.specification.spec import load_specification
 from lopen.store.folder import module_lock
 from lopen.store.project_documents import write_plan
 from lopen.store.sessions import SessionStore
+from lopen.workflow import changes
 from lopen.workflow.session import Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
 
@@ -171,7 +172,7 @@ def _unchanged(context: CommandContext, session: Session) -> bool:
         spec = load_specification(spec_path(context.root, session.module), module=session.module)
     except LopenError:
         return False
-    return spec_hash(section_hashes(spec)) == spec_hash(dict(session.planned))
+    return spec_hash(section_hashes(spec)) == spec_hash(dict(session.plan.sections))
 
 
 def _drive(
@@ -191,8 +192,8 @@ def _drive(
 
     deny_inspection()  # no command of the model reads this process's memory, where the key is
     flags = options.flags()
-    if options.max_cost is None and session.max_cost_usd is not None:
-        flags["budget.max_cost_usd"] = session.max_cost_usd
+    if options.max_cost is None and session.limits.max_cost_usd is not None:
+        flags["budget.max_cost_usd"] = session.limits.max_cost_usd
     loaded = context.load(flags)
     check_models(context, loaded, options.model)
     with ExitStack() as stack:
@@ -201,7 +202,7 @@ def _drive(
             session = store.load(session.id)
             refuse_unfinished(session)
         if options.max_cost is not None:
-            session = replace(session, max_cost_usd=options.max_cost)
+            session = changes.limit_cost(session, options.max_cost)
         draft = only == "requirement_gathering"
         run = stack.enter_context(wired(context, loaded, store, session, options, draft=draft))
         tried, database = not resumed, signature_at(store.database.path)[:2]
@@ -262,7 +263,9 @@ def finish(context: CommandContext, loop: SessionContext, session: Session, only
         if only == "requirement_gathering" and session.pause.kind == "gate":
             code = ExitCode.OK
     elif not session.finished:
-        loop.record.journal.change(status="paused")  # nothing runs any more, and nothing was interrupted
+        loop.record.journal.save(
+            changes.stop_run(session)
+        )  # nothing runs any more, and nothing was interrupted
         phase = only.replace("_", " ")
         line = f"{phase} is complete; next: lopen run {session.module}"
         message = f"{phase} of {session.module} is complete"

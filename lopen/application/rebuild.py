@@ -18,7 +18,7 @@ from lopen.specification.modules import MAX_BYTES, is_module_name, spec_path
 from lopen.specification.plan_file import parse_plan
 from lopen.specification.spec import load_specification
 from lopen.store.sessions import SessionStore
-from lopen.workflow.session import Session, is_session_id
+from lopen.workflow.session import Plan, Session, is_session_id
 from lopen.workflow.task_tree import State, TaskTree
 
 
@@ -74,11 +74,13 @@ def rebuilt(
         module,
         now,
         status="paused",
-        dependencies=(),
-        tree=tree,
-        criteria=criteria,
-        original_scope=len(criteria) + len(tree.components) if same and criteria else None,
-        planned_tasks=sum(not t.added for t in tree.tasks),
+        plan=Plan(
+            dependencies=(),
+            tree=tree,
+            criteria=criteria,
+            original_scope=len(criteria) + len(tree.components) if same and criteria else None,
+            planned_tasks=sum(not t.added for t in tree.tasks),
+        ),
     )
 
 

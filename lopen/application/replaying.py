@@ -17,6 +17,7 @@ from lopen.loop.startup import start
 from lopen.models.replay import RecordingEnded, RecordingInterrupted, ReplayModel
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
+from lopen.workflow import changes
 from lopen.workflow.pauses import interrupted_pause
 from lopen.workflow.session import Session
 
@@ -97,9 +98,8 @@ def _confirm(loop: SessionContext) -> None:
     session = loop.record.journal.session
     pending = session.pause
     if pending is not None and pending.subject:
-        loop.record.journal.change(
-            confirmed={**session.confirmed, pending.subject: pending.level}, pause=None
-        )
+        confirmed = changes.confirm(session, pending.subject, pending.level)
+        loop.record.journal.save(changes.clear_pause(confirmed))
 
 
 def _diverged(session: Session) -> ReplayDiverged:

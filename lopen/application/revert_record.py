@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -15,8 +15,9 @@ from lopen.core.events import Reverted
 from lopen.judge.verdict import Verdict, accepted, verdict_from_json
 from lopen.store.journal import ConversationStore
 from lopen.store.sessions import SessionStore
+from lopen.workflow import changes
 from lopen.workflow.session import RevertIntent, Session
-from lopen.workflow.task_tree import State, completed_again, reopened
+from lopen.workflow.task_tree import State
 
 if TYPE_CHECKING:
     from lopen.git.repository import Repository
@@ -34,14 +35,7 @@ def recorded(
     done = "restored the work of" if intent.undo else "reverted the work to"
     note = f"A person {done} commit {intent.commit[:12]}; what was there is kept in {intent.backup}."
     now = datetime.now(UTC)
-    changed = replace(
-        session,
-        tree=completed_again(reopened(session.tree, removed), restored),
-        status="paused" if session.finished and removed else session.status,
-        commit_intent=None,
-        revert_intent=None,
-        notes=(*session.notes, note),
-    )
+    changed = changes.record_revert(session, removed, restored, note)
     if intent.undo:
         trees = [repository.tree_of(commit.sha) for commit in commits]
         changed = _verified_again(
@@ -63,18 +57,18 @@ def _verified_again(
     `trees` are those of `commits`, oldest first. A verdict counts for a component if all of its tasks were committed by then.
     """
     passed = [v for v in verdicts if accepted(v) and v.tree in trees]
-    tree = session.tree
-    for component in tree.components:
+    verified: set[str] = set()
+    for component in session.tree.components:
         made = {commits.index(t.commit) for t in component.tasks if t.commit in commits}
         ready = not component.verified and made and all(t.state is State.COMPLETE for t in component.tasks)
         judged = (
             v for v in passed if v.scope == "module" or (v.scope, v.subject) == ("component", component.id)
         )
         if ready and any(len(trees) - 1 - trees[::-1].index(v.tree) >= max(made) for v in judged):
-            tree = tree.with_component(replace(component, verified=True))
-    whole = all(component.verified for component in tree.components)
+            verified.add(component.id)
+    whole = all(c.verified or c.id in verified for c in session.tree.components)
     complete = whole and any(v.scope == "module" and v.tree == trees[-1] for v in passed)
-    return replace(session, tree=tree, status="complete" if complete else session.status)
+    return changes.record_verified(session, verified, module=complete)
 
 
 def body(event: Reverted) -> str:
@@ -109,7 +103,7 @@ def _settle(context: CommandContext, store: SessionStore, session: Session) -> N
     from lopen.sandbox.known_secrets import KnownSecrets
     from lopen.store.project_documents import write_plan
 
-    intent = session.revert_intent
+    intent = session.intents.revert
     if intent is None or session.branch is None:
         return
     settings, clock = context.load().settings, SystemClock()
@@ -127,7 +121,7 @@ def _settle(context: CommandContext, store: SessionStore, session: Session) -> N
         )
         return
     if tip != intent.commit:
-        store.save(replace(session, revert_intent=None), clock.now())
+        store.save(changes.intend_revert(session, None), clock.now())
         context.warn(f"{summary}, and {session.branch} has moved since: nothing is changed; {backup}")
         return
     if repository.head().branch == session.branch:
@@ -145,9 +139,9 @@ def again(session: Session) -> str:
 
 def refuse_unfinished(session: Session) -> None:
     """Raise `LopenError` for a session with an interrupted revert: its files may be half reverted."""
-    if session.revert_intent is not None:
+    if session.intents.revert is not None:
         raise LopenError(
-            f"a revert of {session.id} to {session.revert_intent.commit[:12]} was interrupted; "
-            f"backup: {session.revert_intent.backup}",
+            f"a revert of {session.id} to {session.intents.revert.commit[:12]} was interrupted; "
+            f"backup: {session.intents.revert.backup}",
             hint=again(session),
         )

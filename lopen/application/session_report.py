@@ -78,7 +78,7 @@ def present_verdicts(store: SessionStore, session: Session) -> list[dict[str, An
 def held_criteria(session: Session, verdicts: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     """Return the ids of the criteria that hold: of complete components, and as accepted verdicts found."""
     found = established(map(verdict_from_json, verdicts), standing_work(session))
-    return met_criteria(session) | (found & session.criteria.keys())
+    return met_criteria(session) | (found & session.plan.criteria.keys())
 
 
 def criterion_states(
@@ -91,7 +91,7 @@ def criterion_states(
         found: dict[str, Any] = judged.get(name, {"holds": "open", "evidence": ""})
         if name in held:
             found = found | {"holds": "yes"}
-        yield CriterionState(name, session.criteria.get(name, ""), found["holds"], found["evidence"])
+        yield CriterionState(name, session.plan.criteria.get(name, ""), found["holds"], found["evidence"])
 
 
 def session_object(store: SessionStore, session: Session) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def session_object(store: SessionStore, session: Session) -> dict[str, Any]:
         "status": session.status,
         "step": displayed_step(session).value,
         "phase": phase_of(displayed_step(session)),
-        "iterations": {"used": session.iterations, "granted": session.iterations_granted},
+        "iterations": {"used": session.limits.iterations, "granted": session.limits.iterations_granted},
         "scope": {"completed": scope.completed, "original": scope.original},
         "branch": session.branch,
         "components": [
@@ -128,9 +128,9 @@ def session_object(store: SessionStore, session: Session) -> dict[str, Any]:
             for c in session.tree.components
         ],
         "verdicts": verdicts[-10:],
-        "answers": [{"question": asked, "answer": answer} for asked, answer in session.answers],
-        "assumptions": list(session.assumptions),
-        "accepted": list(session.accepted),
+        "answers": [{"question": asked, "answer": answer} for asked, answer in session.dialogue.answers],
+        "assumptions": list(session.dialogue.assumptions),
+        "accepted": list(session.dialogue.accepted),
         "waiting": _waiting(session),
     }
 
@@ -189,20 +189,20 @@ class Counter:
 
 def counters(session: Session, settings: Settings, circuit: CircuitState | None) -> list[Counter]:
     """Return every counter; failures are counted per task."""
-    confirmed = session.confirmed
+    confirmed = session.limits.confirmed
     found = [
-        Counter("iterations", session.iterations, session.iterations_granted),
-        Counter("questions asked", session.clarifications, settings.workflow.max_clarifications),
+        Counter("iterations", session.limits.iterations, session.limits.iterations_granted),
+        Counter("questions asked", session.dialogue.clarifications, settings.workflow.max_clarifications),
         *_failures(session, settings.workflow.failure_threshold),
         Counter(
             "failed boundaries in a row",
-            session.failed_boundaries,
+            session.limits.failed_boundaries,
             confirmed.get("boundary", 0) + FAILURES_TO_ASK,
         ),
         Counter(
             "added tasks",
             sum(t.added for t in session.tree.tasks),
-            max(session.planned_tasks, 1) + confirmed.get("added", 0),
+            max(session.plan.planned_tasks, 1) + confirmed.get("added", 0),
         ),
         Counter(
             "files edited since the last test run",
@@ -224,14 +224,14 @@ def counters(session: Session, settings: Settings, circuit: CircuitState | None)
 
 def _failures(session: Session, threshold: int) -> list[Counter]:
     counts = {t.id: t.failures for t in session.tree.tasks if t.failures and not t.given_up}
-    if session.step_failures:
-        counts[session.step.value] = session.step_failures
+    if session.limits.step_failures:
+        counts[session.step.value] = session.limits.step_failures
     return [
         Counter(
             f"failures in a row of {subject}",
             failures,
-            max(threshold, session.confirmed.get(subject, 0)),
-            session.pressure.get(subject, ""),
+            max(threshold, session.limits.confirmed.get(subject, 0)),
+            session.limits.pressure.get(subject, ""),
         )
         for subject, failures in counts.items()
     ]

@@ -137,7 +137,7 @@ def wired(
             ),
             committer=Committer(repository, hook_runner(commands, root), project_cache_folder(root, HOOKS)),
             branch=ModuleBranch(place, journal, store, settings.git),
-            asked=RunRequest(options.prompt, draft, session.iterations),
+            asked=RunRequest(options.prompt, draft, session.limits.iterations),
             more_tools=_server_tools(stack, context, settings, options, journal, secrets),
         )
         running.append(loop)

@@ -25,6 +25,7 @@ from lopen.guardrails.guard import (
     skip_command,
     times,
 )
+from lopen.workflow import changes
 from lopen.workflow.session import Session
 from lopen.workflow.steps import number
 
@@ -111,11 +112,6 @@ class Escalation:
         change = PressureChange(self.state, target, failures, one_line(reason), at)
         kept = (*self.transitions, change)[-TRANSITIONS_KEPT:]
         return replace(self, state=target, transitions=kept), action
-
-
-def after_success(confirmed: Mapping[str, int], task_id: str) -> dict[str, int]:
-    """Return `confirmed` without the task: a confirmation is valid for one row of failures."""
-    return {subject: level for subject, level in confirmed.items() if subject != task_id}
 
 
 def check(facts: GuardFacts) -> GuardResult:
@@ -226,14 +222,14 @@ def escalated(
     """Return the session with the present levels, and an event for each level that changed."""
     ladder = Ladder.around(threshold)
     pressure: dict[str, str] = {}
-    changes: list[EscalationChanged] = []
+    told: list[EscalationChanged] = []
     for failing in _all(session):
-        before = Escalation(ladder, Pressure(session.pressure.get(failing.subject, Pressure.NORMAL)))
+        before = Escalation(ladder, Pressure(session.limits.pressure.get(failing.subject, Pressure.NORMAL)))
         after, action = before.advance(failing.failures, reason=failing.reason, at=at)
         if after.state is not Pressure.NORMAL:
             pressure[failing.subject] = after.state.value
-        changes += [_event(failing, change, action) for change in after.transitions]
-    return (replace(session, pressure=pressure) if changes else session), tuple(changes)
+        told += [_event(failing, change, action) for change in after.transitions]
+    return (changes.escalate(session, pressure) if told else session), tuple(told)
 
 
 def _all(session: Session) -> Iterator[FailingSubject]:
@@ -241,12 +237,12 @@ def _all(session: Session) -> Iterator[FailingSubject]:
     found = {
         t.id: FailingSubject(t.id, t.name, 0 if t.given_up else t.failures, bool(t.given_up))
         for t in session.tree.tasks
-        if t.failures or t.id in session.pressure
+        if t.failures or t.id in session.limits.pressure
     }
     step = session.step.value
-    if session.step_failures or step in session.pressure:
-        found[step] = FailingSubject(step, step, session.step_failures)
-    gone = {s: FailingSubject(s, s, 0) for s in session.pressure if s not in found}
+    if session.limits.step_failures or step in session.limits.pressure:
+        found[step] = FailingSubject(step, step, session.limits.step_failures)
+    gone = {s: FailingSubject(s, s, 0) for s in session.limits.pressure if s not in found}
     yield from (*found.values(), *gone.values())
 
 

@@ -9,12 +9,10 @@ planned tasks, the run asks a person (docs/reference/workflow.md).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from lopen.core.events import ComponentComplete, Event, GuardrailRaised, Notice, SpecApproved, TaskChanged
 from lopen.guardrails.completion import OFFER, QUALITY
 from lopen.guardrails.guard import one_line
-from lopen.guardrails.repeated_failures import after_success
 from lopen.judge.verdict import Scope
 from lopen.loop.context import NoApprover, SessionContext
 from lopen.loop.oracle_calls import BoundaryVerdict, Judge
@@ -23,9 +21,10 @@ from lopen.specification.drift import section_hashes, spec_hash
 from lopen.specification.spec import Specification
 from lopen.tools.workbench import Workbench
 from lopen.verification.findings import Finding
+from lopen.workflow import changes
 from lopen.workflow.next_step import enter_step, scope_of
-from lopen.workflow.pauses import BOUNDARY, gate_pause, review_pause, scope_pause
-from lopen.workflow.session import MOVED, Approval, Pause, Session, StepProgress, waits
+from lopen.workflow.pauses import gate_pause, review_pause, scope_pause
+from lopen.workflow.session import MOVED, Approval, Pause, StepProgress, waits
 from lopen.workflow.steps import Step, Trigger
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
@@ -38,22 +37,13 @@ def close_component(bench: Workbench, oracle: Judge, component: Component) -> St
     if not judged.passed:
         return _add_task(bench, judged, "component", component)
     told = ComponentComplete(component.id, component.name)
-    session = _component_passed(bench.session, component)
+    session = changes.complete_component(bench.session, component.id)
     if session.step is Step.ITERATE_THROUGH_TASKS:
         decision = enter_step(session, Trigger.COMPONENT_COMPLETE)
         bench.journal.save(decision.session, told, *decision.events)
     else:
         bench.journal.save(session, told)
     return MOVED
-
-
-def _component_passed(session: Session, component: Component) -> Session:
-    """The component is verified; its row of failures is over, the module's is not."""
-    changed = replace(component, verified=True, broken_down=True)
-    session = replace(session, tree=session.tree.with_component(changed), boundary_failures=0)
-    if session.module_failures:
-        return session
-    return replace(session, confirmed=after_success(session.confirmed, BOUNDARY))
 
 
 def verify_done(bench: Workbench, oracle: Judge) -> Pause | None:
@@ -90,14 +80,7 @@ def close_module(bench: Workbench, oracle: Judge) -> StepProgress:
     if not scope.reached:
         return waits(scope_pause(bench.session, scope))
     decision = enter_step(bench.session, Trigger.MODULE_VERIFIED)
-    session = replace(
-        decision.session,
-        status="complete",
-        boundary_failures=0,
-        module_failures=0,
-        confirmed=after_success(decision.session.confirmed, BOUNDARY),
-    )
-    bench.journal.save(session, *decision.events)
+    bench.journal.save(changes.complete_module(decision.session), *decision.events)
     return MOVED
 
 
@@ -108,15 +91,7 @@ def _add_task(
     session = bench.session
     target = component or _covering(session.tree, judged.verdict.findings)
     task = Task(bench.new_task_id(), _name(target, scope), _description(judged, scope), added=True)
-    tree = session.tree.with_added(target.id, task)
-    tree = tree.with_component(replace(tree.component(target.id) or target, broken_down=True))
-    module, inner = session.module_failures, session.boundary_failures
-    session = replace(
-        session,
-        tree=tree,
-        module_failures=module + 1 if scope == "module" else module,
-        boundary_failures=inner if scope == "module" else inner + 1,
-    )
+    session = changes.fail_boundary(session, target.id, task, module=scope == "module")
     told = TaskChanged(task.id, task.name, target.name, State.PENDING.value, judged.verdict.summary[:500])
     raised = GuardrailRaised(
         QUALITY,
@@ -185,13 +160,13 @@ def pass_gate(context: SessionContext, spec: Specification, given: Approval) -> 
     if context.commits:
         told += context.branch.begin(spec.module)
     else:
-        context.record.journal.change(start_commit=context.project.repository.head().commit)
+        head = context.project.repository.head().commit
+        context.record.journal.save(changes.begin_branch(context.record.journal.session, None, head))
     take_approval(context, given, *told)
 
 
 def take_approval(context: SessionContext, given: Approval, *told: Event) -> None:
     """Stand in step 2 with what was approved; nothing of the repository changes."""
-    session = replace(context.record.journal.session, approval=given, planned=dict(given.sections))
-    decision = enter_step(session, Trigger.SPEC_APPROVED)
+    decision = enter_step(changes.approve(context.record.journal.session, given), Trigger.SPEC_APPROVED)
     context.record.journal.save(decision.session, *told, *decision.events)
     context.take_commands(given.commands)

@@ -154,7 +154,7 @@ class SessionContext:
     @property
     def drafted(self) -> bool:
         """This process has held step 1's conversation."""
-        return self.record.journal.session.iterations > self.asked.iterations_before
+        return self.record.journal.session.limits.iterations > self.asked.iterations_before
 
 
 @lru_cache(maxsize=8)

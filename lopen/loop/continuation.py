@@ -14,6 +14,7 @@ from lopen.loop.transcript import Resumed, digest, rebuilt
 from lopen.models.prompts.parts import decisions
 from lopen.store.journal import StoredConversation
 from lopen.tools.running import runs_again
+from lopen.workflow import changes
 from lopen.workflow.session import PauseKind, Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
 
@@ -30,14 +31,14 @@ def stored_conversation(context: SessionContext) -> StoredConversation | None:
 
     The model is told in a fresh one what was read and done in one that cannot be continued.
     """
-    if context.record.journal.session.iterations == 0:
+    if context.record.journal.session.limits.iterations == 0:
         return None
     stored = context.record.conversations.load()
     if stored is None or fits(context, stored):
         return stored
     session = context.record.journal.session
     if stored.opening["step"] == session.step.value and (lines := summary(stored)):
-        context.record.journal.change(notes=(*session.notes, lines))
+        context.record.journal.save(changes.add_notes(session, lines))
     context.record.conversations.clear()
     return None
 
@@ -54,14 +55,14 @@ def continue_conversation(context: SessionContext, stored: StoredConversation) -
     bench.evidence.ignored.update(found.evidence.get("ignored", ()))
     bench.evidence.confidence = found.evidence.get("confidence", bench.evidence.confidence)
     told = "\n".join((*(block.text for block in found.request.system), *texts(found)))
-    due = (*session.notes, *session.corrections, *decisions(session))
+    due = (*session.dialogue.notes, *session.dialogue.corrections, *decisions(session))
     new = [note for note in due if note not in told]
     if BUDGET_EXTENDED in new:
         new.append(context.guards.meter.snapshot())
     stopped = interruption(found, changed_files(context, stored))
     notice = "\n\n".join(filter(None, (*new, stopped)))
     turn = found.counts.turn + (found.response is None)
-    context.record.journal.tell(Notice("info", f"{CONTINUING} {session.iterations} in turn {turn}"))
+    context.record.journal.tell(Notice("info", f"{CONTINUING} {session.limits.iterations} in turn {turn}"))
     return conversation_of(context, bench, found.request, list(found.messages), replace(found, notice=notice))
 
 
@@ -75,7 +76,7 @@ def texts(found: Resumed) -> Iterator[str]:
 def fits(context: SessionContext, stored: StoredConversation) -> bool:
     """Return whether the stored conversation is that of the session's present work, with the same model and tools."""
     session, opening = context.record.journal.session, stored.opening
-    if opening["iteration"] != session.iterations or any(
+    if opening["iteration"] != session.limits.iterations or any(
         entry.body.get("recorded") for entry in stored.entries if entry.kind == "result"
     ):
         return False

@@ -206,8 +206,8 @@ class Conversation:
             n=self.counts.nudges,
             of=most,
             task_id=session.task.id if session.task else "",
-            component=session.selected or "",
-            may_ask=not workflow.unattended and session.clarifications < workflow.max_clarifications,
+            component=session.plan.selected or "",
+            may_ask=not workflow.unattended and session.dialogue.clarifications < workflow.max_clarifications,
         )
         self._say(said)
         return None

@@ -6,7 +6,7 @@ Effects read; what follows from it is decided in `lopen.workflow` and returned a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from lopen.core.events import DriftFound, Event, Notice, StepEntered, TaskChanged
@@ -20,11 +20,12 @@ from lopen.loop.context import SessionContext
 from lopen.specification.drift import Drift, compare_hashes, section_hashes
 from lopen.specification.sections import SEPARATOR, normalise_name
 from lopen.specification.spec import SKILLS_AND_HOOKS, Specification
+from lopen.workflow import changes
 from lopen.workflow.next_step import assess, facts_of, scope_of
 from lopen.workflow.pauses import gate_pause
 from lopen.workflow.session import Approval, Pause, Session
 from lopen.workflow.steps import ORDER, Step, number, phase_of
-from lopen.workflow.task_tree import State, Task, next_task, reopened
+from lopen.workflow.task_tree import State, Task, next_task
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ def observe(
     """Compare the session's record with the specification and the repository."""
     events: list[Event] = []
     if approval is not None and session.approval is not None and approval != session.approval:
-        session = replace(session, approval=approval)
+        session = changes.renew_approval(session, approval)
     hashes = section_hashes(spec)
     pause = _must_wait(session, spec, hashes)
     if pause is not None:
@@ -79,19 +80,19 @@ def _commands_of(hashes: Mapping[str, str]) -> dict[str, str]:
 
 def _drifted(session: Session, hashes: dict[str, str]) -> tuple[Session, list[Event]]:
     """Report drift once, and go back to the earliest step it touches."""
-    if not session.planned:
+    if not session.plan.sections:
         return session, []
-    drift = compare_hashes(session.planned, hashes)
+    drift = compare_hashes(session.plan.sections, hashes)
     if not drift.any:
         return session, []
     back = drift.reentry
-    if back is not None and ORDER.index(session.step) <= ORDER.index(back) and session.replan is None:
+    if back is not None and ORDER.index(session.step) <= ORDER.index(back) and session.plan.replan is None:
         back = None  # that step is still ahead
-    replan = _earliest(session.replan, back)
+    replan = _earliest(session.plan.replan, back)
     effect = f"back to step {number(back)} ({back.value})" if back else "reported; the plan stands"
     shown = drift.named
     told: Event = DriftFound(shown.changed, shown.new, shown.removed, effect)
-    return replace(session, planned=hashes, replan=replan, notes=(*session.notes, _note(shown))), [told]
+    return changes.note_drift(session, hashes, replan, _note(shown)), [told]
 
 
 def _earliest(one: Step | None, other: Step | None) -> Step | None:
@@ -122,12 +123,12 @@ def _reopened(session: Session, repository: Checkout) -> tuple[Session, list[Eve
         tip or repository.head().commit or "HEAD"
     )  # one commit to the end, wherever a person moves the branch
     whole = content_hash("\n".join((at, *(t.commit or "" for t in committed))))
-    if whole == session.whole:
+    if whole == session.examined.commits:
         return session, []
     there = repository.commit_ids(at, since=session.start_commit)
     missing = [t for t in committed if t.commit not in there]
     if not missing:
-        return replace(session, whole=whole), []
+        return changes.note_commits(session, whole), []
     commits = repository.session_commits(within=at, since=session.start_commit)
     trailers = {(c.session, c.task) for c in commits}
     lost = [t for t in missing if (session.id, t.id) not in trailers]
@@ -139,9 +140,7 @@ def _reopened(session: Session, repository: Checkout) -> tuple[Session, list[Eve
         why = f"its commit {(task.commit or '')[:12]} is not reachable from {ref}"
         told.append(TaskChanged(task.id, task.name, owner.name if owner else "", State.PENDING.value, why))
         told.append(Notice("warning", f"task {task.id} is open again: {why}"))
-    return replace(session, tree=reopened(session.tree, gone)) if gone else replace(
-        session, whole=whole
-    ), told
+    return changes.reopen_tasks(session, gone) if gone else changes.note_commits(session, whole), told
 
 
 def _assessed(session: Session) -> tuple[Session, list[Event]]:
@@ -149,11 +148,8 @@ def _assessed(session: Session) -> tuple[Session, list[Event]]:
     step = assess(facts_of(session, approved=session.approval is not None))
     if step is session.step:
         return session, []
-    selected = session.selected if ORDER.index(step) > ORDER.index(Step.SELECT_NEXT_COMPONENT) else None
-    if step is Step.REPEAT:
-        selected = session.selected
     told = StepEntered(step.value, number(step), phase_of(step), "assessment")
-    return replace(session, step=step, selected=selected), [told]
+    return changes.enter_assessed(session, step), [told]
 
 
 def guard_facts(context: SessionContext) -> GuardFacts:
@@ -173,9 +169,9 @@ def guard_facts(context: SessionContext) -> GuardFacts:
         budget=_budget(context),
         circuits=_circuits(context),
         churn=ChurnFacts(
-            failures=task.failures if task else session.step_failures,
+            failures=task.failures if task else session.limits.step_failures,
             reasons=task.reasons if task else session.step_reasons,
-            confirmed_at=session.confirmed.get(subject, 0),
+            confirmed_at=session.limits.confirmed.get(subject, 0),
             threshold=settings.workflow.failure_threshold,
         ),
         scope=ScopeFacts(scope.completed, scope.original),
@@ -185,7 +181,7 @@ def guard_facts(context: SessionContext) -> GuardFacts:
 
 
 def _upcoming(session: Session) -> Task | None:
-    component = session.tree.component(session.selected or "")
+    component = session.tree.component(session.plan.selected or "")
     if session.step is not Step.ITERATE_THROUGH_TASKS or component is None:
         return None
     return next_task(component)
@@ -205,7 +201,7 @@ def _budget(context: SessionContext) -> BudgetFacts:
         confirmation=settings.confirmation_threshold,
         pause=settings.pause_threshold,
         confirmed_level=level_of(settings.confirmation_threshold) if state.confirmed else 0,
-        announced_level=session.budget_told,
+        announced_level=session.limits.budget_told,
         extension=extension(state),
         enforcement=settings.enforcement,
         enabled=settings.enabled,

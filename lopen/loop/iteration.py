@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lopen.core.errors import LopenError
 from lopen.core.events import IterationStarted, TaskChanged
@@ -25,6 +25,7 @@ from lopen.specification.spec import Specification
 from lopen.tools.calls import ToolResult
 from lopen.tools.running import ToolRunner
 from lopen.tools.workbench import Workbench
+from lopen.workflow import changes
 from lopen.workflow.next_step import enter_step
 from lopen.workflow.pauses import gate_pause, iterations_pause, stuck_pause
 from lopen.workflow.session import MOVED, NEEDS_MODEL, Pause, Session, StepProgress, waits
@@ -69,7 +70,7 @@ def advance_without_model(context: SessionContext) -> StepProgress:
         case Step.ITERATE_THROUGH_TASKS:
             return _close_component(context)
         case Step.REPEAT:
-            decision = enter_step(replace(session, selected=None), Trigger.COMPONENTS_REMAIN)
+            decision = enter_step(changes.select_component(session, None), Trigger.COMPONENTS_REMAIN)
             context.record.journal.save(decision.session, *decision.events)
             return MOVED
         case _:
@@ -80,7 +81,7 @@ def drafts(context: SessionContext, spec: Specification | None) -> bool:
     """Step 1 has the model's turn: it was asked for, or no specification is fit and a person said what to write."""
     unfit = spec is None or bool(spec.problems)
     return not context.drafted and (
-        context.asked.draft or (unfit and bool(context.record.journal.session.request))
+        context.asked.draft or (unfit and bool(context.record.journal.session.dialogue.request))
     )
 
 
@@ -123,7 +124,7 @@ def _select(context: SessionContext) -> StepProgress:
     waiting = next((c for c in choices if c.open_tasks or c.broken_down), None)
     if waiting is None:
         return NEEDS_MODEL
-    session = replace(context.record.journal.session, selected=waiting.id)
+    session = changes.select_component(context.record.journal.session, waiting.id)
     selected = enter_step(session, Trigger.COMPONENT_SELECTED)
     broken = enter_step(selected.session, Trigger.TASKS_BROKEN_DOWN)
     context.record.journal.save(broken.session, *selected.events, *broken.events)
@@ -132,13 +133,13 @@ def _select(context: SessionContext) -> StepProgress:
 
 def _close_component(context: SessionContext) -> StepProgress:
     session = context.record.journal.session
-    component = session.tree.component(session.selected or "")
+    component = session.tree.component(session.plan.selected or "")
     assert component is not None
     if component.open_tasks:
         return NEEDS_MODEL
     if component.given_up:
         # Tasks that a person gave up leave their component open; the others go on.
-        context.record.journal.change(selected=None)
+        context.record.journal.save(changes.select_component(session, None))
         return MOVED
     return close_component(bench_for(context), context.models.oracle, component)
 
@@ -146,30 +147,24 @@ def _close_component(context: SessionContext) -> StepProgress:
 def begin(context: SessionContext, corrections: tuple[str, ...]) -> Session | Pause:
     """Count the iteration, choose the task, and save: from here a model is paid for."""
     session = context.record.journal.session
-    if session.iterations >= session.iterations_granted:
+    if session.limits.iterations >= session.limits.iterations_granted:
         return iterations_pause(session)
-    session = replace(
-        session,
-        iterations=session.iterations + 1,
-        corrections=tuple(dict.fromkeys((*lasting(session.corrections), *corrections))),
-    )
+    kept = dict.fromkeys((*lasting(session.dialogue.corrections), *corrections))
+    session = changes.begin_iteration(session, tuple(kept))
     told: list[IterationStarted | TaskChanged] = []
-    component = session.tree.component(session.selected or "")
+    component = session.tree.component(session.plan.selected or "")
     if session.step is Step.ITERATE_THROUGH_TASKS and component is not None:
         task = next_task(component)
         assert task is not None
-        base = task.base or context.committed_tree()
         if task.state is not State.IN_PROGRESS:
-            task = task.to(State.IN_PROGRESS)
-            told.append(TaskChanged(task.id, task.name, component.name, task.state.value))
-        tree = session.tree.with_component(replace(component, base=component.base or base))
-        session = replace(session, tree=tree.with_task(replace(task, base=base)))
+            told.append(TaskChanged(task.id, task.name, component.name, State.IN_PROGRESS.value))
+        session = changes.begin_task(session, task, task.base or context.committed_tree())
     open_budget(context, session)
     model = context.model_for(session.step)
     task_now = session.task
     told.append(
         IterationStarted(
-            session.iterations,
+            session.limits.iterations,
             session.step.value,
             model,
             component.name if component else "",
@@ -234,7 +229,7 @@ def conversation_for(context: SessionContext, bench: Workbench) -> Conversation:
         around,
         context_tokens=context.settings.model.context_tokens,
         templates=context.settings.workflow.templates,
-        request=session.request or context.asked.request,
+        request=session.dialogue.request or context.asked.request,
     )
     request = Request(
         model=context.model_for(session.step),
@@ -263,7 +258,7 @@ def conversation_of(
         context.record.audit,
         context.guards.watch,
         context.clock,
-        session.iterations,
+        session.limits.iterations,
         log=StoredCalls(store, bench),
     )
     return Conversation(

@@ -109,7 +109,7 @@ def evidence_for(
         tampering=own + unread + tuple(f for f in told if f.severity != "error"),
         base_tree=base,
         tree=tree,
-        answers=session.answers,
+        answers=session.dialogue.answers,
         note=boundary.note,
         established=parts,
         source=(*covered, *shown),

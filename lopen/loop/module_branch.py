@@ -20,6 +20,7 @@ from lopen.git.repository import Repository, require_repository
 from lopen.settings.schema import Git
 from lopen.store.journal import Journal
 from lopen.store.sessions import SessionStore
+from lopen.workflow import changes
 
 MOST_LISTED = 20  # files in a message
 
@@ -63,7 +64,8 @@ class ModuleBranch:
         check_branch(repository, module, branch)
         told += self._stacked(head, branch, begin_at)
         if session.start_branch is None:
-            self.journal.change(start_branch=self._start_branch(branch))  # first: a crash must not lose it
+            left = self._start_branch(branch)
+            self.journal.save(changes.leave_branch(session, left))  # first: a crash must not lose it
         self.place.ignore_state()
         hide_state(repository.layout)
         on = repository.branches.start(branch)
@@ -71,7 +73,7 @@ class ModuleBranch:
             told.append(Notice("info", f"switched from {head.branch} to {branch}"))
         self.place.copy_documents(module)
         commit = self._first_commit(module, branch, on.commit or begin_at)
-        self.journal.change(branch=branch, start_commit=commit)
+        self.journal.save(changes.begin_branch(self.journal.session, branch, commit))
         return [*told, Committed(commit, f"docs({module}): approve specification", branch)]
 
     def stand(self) -> None:

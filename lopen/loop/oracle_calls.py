@@ -136,7 +136,7 @@ def verdicts_of(store: SessionStore, session: str) -> tuple[Verdict, ...]:
 
 def warnings_for_builder(store: SessionStore, session: Session) -> tuple[Finding, ...]:
     """Return the warnings of the last accepted verdict on a task of the selected component."""
-    component = session.tree.component(session.selected or "")
+    component = session.tree.component(session.plan.selected or "")
     ours = {task.id for task in component.tasks} if component else set()
     accepted_here = [v for v in verdicts_of(store, session.id) if v.subject in ours and accepted(v)]
     return tuple(f for f in accepted_here[-1].findings if f.severity == "warning") if accepted_here else ()
@@ -234,7 +234,7 @@ class OracleCalls:
     def _accepted_by_person(self, bench: Workbench, evidence: Evidence) -> Judged | None:
         """The verdict of a person on exactly this evidence, who confirmed that it may pass."""
         digest = evidence_hash(evidence)
-        if bench.session.confirmed.get(f"{VERDICT}{digest}", 0) < BREADTH[evidence.scope]:
+        if bench.session.limits.confirmed.get(f"{VERDICT}{digest}", 0) < BREADTH[evidence.scope]:
             return None
         known = self._remembered(bench.session.id, digest)
         if known is not None and not serves(known.scope, evidence.scope):

@@ -85,7 +85,7 @@ def questions(settings: Settings, session: Session) -> str:
         return "Nobody answers in this run: decide by yourself. `ask_user` returns your own default and records it as an assumption."
     if session.step is Step.DRAFT_SPECIFICATION:
         return "`ask_user` reaches a person: use it where the answer decides what gets built, one clear question at a time."
-    if left := max(0, settings.workflow.max_clarifications - session.clarifications):
+    if left := max(0, settings.workflow.max_clarifications - session.dialogue.clarifications):
         often = "one question" if left == 1 else f"{left} questions"
         return f"`ask_user` reaches a person for {often} more in this session: use it where a missing fact changes what gets built."
     return (
@@ -95,7 +95,9 @@ def questions(settings: Settings, session: Session) -> str:
 
 def lacks(context: SessionContext) -> tuple[str, ...]:
     """Return what this repository lacks for its quality gates to hold."""
-    hooks = {h.name for h in HooksSnapshot.from_json(context.record.journal.session.hooks or "[]").hooks}
+    hooks = {
+        h.name for h in HooksSnapshot.from_json(context.record.journal.session.examined.hooks or "[]").hooks
+    }
     return missing_gates(context.project.verifier.commands, hooks, commits=context.commits)
 
 
@@ -174,7 +176,7 @@ def _text(context: SessionContext, path: str) -> str | None:
 
 def _changed(context: SessionContext, session: Session) -> list[str]:
     """The files that differ from the tree the component began with: source before tests before the rest, small first."""
-    component = session.tree.component(session.selected or "")
+    component = session.tree.component(session.plan.selected or "")
     if component is None or component.base is None:
         return []
     repository = context.project.repository

@@ -63,7 +63,7 @@ def _converse(context: SessionContext, bench: Workbench, question: str) -> tuple
         context.record.audit,
         context.guards.watch,
         context.clock,
-        bench.session.iterations,
+        bench.session.limits.iterations,
         NoLog(),
     )
     system = template("research", context.settings.workflow.templates)

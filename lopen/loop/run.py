@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 
 from lopen.core.errors import LopenError, PersonNeeded, Stopped, StorageError
 from lopen.core.events import IterationEnded, Notice, SessionPaused, Waiting
@@ -27,6 +26,7 @@ from lopen.loop.model_calls import CallPaused
 from lopen.loop.startup import completed, try_commands
 from lopen.store.audit import last_failure
 from lopen.store.journal import has_requests, take_requests
+from lopen.workflow import changes
 from lopen.workflow.next_step import Outcome, decide, task_skipped
 from lopen.workflow.pauses import confirm_command, idle_pause, interrupted_pause, person_pause
 from lopen.workflow.session import MOVED, Pause, Session, StepProgress, waits
@@ -61,7 +61,7 @@ def drive(context: SessionContext, until: frozenset[Step] = frozenset()) -> Sess
             finish(context)
         if session.status != "running" or session.step in until:
             return session
-        if since_model and since_model[-1].iterations != session.iterations:
+        if since_model and since_model[-1].limits.iterations != session.limits.iterations:
             since_model.clear()
         since_model.append(session)
         if since_model.count(session) > IDLE_ROUNDS:
@@ -125,7 +125,7 @@ def heed(context: SessionContext) -> Pause | None:
                 asked = person_pause(journal.session)
                 continue
             try:
-                after = journal.session.without_task(request.body["task"], request.body["reason"])
+                after = changes.skip_task(journal.session, request.body["task"], request.body["reason"])
             except LopenError as error:
                 journal.tell(Notice("warning", f"not skipped: {error.message}"))
             else:
@@ -146,7 +146,7 @@ def settle(context: SessionContext, outcome: Outcome) -> Session:
     """Save what the iteration's outcome does to the session; a conversation that goes on later stays stored."""
     record = context.record
     decision = decide(record.journal.session, outcome)
-    ended = IterationEnded(decision.session.iterations, outcome.kind, outcome.reason, outcome.turns)
+    ended = IterationEnded(decision.session.limits.iterations, outcome.kind, outcome.reason, outcome.turns)
     with record.journal.transaction():
         record.journal.save(decision.session, *decision.events, ended)
         if outcome.pause is None or outcome.pause.kind not in CONTINUED:
@@ -165,15 +165,16 @@ def advance(context: SessionContext) -> StepProgress:
 def give_back(context: SessionContext) -> None:
     """Do not count an iteration without a model response, as far as that can be saved."""
     with suppress(StorageError):
-        context.record.journal.change(iterations=context.record.journal.session.iterations - 1)
+        context.record.journal.save(changes.give_iteration_back(context.record.journal.session))
 
 
 def check(context: SessionContext) -> Passed:
     """The guardrails' word on going on; warnings and blocks are told, and a wait is sat out."""
     passed = run_guardrails(selected(context.settings.guardrails.disabled), guard_facts(context))
     told = events(passed.results)
-    if told or level_in(passed.results) != context.record.journal.session.budget_told:
-        context.record.journal.change(*told, budget_told=level_in(passed.results))
+    if told or level_in(passed.results) != context.record.journal.session.limits.budget_told:
+        session = changes.note_budget(context.record.journal.session, level_in(passed.results))
+        context.record.journal.save(session, *told)
     if passed.wait_s and not passed.blocked:
         context.record.journal.tell(Waiting("a circuit cools down", passed.wait_s))
         context.clock.sleep(passed.wait_s)
@@ -219,8 +220,7 @@ def pause(context: SessionContext, why: Pause, corrections: tuple[str, ...] = ()
     context.record.journal.tell(*context.guards.meter.settle_up())
     session = context.record.journal.session
     context.record.journal.tell(*_left_files(context))
-    kept = tuple(dict.fromkeys((*session.corrections, *corrections)))
-    session = replace(session, status="paused", pause=why, corrections=kept)
+    session = changes.pause_for(session, why, corrections)
     failure = last_failure(context.record.store.database, session.id)
     output = failure.excerpt() if failure else ""
     saved = context.record.journal.save(session, SessionPaused(why.kind, why.message, why.command, output))

@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from lopen.core.errors import LopenError
 from lopen.core.events import Notice, QuestionAsked, SessionComplete, SessionFailed, SessionStarted, TurnEnded
@@ -20,6 +19,7 @@ from lopen.specification.spec import SKILLS_AND_HOOKS
 from lopen.store.journal import drop_pauses
 from lopen.tools.dependency_files import is_manifest
 from lopen.tools.verify_programs import start_failure
+from lopen.workflow import changes
 from lopen.workflow.next_step import displayed_step
 from lopen.workflow.pauses import gate_pause, question_pause, review_pause
 from lopen.workflow.session import Pause, Session
@@ -53,7 +53,7 @@ def start(context: SessionContext, *, resumed: bool) -> Pause | None:
     told = (*told, *context.guards.meter.gate.lift_spawn_limits(context.asked.request))
     context.guards.meter.gate.plan_known(sum(1 for _ in session.tree.tasks))
     if waited_for_budget:
-        session = replace(session, notes=(*session.notes, BUDGET_EXTENDED))
+        session = changes.add_notes(session, BUDGET_EXTENDED)
     begun = SessionStarted(session.module, displayed_step(session).value, resumed)
     told = (*told, *_warnings(context), *(Notice("info", line) for line in context.project.place.notices))
     context.record.journal.save(session, begun, *cleared, *adopted, *told)
@@ -84,19 +84,13 @@ def _changed_since_killed(context: SessionContext) -> Pause | None:
 
 def taken_up(context: SessionContext, session: Session, *, resumed: bool) -> Session:
     """The session as this process drives it: with its grant of iterations and the person's words."""
-    granted = session.iterations + context.settings.workflow.max_iterations
-    if resumed and session.iterations < session.iterations_granted:
+    granted = session.limits.iterations + context.settings.workflow.max_iterations
+    if resumed and session.limits.iterations < session.limits.iterations_granted:
         granted = min(
-            granted, session.iterations_granted
+            granted, session.limits.iterations_granted
         )  # what is left of the last grant, or less by a flag
-    return replace(
-        session,
-        status="running",
-        pause=None,
-        request=context.asked.request or session.request,
-        iterations_granted=granted,
-        hooks=session.hooks or context.project.repository.hooks_snapshot().to_json(),
-    )
+    hooks = session.examined.hooks or context.project.repository.hooks_snapshot().to_json()
+    return changes.start_run(session, granted=granted, request=context.asked.request, hooks=hooks)
 
 
 def unanswered(context: SessionContext) -> Pause | None:
@@ -114,7 +108,7 @@ def try_commands(context: SessionContext) -> None:
         return
     commands = session.approval.commands
     digest = content_hash(json.dumps(sorted(commands.items())))
-    if session.tried_commands == digest:
+    if session.examined.commands == digest:
         return
     if any(commands.values()):
         context.record.journal.tell(Notice("info", TRYING_COMMANDS))
@@ -124,7 +118,7 @@ def try_commands(context: SessionContext) -> None:
             hint=f"install what `{commands[name]}` needs, or correct it in specs/{session.module}/SPECIFICATION.md and"
             f" approve it again: lopen approve {session.module}",
         )
-    context.record.journal.change(tried_commands=digest)
+    context.record.journal.save(changes.note_commands(context.record.journal.session, digest))
 
 
 def start_failures(context: SessionContext, commands: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
@@ -170,12 +164,11 @@ def _warnings(context: SessionContext) -> Iterator[Notice]:
 def _question(context: SessionContext) -> Pause | None:
     """The question that waits: answered meanwhile, answered now, assumed where nobody is to be asked; else it waits."""
     session = context.record.journal.session
-    question = session.question
+    question = session.dialogue.question
     if question is None:
         return None
     if question.answer is not None:
-        answers = (*session.answers, (question.text, question.answer))
-        context.record.journal.change(question=None, answers=answers)
+        context.record.journal.save(changes.answer_question(session, question.text, question.answer))
         return None
     assumed = context.settings.workflow.unattended
     answer = (
@@ -185,13 +178,13 @@ def _question(context: SessionContext) -> Pause | None:
     )
     if answer is None:
         return question_pause(session, question)
-    line = f"{question.text} Assumed: {answer}"
-    context.record.journal.change(
-        QuestionAsked(question.text, question.options, question.default, answer, assumed),
-        question=None,
-        assumptions=(*session.assumptions, line) if assumed else session.assumptions,
-        answers=session.answers if assumed else (*session.answers, (question.text, answer)),
+    after = (
+        changes.assume(session, f"{question.text} Assumed: {answer}")
+        if assumed
+        else changes.answer_question(session, question.text, answer)
     )
+    told = QuestionAsked(question.text, question.options, question.default, answer, assumed)
+    context.record.journal.save(after, told)
     return None
 
 
@@ -209,10 +202,10 @@ def completed(context: SessionContext) -> SessionComplete:
         tokens=tokens,
         branch=session.branch or "",
         merge_command=merge_command(context, session),
-        assumptions=session.assumptions,
-        answers=tuple(f"{asked} {answer}" for asked, answer in session.answers),
+        assumptions=session.dialogue.assumptions,
+        answers=tuple(f"{asked} {answer}" for asked, answer in session.dialogue.answers),
         unpriced_tokens=without_price,
-        accepted=session.accepted,
+        accepted=session.dialogue.accepted,
     )
 
 
@@ -247,5 +240,5 @@ def merge_command(context: SessionContext, session: Session) -> str:
 def failed(context: SessionContext, error: LopenError, *, tried: bool) -> None:
     """Keep that the run failed; the session can be resumed. Where nothing was tried it waits for what it waited for."""
     session = context.record.journal.session
-    after = replace(session, status="failed", pause=None) if tried else session
+    after = changes.fail_run(session) if tried else session
     context.record.journal.save(after, SessionFailed(error.message, error.hint))

@@ -14,9 +14,9 @@ from lopen.git.checkout import Checkout
 from lopen.git.commit_hooks import HooksSnapshot, Runner
 from lopen.git.commits import completion_message
 from lopen.git.repository import require_repository
-from lopen.guardrails.repeated_failures import after_success
 from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.workbench import Workbench
+from lopen.workflow import changes
 from lopen.workflow.next_step import enter_step
 from lopen.workflow.session import CommitIntent, Session
 from lopen.workflow.steps import Step, Trigger
@@ -67,7 +67,8 @@ class Committer:
         parent = self.repository.head().commit
         assert parent is not None
         assert bench.session.branch is not None
-        bench.journal.change(commit_intent=CommitIntent(task.id, tree, parent, text))
+        intent = CommitIntent(task.id, tree, parent, text)
+        bench.journal.save(changes.intend_commit(bench.session, intent))
         sha = require_repository(self.repository).commit(tree, parent, text, bench.session.branch)
         _record(bench, task, sha, Committed(sha, text.splitlines()[0], bench.session.branch))
         return sha
@@ -126,7 +127,7 @@ class Committer:
     def _hooked(self, bench: Workbench, tree: str, text: str) -> str | ToolResult:
         """The message, once the repository's own hooks, as they were when the session began, let it through."""
         outcome = self.repository.run_hooks(
-            HooksSnapshot.from_json(bench.session.hooks or "[]"),
+            HooksSnapshot.from_json(bench.session.examined.hooks or "[]"),
             tree,
             text,
             self.run_hook,
@@ -170,12 +171,8 @@ def _record(bench: Workbench, task: Task, commit: str, *events: Committed) -> No
 
 def completed(session: Session, task: Task, commit: str) -> Session:
     """The session with the task complete; its failures are forgotten, its commit kept."""
-    finished = replace(task.to(State.COMPLETE), commit=commit, failures=0, reasons=())
-    subtasks = tuple(replace(s, done=True) for s in finished.subtasks)
-    tree = session.tree.with_task(replace(finished, subtasks=subtasks))
-    confirmed = after_success(session.confirmed, task.id)
-    session = replace(session, tree=tree, commit_intent=None, corrections=(), notes=(), confirmed=confirmed)
-    owner = tree.owner(task.id)
+    session = changes.complete_task(session, task, commit)
+    owner = session.tree.owner(task.id)
     if session.step is Step.ITERATE_THROUGH_TASKS and owner is not None and owner.open_tasks:
         return enter_step(session, Trigger.TASK_ITERATION_COMPLETE).session
     return session
@@ -185,7 +182,7 @@ def adopt(session: Session, repository: Checkout) -> tuple[Session, tuple[Commit
     """Take in a commit whose record is missing, where it is exactly the intended one. Reads alone: the index is
     still the one from before it.
     """
-    intent = session.commit_intent
+    intent = session.intents.commit
     if intent is None:
         return session, ()
     task = session.tree.task(intent.task_id)
@@ -193,7 +190,7 @@ def adopt(session: Session, repository: Checkout) -> tuple[Session, tuple[Commit
     found = repository.find_commit(session.id, intent.task_id, within=session.branch or "HEAD")
     same = found is not None and (found.tree, found.parent) == (intent.tree, intent.parent)
     if task is None or found is None or not same or task.state is not State.IN_PROGRESS:
-        return replace(session, commit_intent=None), ()
+        return changes.intend_commit(session, None), ()
     owner = session.tree.owner(task.id)
     return completed(session, task, found.sha), (
         Committed(found.sha, found.subject, session.branch or "", adopted=True),

@@ -82,7 +82,7 @@ def opening_of(request: Request, session: Session, opening: str) -> dict[str, An
     return {
         "step": session.step.value,
         "task": session.task.id if session.task else "",
-        "iteration": session.iterations,
+        "iteration": session.limits.iterations,
         "model": request.model,
         "max_tokens": request.max_tokens,
         "system": [{"text": block.text, "cached": block.cached} for block in request.system],

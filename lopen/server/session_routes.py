@@ -104,7 +104,7 @@ async def get_session(project: Chosen, session_id: SessionId) -> models.SessionR
     def work(opened: OpenProject) -> dict[str, Any]:
         store = store_with(opened.store, session_id)
         session = store.load(session_id)
-        question = session.question
+        question = session.dialogue.question
         return session_object(store, session) | {
             "question": None if question is None else asdict(question),
             "worked_on": is_worked_on(opened.root, session.module),

@@ -47,9 +47,9 @@ def render_plan(module: str, session: Session) -> str:
     for component in session.tree.components:
         lines += _component(session.tree, component)
     lines += _listing("Criteria", _criteria(session.tree))
-    lines += _listing("Decisions", (f"- {_escape(q)} {_escape(a)}" for q, a in session.answers))
-    lines += _listing("Assumptions", (f"- {_escape(a)}" for a in session.assumptions))
-    lines += _listing("Accepted by a person", (f"- {_escape(a)}" for a in session.accepted))
+    lines += _listing("Decisions", (f"- {_escape(q)} {_escape(a)}" for q, a in session.dialogue.answers))
+    lines += _listing("Assumptions", (f"- {_escape(a)}" for a in session.dialogue.assumptions))
+    lines += _listing("Accepted by a person", (f"- {_escape(a)}" for a in session.dialogue.accepted))
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -73,7 +73,7 @@ def _listing(title: str, items: Iterator[str]) -> list[str]:
 
 
 def _dependencies(session: Session) -> Iterator[str]:
-    for d in session.dependencies or ():
+    for d in session.plan.dependencies or ():
         there = "available" if d.available else "missing"
         yield f"- {_strong(d.name)} ({d.kind}, {there}): {_escape(d.reason)}"
 

@@ -17,7 +17,7 @@ import time
 import zlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from lopen.core.clock import Clock
@@ -76,10 +76,6 @@ class Journal:
                     raise
                 self._clock.sleep(wait_s)
         return None
-
-    def change(self, *events: Event, **fields: Any) -> Session:
-        """Replace fields of the session and store `events`, durably."""
-        return self.save(replace(self._session, **fields) if fields else self._session, *events)
 
     def save(self, session: Session, *events: Event) -> Session:
         """Replace the session and store `events`, durably."""

@@ -16,6 +16,7 @@ from functools import cache
 from pydantic import TypeAdapter
 
 from lopen.core.person import holds, owner, sealed
+from lopen.workflow.changes import with_tree
 from lopen.workflow.session import Approval, Session
 from lopen.workflow.task_tree import Component, Task, TaskTree
 
@@ -197,7 +198,7 @@ def highest_task_number(module: str, tasks: Iterable[str]) -> int:
 
 def parse_session(connection: sqlite3.Connection, session_id: str, body: str) -> Session:
     """Return the session with its tree, its approval only if this user gave it. Raises `ValueError`, `TypeError`."""
-    session = replace(_session().validate_json(body), tree=load_tree(connection, session_id))
+    session = with_tree(_session().validate_json(body), load_tree(connection, session_id))
     approval = session.approval
     if approval is None or is_authentic(connection, session.module, approval):
         return session
@@ -206,4 +207,4 @@ def parse_session(connection: sqlite3.Connection, session_id: str, body: str) ->
 
 def dump_session(session: Session) -> str:
     """Return the session as its row holds it: without its tree, which has rows of its own."""
-    return _session().dump_json(replace(session, tree=TaskTree())).decode()
+    return _session().dump_json(with_tree(session, TaskTree())).decode()

@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from lopen.core.untrusted_tables import read_json_table, read_toml_table
 from lopen.sandbox.command import Sandbox
 from lopen.store.journal import Journal
+from lopen.workflow import changes
 from lopen.workflow.pauses import confirmation_pause
 from lopen.workflow.session import Pause
 
@@ -151,8 +152,8 @@ class SetupApproval:
         session = self._journal.session
         if command is not None and self._asks and not any(True for _ in session.tree.tasks):
             subject = SETUP + self._key(tree, command)
-            if subject not in session.confirmed:
-                self._journal.change(confirmed={**session.confirmed, subject: 1})
+            if subject not in session.limits.confirmed:
+                self._journal.save(changes.confirm(session, subject, 1))
 
     @property
     def _asks(self) -> bool:
@@ -164,6 +165,6 @@ class SetupApproval:
         session = self._journal.session
         if self._asks:
             subject = SETUP + self._key(tree, command)
-            if subject not in session.confirmed:
+            if subject not in session.limits.confirmed:
                 self.pause = confirmation_pause(session, subject, 1, _REASON)
         return self.pause is not None

@@ -12,6 +12,7 @@ from lopen.core.events import Event, PlanRecorded
 from lopen.tools import calls
 from lopen.tools.calls import ComponentInput, TaskInput, ToolResult, done, failed
 from lopen.tools.workbench import Workbench
+from lopen.workflow import changes
 from lopen.workflow.next_step import assess, enter_step, facts_of
 from lopen.workflow.session import Dependency, Session
 from lopen.workflow.steps import Step, Trigger
@@ -44,12 +45,7 @@ def _nothing_to_build(session: Session) -> bool:
 def record_dependencies(bench: Workbench, wanted: calls.RecordDependencies) -> ToolResult:
     """Step 2's result."""
     found = tuple(Dependency(d.name, d.kind, d.reason, d.available) for d in wanted.dependencies)
-    session = replace(
-        bench.session,
-        dependencies=found,
-        # Components recorded before rest on the old dependencies: step 3 is due again.
-        replan=Step.IDENTIFY_COMPONENTS if bench.session.tree.components else None,
-    )
+    session = changes.record_dependencies(bench.session, found)
     told = PlanRecorded("dependencies", tuple(d.name for d in found))
     missing = [d.name for d in found if not d.available]
     extra: dict[str, Any] = {"not_available": missing} if missing else {}
@@ -67,14 +63,7 @@ def record_components(bench: Workbench, wanted: calls.RecordComponents) -> ToolR
     if problems:
         return failed("; ".join(problems), "fix the list and record all of it again")
     tree = merged(bench.session, components, criteria)
-    session = replace(
-        bench.session,
-        tree=tree,
-        criteria=criteria,
-        original_scope=len(criteria) + len(tree.components),
-        replan=None,
-        selected=None,
-    )
+    session = changes.record_components(bench.session, tree, criteria)
     told = PlanRecorded("components", tuple(c.name for c in tree.components))
     recorded = [{"id": c.id, "name": c.name} for c in tree.components]
     return _advance(bench, session, Trigger.COMPONENTS_IDENTIFIED, told, components=recorded)
@@ -98,7 +87,7 @@ def _select_component(bench: Workbench, wanted: calls.SelectComponent) -> ToolRe
         waits = [d for d in component.depends_on if (c := tree.component(d)) and c.state.value != "complete"]
         why = f"it waits for {', '.join(waits)}" if waits else f"it is {state}"
         return failed(f"{component.name} cannot be selected: {why}", f"selectable: {names}")
-    session = replace(bench.session, selected=component.id)
+    session = changes.select_component(bench.session, component.id)
     told = PlanRecorded("component", (component.name,))
     return _advance(bench, session, Trigger.COMPONENT_SELECTED, told, component=component.name)
 
@@ -107,8 +96,8 @@ def record_tasks(bench: Workbench, wanted: calls.RecordTasks) -> ToolResult:
     """Step 5's result: tasks go behind those the component has."""
     session = bench.session
     component = session.tree.component(wanted.component)
-    if component is None or component.id != session.selected:
-        chosen = session.tree.component(session.selected or "")
+    if component is None or component.id != session.plan.selected:
+        chosen = session.tree.component(session.plan.selected or "")
         return failed(
             f"{wanted.component!r} is not the selected component",
             f"the selected component is {chosen.name!r}" if chosen else "",
@@ -116,10 +105,7 @@ def record_tasks(bench: Workbench, wanted: calls.RecordTasks) -> ToolResult:
     if refusal := unfit(wanted.tasks, component, component.tasks):
         return refusal
     tasks = tuple(task_from(bench.new_task_id(), t) for t in wanted.tasks)
-    tree = session.tree.with_component(
-        replace(component, tasks=(*component.tasks, *tasks), broken_down=True, verified=False)
-    )
-    session = replace(session, tree=tree, planned_tasks=session.planned_tasks + len(tasks))
+    session = changes.record_tasks(session, component.id, tasks)
     told = PlanRecorded("tasks", tuple(t.name for t in tasks))
     recorded = [{"id": t.id, "name": t.name} for t in tasks]
     return _advance(bench, session, Trigger.TASKS_BROKEN_DOWN, told, tasks=recorded)
@@ -221,10 +207,12 @@ def merged(session: Session, wanted: Sequence[ComponentInput], criteria: Mapping
     """
     old = {c.name.casefold(): c for c in session.tree.components}
     ids = _ids(wanted, old)
-    components = [_renewed(c, old.get(c.name.casefold()), ids, session.criteria, criteria) for c in wanted]
+    components = [
+        _renewed(c, old.get(c.name.casefold()), ids, session.plan.criteria, criteria) for c in wanted
+    ]
     left = [c for name, c in old.items() if name not in ids and _complete_tasks(c)]
     there = {*ids.values(), *(c.id for c in left)}
-    return TaskTree((*components, *(_finished(c, there, session.criteria, criteria) for c in left)))
+    return TaskTree((*components, *(_finished(c, there, session.plan.criteria, criteria) for c in left)))
 
 
 def _ids(wanted: Sequence[ComponentInput], old: Mapping[str, Component]) -> dict[str, str]:

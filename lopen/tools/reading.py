@@ -15,9 +15,10 @@ from lopen.specification.spec import parse_specification
 from lopen.tools import calls
 from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.workbench import Workbench
+from lopen.workflow import changes
 from lopen.workflow.next_step import scope_of
 from lopen.workflow.pauses import question_pause
-from lopen.workflow.session import Question
+from lopen.workflow.session import Question, Session
 from lopen.workflow.steps import Step, phase_of
 from lopen.workflow.task_tree import Task, selectable
 
@@ -100,7 +101,7 @@ def read_plan(bench: Workbench, _: calls.NoInput) -> ToolResult:
 def get_current_context(bench: Workbench, _: calls.NoInput) -> ToolResult:
     """Return phase, step, component, task, selectable components and the scope."""
     session = bench.session
-    component = session.tree.component(session.selected) if session.selected else None
+    component = session.tree.component(session.plan.selected) if session.plan.selected else None
     scope = scope_of(session)
     building = session.step is Step.ITERATE_THROUGH_TASKS
     return done(
@@ -137,27 +138,28 @@ def ask_user(bench: Workbench, wanted: calls.AskUser) -> ToolResult:
     session = bench.session
     options = tuple(wanted.options or ())
     capped = session.step is not Step.DRAFT_SPECIFICATION
-    spent = capped and session.clarifications >= bench.settings.workflow.max_clarifications
-    asked = session.clarifications + (1 if capped else 0)
+    spent = capped and session.dialogue.clarifications >= bench.settings.workflow.max_clarifications
+    session = changes.count_question(session) if capped else session
     if bench.settings.workflow.unattended or spent:
-        return _assume(bench, wanted, options, asked)
+        return _assume(bench, session, wanted, options)
     answer = bench.person.ask(wanted.question, options, wanted.default)
     if answer is not None:
         told = QuestionAsked(wanted.question, options, wanted.default, answer)
-        answers = (*session.answers, (wanted.question, answer))
-        bench.journal.change(told, clarifications=asked, answers=answers)
+        bench.journal.save(changes.answer_question(session, wanted.question, answer), told)
         return done(answer=answer, assumed=False)
     question = Question(wanted.question, options, wanted.default)
-    bench.journal.change(
-        QuestionAsked(wanted.question, options, wanted.default), question=question, clarifications=asked
-    )
+    told = QuestionAsked(wanted.question, options, wanted.default)
+    bench.journal.save(changes.ask_question(session, question), told)
     return replace(done(answer=None, assumed=False, waiting=True), pause=question_pause(session, question))
 
 
-def _assume(bench: Workbench, wanted: calls.AskUser, options: tuple[str, ...], asked: int) -> ToolResult:
+def _assume(
+    bench: Workbench, session: Session, wanted: calls.AskUser, options: tuple[str, ...]
+) -> ToolResult:
+    asked = session.dialogue.clarifications
     told = QuestionAsked(wanted.question, options, wanted.default, wanted.default, assumed=True)
     line = f"{' '.join(wanted.question.split())} Assumed: {' '.join(wanted.default.split())}"
-    bench.journal.change(told, assumptions=(*bench.session.assumptions, line), clarifications=asked)
+    bench.journal.save(changes.assume(session, line), told)
     enough = {"hint": f"{asked} questions were asked; {STOP_ASKING}"} if asked >= MOST_QUESTIONS else {}
     return done(answer=wanted.default, assumed=True, **enough)
 

@@ -14,6 +14,7 @@ from lopen.tools import calls
 from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.planning import task_from, unfit
 from lopen.tools.workbench import Workbench
+from lopen.workflow import changes
 from lopen.workflow.next_step import enter_step
 from lopen.workflow.pauses import review_pause
 from lopen.workflow.steps import Trigger
@@ -49,8 +50,7 @@ def _current(bench: Workbench) -> str:
 def _fail(bench: Workbench, task: Task, note: str) -> ToolResult:
     session = bench.session
     owner = session.tree.owner(task.id)
-    session = replace(session, tree=session.tree.with_task(task.fail(note)))
-    decision = enter_step(session, Trigger.TASK_ITERATION_COMPLETE)
+    decision = enter_step(changes.with_task(session, task.fail(note)), Trigger.TASK_ITERATION_COMPLETE)
     told = TaskChanged(task.id, task.name, owner.name if owner else "", State.FAILED.value, note[:500])
     bench.journal.save(decision.session, told, *decision.events)
     return replace(done(task_id=task.id, status="failed"), recorded=True)
@@ -70,7 +70,7 @@ def _complete(bench: Workbench, task: Task, note: str) -> ToolResult:
     result = bench.steps.complete(bench, task.id)
     if result.recorded and note.lstrip().casefold().startswith("assumed:"):
         line = f"{task.id}: {one_line(note, 1_000)}"
-        bench.journal.change(assumptions=(*bench.session.assumptions, line))
+        bench.journal.save(changes.assume(bench.session, line))
     return result
 
 
@@ -99,8 +99,7 @@ def update_subtask(bench: Workbench, wanted: calls.UpdateSubtask) -> ToolResult:
         return failed(f"subtask: {task.id} has {len(task.subtasks)} subtasks", "read_plan shows them")
     lines = list(task.subtasks)
     lines[wanted.subtask - 1] = replace(lines[wanted.subtask - 1], done=wanted.done)
-    tree = bench.session.tree.with_task(replace(task, subtasks=tuple(lines)))
-    bench.journal.change(tree=tree)
+    bench.journal.save(changes.with_task(bench.session, replace(task, subtasks=tuple(lines))))
     return done()
 
 
@@ -122,7 +121,7 @@ def add_task(bench: Workbench, wanted: calls.AddTask) -> ToolResult:
         added=True,
     )
     told = TaskChanged(task.id, task.name, component.name, State.PENDING.value, wanted.reason[:500])
-    bench.journal.change(told, tree=bench.session.tree.with_added(component.id, task))
+    bench.journal.save(changes.add_task(bench.session, component.id, task), told)
     return replace(done(task_id=task.id), pause=review_pause(bench.session))
 
 
@@ -140,11 +139,10 @@ def split_task(bench: Workbench, wanted: calls.SplitTask) -> ToolResult:
     first = replace(first, state=task.state, base=task.base, failures=task.failures, reasons=task.reasons)
     # The verdict was on more than the first piece.
     bench.evidence.passed.pop("verify_task_completion", None)
-    planned = session.planned_tasks + (0 if task.added else len(others))
     told = [
         TaskChanged(t.id, t.name, owner.name, t.state.value, wanted.reason[:500]) for t in (first, *others)
     ]
-    bench.journal.change(*told, tree=session.tree.with_split([first, *others]), planned_tasks=planned)
+    bench.journal.save(changes.split_task(session, [first, *others]), *told)
     recorded = [{"id": t.id, "name": t.name} for t in (first, *others)]
     note = f"go on with {first.id} alone; each of the others gets a conversation of its own"
     return replace(done(tasks=recorded, note=note), pause=review_pause(bench.session))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
 from lopen.core.events import Event, StepEntered, TaskChanged
+from lopen.workflow import changes
 from lopen.workflow.session import ATTEMPT_FAILED, Pause, Session
 from lopen.workflow.steps import ORDER, Step, Trigger, advance, number, phase_of, reachable
 from lopen.workflow.task_tree import Component, State
@@ -32,10 +33,10 @@ def facts_of(session: Session, *, approved: bool) -> Facts:
     """Return the facts in the session's own record."""
     return Facts(
         approved=approved,
-        dependencies=session.dependencies is not None,
+        dependencies=session.plan.dependencies is not None,
         components=bool(session.tree.components) and scope_of(session).known,
-        replan=session.replan,
-        selected=session.tree.component(session.selected) if session.selected else None,
+        replan=session.plan.replan,
+        selected=session.tree.component(session.plan.selected) if session.plan.selected else None,
     )
 
 
@@ -94,7 +95,7 @@ class Scope:
 def met_criteria(session: Session) -> frozenset[str]:
     """Return the recorded criteria that are met: every component that covers one is complete."""
     components = session.tree.components
-    covering = {i: [c for c in components if i in c.criteria] for i in session.criteria}
+    covering = {i: [c for c in components if i in c.criteria] for i in session.plan.criteria}
     return frozenset(i for i, of in covering.items() if of and all(c.state is State.COMPLETE for c in of))
 
 
@@ -108,7 +109,7 @@ def standing_work(session: Session) -> frozenset[str]:
 def scope_of(session: Session) -> Scope:
     """Return the verified part of the scope: its criteria that are met and its complete components."""
     done = sum(c.state is State.COMPLETE for c in session.tree.components)
-    return Scope(done + len(met_criteria(session)), session.original_scope)
+    return Scope(done + len(met_criteria(session)), session.plan.original_scope)
 
 
 STEPS = frozenset(step.value for step in Step)  # the steps as subjects of a confirmation
@@ -149,7 +150,7 @@ def enter_step(session: Session, trigger: Trigger) -> Decision:
 
 def decide(session: Session, outcome: Outcome) -> Decision:
     """Decide what follows a conversation: continue, count a failure, shrink the context, or pause."""
-    session = replace(session, refused=(outcome.subject, outcome.refused))
+    session = replace(session, dialogue=replace(session.dialogue, refused=(outcome.subject, outcome.refused)))
     match outcome.kind:
         case "recorded":
             return Decision(_after_result(session, outcome.told))
@@ -166,33 +167,41 @@ def decide(session: Session, outcome: Outcome) -> Decision:
 
 def _after_result(session: Session, told: tuple[str, ...]) -> Session:
     """Replace the messages for the model; clear the confirmations of steps, which hold for one series of failures."""
-    confirmed = {subject: level for subject, level in session.confirmed.items() if subject not in STEPS}
-    return replace(session, corrections=(), notes=told, step_failures=0, context_level=0, confirmed=confirmed)
+    confirmed = {
+        subject: level for subject, level in session.limits.confirmed.items() if subject not in STEPS
+    }
+    return replace(
+        session,
+        limits=replace(session.limits, step_failures=0, context_level=0, confirmed=confirmed),
+        dialogue=replace(session.dialogue, corrections=(), notes=told),
+    )
 
 
 def _pause(session: Session, pause: Pause) -> Session:
     """Pause the session; after a circuit's pause the next prompt tells the model the reason."""
     if pause.kind == "circuit":
-        session = replace(session, corrections=(*session.corrections, f"circuit_breaker: {pause.message}"))
-    return session.paused(pause)
+        return changes.pause_for(session, pause, [f"circuit_breaker: {pause.message}"])
+    return changes.pause_for(session, pause)
 
 
 def _shrink_context(session: Session) -> Decision:
-    if session.context_level >= MAX_CONTEXT_LEVEL:
+    if session.limits.context_level >= MAX_CONTEXT_LEVEL:
         return _count_failure(session, "the prompt is too long for the model even at its smallest size")
-    return Decision(replace(session, context_level=session.context_level + 1))
+    limits = replace(session.limits, context_level=session.limits.context_level + 1)
+    return Decision(replace(session, limits=limits))
 
 
 def _count_failure(session: Session, reason: str) -> Decision:
     task = session.task if session.step is Step.ITERATE_THROUGH_TASKS else None
     if task is None:
-        corrections = (*session.corrections, ATTEMPT_FAILED + reason)
-        return Decision(replace(session, corrections=corrections, step_failures=session.step_failures + 1))
+        corrections = (*session.dialogue.corrections, ATTEMPT_FAILED + reason)
+        limits = replace(session.limits, step_failures=session.limits.step_failures + 1)
+        return Decision(
+            replace(session, limits=limits, dialogue=replace(session.dialogue, corrections=corrections))
+        )
     owner = session.tree.owner(task.id)
     failed = task.fail(reason)
-    decision = enter_step(
-        replace(session, tree=session.tree.with_task(failed)), Trigger.TASK_ITERATION_COMPLETE
-    )
+    decision = enter_step(changes.with_task(session, failed), Trigger.TASK_ITERATION_COMPLETE)
     changed = TaskChanged(task.id, task.name, owner.name if owner else "", failed.state.value, reason)
     return Decision(decision.session, (changed, *decision.events))
 

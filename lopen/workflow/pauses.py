@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from lopen.workflow.next_step import Scope
-from lopen.workflow.session import Pause, Question, Session
+from lopen.workflow.session import BOUNDARY, Pause, Question, Session
 from lopen.workflow.task_tree import Component
 
 
@@ -33,7 +33,7 @@ def iterations_pause(session: Session) -> Pause:
     """Return the pause for a session that used all granted iterations."""
     return Pause(
         "iterations",
-        f"the session used all {session.iterations} iterations",
+        f"the session used all {session.limits.iterations} iterations",
         f"lopen resume {session.id}",
     )
 
@@ -108,21 +108,20 @@ def scope_pause(session: Session, scope: Scope) -> Pause:
 
 
 FAILURES_TO_ASK = 3
-BOUNDARY = "boundary"  # the confirmed level is the number of consecutive failed boundary verifications
 ADDED = "added"  # the confirmed level is the number of added tasks
 VERDICT = "verdict:"  # the hash of the evidence follows; the confirmed level is the breadth of the scope
 
 
 def review_pause(session: Session) -> Pause | None:
     """Return the pause for a person's review before lopen spends more, None if there is no reason for one."""
-    failed = session.failed_boundaries
-    if failed >= session.confirmed.get(BOUNDARY, 0) + FAILURES_TO_ASK:
+    failed = session.limits.failed_boundaries
+    if failed >= session.limits.confirmed.get(BOUNDARY, 0) + FAILURES_TO_ASK:
         return confirmation_pause(
             session, BOUNDARY, failed, f"{failed} boundary verifications failed in a row"
         )
     added = sum(t.added for t in session.tree.tasks)
-    planned = session.planned_tasks
-    if added > max(planned, 1) + session.confirmed.get(ADDED, 0):
+    planned = session.plan.planned_tasks
+    if added > max(planned, 1) + session.limits.confirmed.get(ADDED, 0):
         return confirmation_pause(
             session, ADDED, added, f"{added} tasks were added to {planned} planned ones"
         )

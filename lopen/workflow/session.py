@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from lopen.core.errors import LopenError
 from lopen.workflow.steps import Step
-from lopen.workflow.task_tree import State, Task, TaskTree
+from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
 Status = Literal["running", "paused", "failed", "complete"]
 PauseKind = Literal[
@@ -30,6 +29,7 @@ PauseKind = Literal[
     "person",
 ]
 
+BOUNDARY = "boundary"  # the confirmed level is the number of consecutive failed boundary verifications
 ATTEMPT_FAILED = "The last attempt ended without its result: "  # the prefix of the correction with the reason
 
 
@@ -122,8 +122,80 @@ class RevertIntent:
 
 
 @dataclass(frozen=True, slots=True)
+class Plan:
+    """The recorded plan of a module, and the part of the specification that it was made for."""
+
+    dependencies: tuple[Dependency, ...] | None = None
+    tree: TaskTree = field(default_factory=TaskTree)
+    selected: str | None = None  # component id
+    sections: Mapping[str, str] = field(default_factory=dict)  # path → hash when the plan was made
+    criteria: Mapping[str, str] = field(default_factory=dict)  # id → text, as step 3 recorded them
+    original_scope: int | None = None
+    planned_tasks: int = 0
+    replan: Step | None = None  # drift: this planning step must be recorded again
+
+    @property
+    def component(self) -> Component | None:
+        """The selected component."""
+        return self.tree.component(self.selected) if self.selected else None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLimits:
+    """The counts of a session that end in a pause, and what a person allowed beyond them."""
+
+    iterations: int = 0
+    iterations_granted: int = 0
+    max_cost_usd: float | None = None  # the last `--max-cost`; None: the settings' value
+    confirmed: Mapping[str, int] = field(default_factory=dict)  # subject → level a person confirmed
+    boundary_failures: int = 0  # consecutive failed verifications of a component
+    module_failures: int = 0  # consecutive failed verifications of the module
+    step_failures: int = 0  # consecutive failures of a planning step
+    pressure: Mapping[str, str] = field(default_factory=dict)  # task or step → escalation, if it fails
+    budget_told: int = 0  # percent of the module's budget in the guard's last report
+    context_level: int = 0  # 0: full size; each context overflow makes the next prompt smaller
+
+    @property
+    def failed_boundaries(self) -> int:
+        """Consecutive failures of the boundary that fails most: a component that passes does not reset the module's."""
+        return max(self.boundary_failures, self.module_failures)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """What a person and lopen said to the model, and what the model asked."""
+
+    request: str = ""  # the person's words for the module
+    question: Question | None = None
+    clarifications: int = 0  # questions that the model asked
+    answers: tuple[tuple[str, str], ...] = ()  # question and answer of the person
+    assumptions: tuple[str, ...] = ()
+    accepted: tuple[str, ...] = ()  # undecided verdicts that a person accepted, with their notes
+    corrections: tuple[str, ...] = ()  # for the model's next prompt
+    notes: tuple[str, ...] = ()  # a person's notes, reverts and drift, shown to the model once
+    refused: tuple[str, str] = ("", "")  # the last conversation's subject, and what lopen refused of it
+
+
+@dataclass(frozen=True, slots=True)
+class Intents:
+    """Changes of the repository that are recorded before they are made."""
+
+    commit: CommitIntent | None = None
+    revert: RevertIntent | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inspections:
+    """Hashes of what was examined; it is not examined again while its hash is the same."""
+
+    commits: str = ""  # the branch's tip and the tasks' commits, all found in its history
+    commands: str = ""  # the verify commands that were seen to start
+    hooks: str = ""  # the repository's commit hooks at the session's start, as JSON
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
-    """The state of one module on its way through the workflow."""
+    """The state of one module on its way through the workflow; `lopen.workflow.changes` changes it."""
 
     id: str
     module: str
@@ -131,44 +203,15 @@ class Session:
     step: Step = Step.DRAFT_SPECIFICATION
     status: Status = "running"
     pause: Pause | None = None
-    request: str = ""  # the text that the person gave
     approval: Approval | None = None
-    planned: Mapping[str, str] = field(default_factory=dict)  # section path → hash at planning time
-    dependencies: tuple[Dependency, ...] | None = None
-    tree: TaskTree = field(default_factory=TaskTree)
-    selected: str | None = None  # component id
-    original_scope: int | None = None
-    criteria: Mapping[str, str] = field(default_factory=dict)  # id → text, as step 3 recorded them
-    replan: Step | None = None  # drift: this planning step must be recorded again
     branch: str | None = None
     start_branch: str | None = None  # the branch that HEAD was on before, for the merge command
     start_commit: str | None = None
-    iterations: int = 0
-    iterations_granted: int = 0
-    max_cost_usd: float | None = None  # the last `--max-cost`; None: the settings' value
-    question: Question | None = None
-    clarifications: int = 0
-    assumptions: tuple[str, ...] = ()
-    answers: tuple[tuple[str, str], ...] = ()  # question and answer of the person
-    accepted: tuple[str, ...] = ()  # undecided verdicts that a person accepted, with their notes
-    corrections: tuple[str, ...] = ()  # for the model's next prompt
-    refused: tuple[str, str] = ("", "")  # the last conversation's subject, and what lopen refused of it
-    notes: tuple[str, ...] = ()  # a person's notes, reverts and drift, shown to the model once
-    confirmed: Mapping[str, int] = field(default_factory=dict)  # subject → level a person confirmed
-    boundary_failures: int = 0  # consecutive failed verifications of a component
-    module_failures: int = 0  # consecutive failed verifications of the module
-    planned_tasks: int = 0
-    step_failures: int = 0  # consecutive failures of a planning step
-    pressure: Mapping[str, str] = field(
-        default_factory=dict
-    )  # task or step → escalation of its failures, if any
-    budget_told: int = 0  # percent of the module's budget in the guard's last report
-    context_level: int = 0  # 0: full size; each context overflow makes the next prompt smaller
-    whole: str = ""  # hash of the branch's tip and the tasks' commits, all found in its history
-    commit_intent: CommitIntent | None = None
-    revert_intent: RevertIntent | None = None
-    tried_commands: str = ""  # hash of the verify commands that were seen to start
-    hooks: str = ""  # the repository's commit hooks at the session's start, as JSON
+    plan: Plan = field(default_factory=Plan)
+    limits: SessionLimits = field(default_factory=SessionLimits)
+    dialogue: Dialogue = field(default_factory=Dialogue)
+    intents: Intents = field(default_factory=Intents)
+    examined: Inspections = field(default_factory=Inspections)
 
     @property
     def finished(self) -> bool:
@@ -176,41 +219,20 @@ class Session:
         return self.status == "complete"
 
     @property
-    def failed_boundaries(self) -> int:
-        """Consecutive failures of the boundary that fails most: a component that passes does not reset the module's."""
-        return max(self.boundary_failures, self.module_failures)
+    def tree(self) -> TaskTree:
+        """The plan's components and tasks."""
+        return self.plan.tree
 
     @property
     def task(self) -> Task | None:
         """The task in progress in the selected component."""
-        component = self.tree.component(self.selected) if self.selected else None
+        component = self.plan.component
         if component is None:
             return None
-        return next((t for t in component.tasks if t.state.value == "in_progress"), None)
+        return next((t for t in component.tasks if t.state is State.IN_PROGRESS), None)
 
     @property
     def step_reasons(self) -> tuple[str, ...]:
         """The reasons of the planning step's failures in a row, without the guardrails' additions."""
-        failures = [c for c in self.corrections if c.startswith(ATTEMPT_FAILED)]
+        failures = [c for c in self.dialogue.corrections if c.startswith(ATTEMPT_FAILED)]
         return tuple(c.removeprefix(ATTEMPT_FAILED) for c in failures)
-
-    def without_task(self, task_id: str, reason: str) -> Session:
-        """Return this session with the task skipped by a person; a pause because of that task ends.
-
-        Raises:
-            LopenError: the task is complete, or there is none of that id.
-        """
-        task = self.tree.task(task_id)
-        if task is None:
-            raise LopenError(f"no task named {task_id}", hint="lopen status shows the tasks")
-        if task.state is State.COMPLETE:
-            raise LopenError(
-                f"{task_id} is complete", hint=f"to undo completed work: lopen revert {self.module}"
-            )
-        skipped = replace(task, given_up=" ".join(reason.split()) or "no reason given", state=State.FAILED)
-        ended = self.pause is not None and self.pause.subject == task_id
-        return replace(self, tree=self.tree.with_task(skipped), pause=None if ended else self.pause)
-
-    def paused(self, pause: Pause) -> Session:
-        """Return this session with the status `paused`."""
-        return replace(self, status="paused", pause=pause)

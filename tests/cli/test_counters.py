@@ -10,6 +10,7 @@ from lopen.limits.circuits.circuit import CircuitState
 from lopen.settings.schema import Settings
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, Task, TaskTree
+from tests.sessions import changed
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -20,8 +21,8 @@ def session() -> Session:
         Task("t2", "Print", added=True),
         Task("t3", "Skip", failures=4, given_up="no"),
     )
-    return Session(
-        "calc-20260301-1", "calc", NOW, tree=TaskTree((Component("core", "Core", tasks=tasks),)),
+    return changed(
+        Session("calc-20260301-1", "calc", NOW), tree=TaskTree((Component("core", "Core", tasks=tasks),)),
         iterations=7, iterations_granted=100, planned_tasks=2, boundary_failures=1, clarifications=1,
         pressure={"t1": "intervention"}, confirmed={"t1": 5, "boundary": 3},
     )  # fmt: skip
@@ -44,5 +45,5 @@ def test_every_counter_has_its_limit() -> None:
 
 
 def test_a_failing_step_is_counted_under_its_name() -> None:
-    failing = Session("s", "m", NOW, step_failures=2)
+    failing = changed(Session("s", "m", NOW), step_failures=2)
     assert Counter("failures in a row of draft_specification", 2, 3) in counters(failing, Settings(), None)

@@ -25,10 +25,11 @@ from lopen.specification.plan_file import render_plan
 from lopen.store.database import Database, UnreadableDatabase
 from lopen.store.journal import Journal
 from lopen.store.sessions import SessionStore
-from lopen.workflow.session import Session
+from lopen.workflow.session import Plan, Session
 from lopen.workflow.task_tree import Component, Task, TaskTree
 from tests.crash.sweep import MEMORY
 from tests.project import Project
+from tests.sessions import changed
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FRAME = 24 + 4096  # of SQLite's log: a header and a page
@@ -48,11 +49,11 @@ def crashed(tmp_path: Path) -> Path:
     """`.lopen/` of a process that was killed: everything committed is in the log, the last save with its event."""
     folder = tmp_path / "living"
     store = SessionStore(Database(folder / "state.db"))
-    session = Session("calc-20260101-1", "calc", NOW, tree=TREE)
+    session = Session("calc-20260101-1", "calc", NOW, plan=Plan(tree=TREE))
     journal = Journal(store, session, FakeClock(), redact=str)
     store.save(session, NOW)
     journal.tell(Notice("info", "begun"))
-    journal.change(Notice("info", "last"), iterations=1)
+    journal.save(changed(session, iterations=1), Notice("info", "last"))
     left = tmp_path / "left"
     shutil.copytree(folder, left, ignore=shutil.ignore_patterns("*-shm"))
     store.database.close()
@@ -73,7 +74,7 @@ def read(folder: Path) -> tuple[int, list[str]]:
         assert found is not None
         told = [r.event.message for r in store.events(found.id) if isinstance(r.event, Notice)]
         assert found.tree == TREE
-        return found.iterations, told
+        return found.limits.iterations, told
     finally:
         store.database.close()
 
@@ -137,7 +138,7 @@ def project(crashed: Path, tmp_path: Path) -> Path:
     state = project.root / ".lopen"
     shutil.copytree(crashed, state)
     (state / "state.db").write_bytes(folded(state))
-    session = Session("calc-20260101-1", "calc", NOW, tree=TREE)
+    session = Session("calc-20260101-1", "calc", NOW, plan=Plan(tree=TREE))
     store_text(state / "modules" / "calc" / "plan.md", render_plan("calc", session))
     return project.root
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +14,7 @@ from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, text, tool_results, tools
 from tests.project import UNITTEST, Project, build, code, plan, verified
 from tests.ran import Ran
+from tests.sessions import changed
 
 
 def failing(*calls: Any, note: str = "it broke") -> Any:
@@ -127,7 +127,7 @@ def test_nothing_is_built_on_an_unknown_scope(make_project: MakeProject) -> None
     store = SessionStore(database)
     session = store.latest(module="calc")
     assert session is not None
-    store.save(replace(session, original_scope=None), datetime.now(UTC))
+    store.save(changed(session, original_scope=None), datetime.now(UTC))
     database.close()
 
     ran = project.lopen("resume", "--json")

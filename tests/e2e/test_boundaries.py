@@ -6,7 +6,7 @@ import json
 import sqlite3
 from typing import Any
 
-from lopen.loop import boundaries
+from lopen.workflow import changes
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import opening, tools, verdict
 from tests.project import Project, build, code, component, plan, specification, task, verified
@@ -74,7 +74,10 @@ def test_a_scope_that_cannot_be_reached_pauses_after_one_verdict(make_project: M
     assert project.lopen("plan", "calc").code == 0
     with sqlite3.connect(project.root / ".lopen" / "state.db") as database:
         body = json.loads(database.execute("SELECT body FROM sessions").fetchone()[0])
-        database.execute("UPDATE sessions SET body=?", (json.dumps(body | {"original_scope": 99}),))
+        database.execute(
+            "UPDATE sessions SET body=?",
+            (json.dumps(body | {"plan": body["plan"] | {"original_scope": 99}}),),
+        )
     ran = project.lopen("build", "calc", "--json")
     assert ran.code == 3
     assert "the original scope is 99" in ran.named("session_paused")[0]["message"]
@@ -83,7 +86,7 @@ def test_a_scope_that_cannot_be_reached_pauses_after_one_verdict(make_project: M
 
 def lose_what_passed() -> None:
     """Break lopen so that a component's passed verification is not kept."""
-    boundaries._component_passed = lambda session, component: session
+    changes.complete_component = lambda session, component_id: session
 
 
 def test_iterations_that_change_nothing_pause(make_project: MakeProject) -> None:

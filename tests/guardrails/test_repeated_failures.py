@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -16,7 +15,6 @@ from lopen.guardrails.repeated_failures import (
     Escalation,
     Ladder,
     Pressure,
-    after_success,
     check,
     escalated,
 )
@@ -24,6 +22,7 @@ from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, Task, TaskTree
 from tests.guardrails.examples import NOW, facts
+from tests.sessions import changed
 
 
 def judged(failures: int, confirmed_at: int = 0, threshold: int = 3) -> GuardResult:
@@ -122,10 +121,6 @@ def test_transitions_chain_never_repeat_a_state_and_stay_bounded(counts: list[in
     assert not path or path[-1].target is escalation.state
 
 
-def test_success_forgets_the_confirmation_of_that_task_only() -> None:
-    assert after_success({"t1": 3, "t2": 5, "budget": 90}, "t1") == {"t2": 5, "budget": 90}
-
-
 @given(st.lists(st.booleans(), max_size=60), st.integers(1, 6))
 def test_failures_count_in_a_row_and_each_gate_asks_once(outcomes: list[bool], threshold: int) -> None:
     """Played as the loop plays it: a block is confirmed at once, a success resets count and confirmation."""
@@ -134,7 +129,7 @@ def test_failures_count_in_a_row_and_each_gate_asks_once(outcomes: list[bool], t
     for succeeded in outcomes:
         failures = 0 if succeeded else failures + 1
         if succeeded:
-            confirmed = after_success(confirmed, "t1")
+            confirmed = {}
             asked = []
         result = judged(failures, confirmed.get("t1", 0), threshold)
         if result.verdict is GuardVerdict.BLOCK:
@@ -147,7 +142,8 @@ def test_failures_count_in_a_row_and_each_gate_asks_once(outcomes: list[bool], t
 def session(failures: int = 0, *, step_failures: int = 0, given_up: str = "") -> Session:
     task = Task("t1", "Parse", failures=failures, reasons=("it broke",), given_up=given_up)
     tree = TaskTree((Component("c1", "Core", tasks=(task,)),))
-    return Session("m-1", "m", NOW, step=Step.BREAK_INTO_TASKS, tree=tree, step_failures=step_failures)
+    begun = Session("m-1", "m", NOW, step=Step.BREAK_INTO_TASKS)
+    return changed(begun, tree=tree, step_failures=step_failures)
 
 
 def climbs(before: Session, threshold: int = 3) -> tuple[Session, list[tuple[str, str, str, int]]]:
@@ -174,14 +170,14 @@ def test_what_was_told_says_why_and_what_lopen_does() -> None:
 
 def test_a_success_comes_down_to_normal() -> None:
     kept, _ = climbs(session(3))
-    down, told = climbs(replace(kept, tree=session(0).tree))
+    down, told = climbs(changed(kept, tree=session(0).tree))
     assert told == [("t1", "intervention", "normal", 0)]
-    assert down.pressure == {}
+    assert down.limits.pressure == {}
 
 
 def test_a_task_that_was_given_up_presses_no_more() -> None:
     kept, _ = climbs(session(3))
-    assert climbs(replace(kept, tree=session(3, given_up="not needed").tree))[1] == [
+    assert climbs(changed(kept, tree=session(3, given_up="not needed").tree))[1] == [
         ("t1", "intervention", "normal", 0)
     ]
 
@@ -189,7 +185,7 @@ def test_a_task_that_was_given_up_presses_no_more() -> None:
 def test_a_planning_step_climbs_and_comes_down_when_it_is_left() -> None:
     kept, told = climbs(session(step_failures=2))
     assert told == [("break_into_tasks", "normal", "warning", 2)]
-    left = replace(kept, step=Step.ITERATE_THROUGH_TASKS, step_failures=0)
+    left = changed(kept, step=Step.ITERATE_THROUGH_TASKS, step_failures=0)
     assert climbs(left)[1] == [("break_into_tasks", "warning", "normal", 0)]
 
 
@@ -197,7 +193,7 @@ def test_a_planning_step_climbs_and_comes_down_when_it_is_left() -> None:
 def test_the_session_always_holds_the_present_rung(counts: list[int], threshold: int) -> None:
     kept = session()
     for failures in counts:
-        kept, told = climbs(replace(kept, tree=session(failures).tree), threshold)
+        kept, told = climbs(changed(kept, tree=session(failures).tree), threshold)
         rung = Ladder.around(threshold).pressure(failures).value
-        assert kept.pressure.get("t1", "normal") == rung
+        assert kept.limits.pressure.get("t1", "normal") == rung
         assert len(told) <= 1

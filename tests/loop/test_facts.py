@@ -12,11 +12,12 @@ from lopen.core.events import TaskChanged
 from lopen.git.repository import Repository
 from lopen.loop.facts import Observed, observe
 from lopen.specification.spec import parse_specification
-from lopen.workflow.session import Session
+from lopen.workflow.session import Plan, Session
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 from tests.git.conftest import clock, repository, root, run_git
 from tests.git.test_commits import commit, task_message
 from tests.project import specification
+from tests.sessions import changed
 
 __all__ = ["clock", "repository", "root"]  # fixtures
 BRANCH = "lopen/m"
@@ -32,7 +33,7 @@ def session(repository: Repository) -> Session:
     )
     tree = TaskTree((Component("c", "Core", tasks=tasks, broken_down=True),))
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    return Session("m-20260101-1", "m", now, tree=tree, branch=BRANCH, start_commit=start)
+    return Session("m-20260101-1", "m", now, plan=Plan(tree=tree), branch=BRANCH, start_commit=start)
 
 
 @pytest.fixture
@@ -100,6 +101,6 @@ def test_a_task_that_names_another_commit_is_looked_at_again(
     session = looked(session, repository).session
     (core,) = session.tree.components
     forged = replace(core.tasks[0], id="t9", commit="1" * 40)
-    session = replace(session, tree=TaskTree((replace(core, tasks=(*core.tasks, forged)),)))
+    session = changed(session, tree=TaskTree((replace(core, tasks=(*core.tasks, forged)),)))
 
     assert reopened(looked(session, repository)) == ["t9"]

@@ -84,7 +84,7 @@ def test_another_agent_follows_a_build_and_opens_no_gate(make_project: MakeProje
     with closing(Database(project.root / ".lopen/state.db")) as database:
         session = SessionStore(database).latest(module="calc")
     assert session is not None
-    assert session.max_cost_usd == 2
+    assert session.limits.max_cost_usd == 2
     assert "return a + b" in shown
     assert os.path.exists(project.root / "calc.py")
 

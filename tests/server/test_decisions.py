@@ -12,7 +12,7 @@ from lopen.limits.stores.opening import open_limits
 from lopen.settings.schema import Settings
 from lopen.store.database import Database
 from lopen.store.sessions import SessionStore
-from lopen.workflow.session import Pause, Question, Session
+from lopen.workflow.session import Dialogue, Pause, Plan, Question, Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, Task, TaskTree
 from tests.e2e.conftest import MakeProject
@@ -55,10 +55,10 @@ def test_a_person_answers_confirms_acknowledges_and_skips(
     store = SessionStore(Database(project.root / ".lopen" / "state.db"))
     asked, confirmed = (store.latest(module=name) for name in ("asks", "doubts"))
     assert asked is not None
-    assert asked.question is not None
-    assert asked.question.answer == "up"
+    assert asked.dialogue.question is not None
+    assert asked.dialogue.question.answer == "up"
     assert confirmed is not None
-    assert any("try the other library" in note for note in confirmed.notes)
+    assert any("try the other library" in note for note in confirmed.dialogue.notes)
     assert [t.given_up for t in confirmed.tree.tasks] == ["out of scope"]
 
 
@@ -110,8 +110,8 @@ def _store_waiting_sessions(project: Project) -> None:
             step=Step.ITERATE_THROUGH_TASKS,
             status="paused",
             pause=pause,
-            tree=tree,
-            question=question,
+            plan=Plan(tree=tree),
+            dialogue=Dialogue(question=question),
         )
         store.save(session, now)
     tripped = CircuitState(

@@ -13,6 +13,7 @@ from lopen.specification.plan_file import parse_plan, render_plan
 from lopen.workflow.session import Dependency, Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, State, Subtask, Task, TaskTree
+from tests.sessions import changed
 from tests.workflow.trees import TEXTS
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -39,8 +40,7 @@ TREE = TaskTree(
 
 
 def session(tree: TaskTree, **fields: object) -> Session:
-    values: dict[str, object] = {"id": "shop-20260101-1", "module": "shop", "created_at": NOW, "tree": tree}
-    return Session(**(values | fields))  # type: ignore[arg-type]  # a test's fields are the right ones
+    return changed(Session("shop-20260101-1", "shop", NOW), tree=tree, **fields)
 
 
 def test_a_plan_shows_everything_people_want_to_know() -> None:

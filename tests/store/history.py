@@ -15,7 +15,7 @@ from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.store.audit import AuditTrail
 from lopen.store.journal import Journal
 from lopen.store.sessions import SessionStore
-from lopen.workflow.session import Session
+from lopen.workflow.session import Plan, Session
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -34,7 +34,7 @@ def lived(
     """A session saved with a task, calls, events, a verdict, a budget and a circuit."""
     state = State.COMPLETE if finished else State.PENDING
     tree = TaskTree((Component("c1", "Core", tasks=(Task(task, "Write it", state=state),)),))
-    session = Session(session_id, module, at, tree=tree)
+    session = Session(session_id, module, at, plan=Plan(tree=tree))
     journal = Journal(store, session, FakeClock(at), redact=str)
     journal.save(session)
     audit = AuditTrail(store.database, session_id, str)

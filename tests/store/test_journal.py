@@ -16,6 +16,7 @@ from lopen.store.journal import Journal
 from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import TaskTree
+from tests.sessions import changed
 from tests.workflow.trees import tree_of
 
 ID = "calc-20260301-1"
@@ -69,7 +70,7 @@ def kept(database: Database) -> tuple[int, TaskTree, list[str]]:
         store = SessionStore(other)
         session = store.load(ID)
         messages = [r.event.message for r in store.events(ID) if isinstance(r.event, Notice)]
-    return session.iterations, session.tree, messages
+    return session.limits.iterations, session.tree, messages
 
 
 def test_state_and_events_become_durable_in_one_transaction(
@@ -78,10 +79,10 @@ def test_state_and_events_become_durable_in_one_transaction(
     commits: list[str] = []
     database.connection.set_trace_callback(lambda s: commits.append(s) if s == "COMMIT" else None)
     with journal.transaction():
-        journal.change(note("one"), iterations=1)
+        journal.save(changed(journal.session, iterations=1), note("one"))
         journal.tell(note("two"))
         assert heard.messages == []
-        assert journal.session.iterations == 1, "what follows inside sees it"
+        assert journal.session.limits.iterations == 1, "what follows inside sees it"
     database.connection.set_trace_callback(None)
     assert commits == ["COMMIT"]
     assert heard.messages == ["one", "two"]
@@ -93,15 +94,15 @@ def test_an_exception_takes_back_both_and_nobody_hears_of_it(
 ) -> None:
     def fail() -> None:
         with journal.transaction():
-            journal.change(note("one"), iterations=1, tree=tree_of(1, 1))
+            journal.save(changed(journal.session, iterations=1, tree=tree_of(1, 1)), note("one"))
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    assert journal.session.iterations == 0
+    assert journal.session.limits.iterations == 0
     assert heard.messages == []
     assert kept(database) == (0, TaskTree(), [])
-    journal.change(note("two"), iterations=2, tree=tree_of(2, 1))
+    journal.save(changed(journal.session, iterations=2, tree=tree_of(2, 1)), note("two"))
     assert kept(database) == (2, tree_of(2, 1), ["two"])
 
 
@@ -109,12 +110,12 @@ def test_a_nested_failure_that_is_swallowed_takes_back_its_own_part_alone(
     journal: Journal, database: Database, heard: Heard
 ) -> None:
     with journal.transaction():
-        journal.change(note("before"), iterations=1)
+        journal.save(changed(journal.session, iterations=1), note("before"))
         with suppress(ZeroDivisionError), journal.transaction():
-            journal.change(note("inside"), iterations=2, tree=tree_of(1, 1))
+            journal.save(changed(journal.session, iterations=2, tree=tree_of(1, 1)), note("inside"))
             raise ZeroDivisionError
-        assert journal.session.iterations == 1
-        journal.change(note("after"), clarifications=1)
+        assert journal.session.limits.iterations == 1
+        journal.save(changed(journal.session, clarifications=1), note("after"))
     assert heard.messages == ["before", "after"]
     assert kept(database) == (1, TaskTree(), ["before", "after"])
 
@@ -133,10 +134,10 @@ def test_a_save_that_fails_leaves_the_session_as_the_file_has_it(
     with closing(Database(database.path)) as other, other.transaction():
         database.connection.execute("PRAGMA busy_timeout=10")
         with pytest.raises(StorageError, match="locked"):
-            journal.change(note("one"), iterations=1)
-    assert journal.session.iterations == 0
-    assert journal.reload().iterations == 0
-    journal.change(note("two"), iterations=1)
+            journal.save(changed(journal.session, iterations=1), note("one"))
+    assert journal.session.limits.iterations == 0
+    assert journal.reload().limits.iterations == 0
+    journal.save(changed(journal.session, iterations=1), note("two"))
     assert (heard.messages, kept(database)[0]) == (["two"], 1)
 
 

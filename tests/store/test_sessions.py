@@ -17,9 +17,22 @@ from lopen.core.events import Notice
 from lopen.store.database import Database, UnreadableDatabase
 from lopen.store.journal import Journal
 from lopen.store.sessions import NoSuchSession, SessionStore
-from lopen.workflow.session import Approval, CommitIntent, Dependency, Pause, Question, Session
+from lopen.workflow import changes
+from lopen.workflow.session import (
+    Approval,
+    CommitIntent,
+    Dependency,
+    Dialogue,
+    Intents,
+    Pause,
+    Plan,
+    Question,
+    Session,
+    SessionLimits,
+)
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
+from tests.sessions import changed
 from tests.store.conftest import statements, writes
 from tests.workflow.trees import TEXTS, tree_of, trees
 
@@ -46,20 +59,26 @@ SESSIONS = st.builds(
     status=st.sampled_from(["running", "paused", "failed", "complete"]),
     pause=st.none() | st.from_type(Pause),
     approval=st.none() | APPROVALS,
-    planned=MAPS,
-    dependencies=st.none() | st.lists(st.from_type(Dependency), max_size=2).map(tuple),
-    tree=trees(),
-    selected=st.none() | TEXTS,
-    original_scope=st.none() | st.integers(0, 9),
-    criteria=MAPS,
-    replan=st.none() | st.sampled_from(Step),
     branch=st.none() | TEXTS,
-    question=st.none() | st.builds(Question, TEXTS, LINES, TEXTS, st.none() | TEXTS),
-    assumptions=LINES,
-    corrections=LINES,
-    notes=LINES,
-    confirmed=LEVELS,
-    commit_intent=st.none() | st.from_type(CommitIntent),
+    plan=st.builds(
+        Plan,
+        dependencies=st.none() | st.lists(st.from_type(Dependency), max_size=2).map(tuple),
+        tree=trees(),
+        selected=st.none() | TEXTS,
+        sections=MAPS,
+        criteria=MAPS,
+        original_scope=st.none() | st.integers(0, 9),
+        replan=st.none() | st.sampled_from(Step),
+    ),
+    limits=st.builds(SessionLimits, confirmed=LEVELS),
+    dialogue=st.builds(
+        Dialogue,
+        question=st.none() | st.builds(Question, TEXTS, LINES, TEXTS, st.none() | TEXTS),
+        assumptions=LINES,
+        corrections=LINES,
+        notes=LINES,
+    ),
+    intents=st.builds(Intents, commit=st.none() | st.from_type(CommitIntent)),
 )
 EXAMPLES = settings(
     deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -67,7 +86,7 @@ EXAMPLES = settings(
 
 
 def session(tree: TaskTree | None = None, **fields: object) -> Session:
-    return replace(Session("calc-20260301-1", "calc", NOW, tree=tree or TaskTree()), **fields)  # type: ignore[arg-type]  # fields of it
+    return changed(Session("calc-20260301-1", "calc", NOW), tree=tree or TaskTree(), **fields)
 
 
 def fresh(database: Database) -> SessionStore:
@@ -93,7 +112,7 @@ def test_the_rows_follow_the_tree_whatever_becomes_of_it(
     store.save(wanted, NOW)
     for tree in later:
         store = store if same_store else fresh(database)
-        store.save(replace(wanted, tree=tree), NOW)
+        store.save(changed(wanted, tree=tree), NOW)
         assert fresh(database).load(wanted.id).tree == tree
 
 
@@ -153,9 +172,8 @@ def told(count: int, database: Database) -> list[str]:
     journal.save(journal.session)
     last = journal.session.tree.components[-1].tasks[-1]
     with statements(database) as seen:
-        journal.change(
-            Notice("info", "it ended"), tree=journal.session.tree.with_task(last.to(State.IN_PROGRESS))
-        )
+        after = changes.with_task(journal.session, last.to(State.IN_PROGRESS))
+        journal.save(after, Notice("info", "it ended"))
         journal.tell(Notice("info", "and so on"))
     return [" ".join(s.split()[:4]) for s in seen]
 
@@ -201,7 +219,7 @@ def test_a_first_save_that_was_rolled_back_leaves_no_session(database: Database)
 
 def test_a_session_is_read_anew_once_anybody_wrote_and_only_then(database: Database) -> None:
     store = SessionStore(database)
-    session = Session("calc-20260301-1", "calc", NOW, tree=tree_of(2, 2))
+    session = changed(Session("calc-20260301-1", "calc", NOW), tree=tree_of(2, 2))
     store.save(session, NOW)
     first = store.load(session.id)
     with statements(database) as read:
@@ -340,10 +358,10 @@ def test_the_newest_approval_counts(database: Database) -> None:
 def test_what_bears_no_seal_is_no_approval(database: Database, forged: dict[str, object]) -> None:
     store = fresh(database)
     given = store.approve("calc", Approval("me", NOW, "", "h", {"Overview": "1"}, {"verify-tests": None}))
-    changed = replace(given, **forged)  # type: ignore[arg-type]  # fields of it
-    plant(database, "calc", changed)
+    other = replace(given, **forged)  # type: ignore[arg-type]  # fields of it
+    plant(database, "calc", other)
     plant(database, "auth", given)
-    store.save(session(approval=changed), NOW)
+    store.save(session(approval=other), NOW)
 
     assert store.approval("calc") == given
     assert store.approval("auth") is None

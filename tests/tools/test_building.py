@@ -14,6 +14,7 @@ from lopen.tools.calls import ToolResult, done
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import State
 from tests.models.prompts.examples import long_specification, planned
+from tests.sessions import changed
 from tests.tools.examples import Bench, bench, git
 from tests.workflow.examples import session
 
@@ -73,7 +74,7 @@ def test_a_line_of_the_checklist_is_ticked_and_unticked(at: Bench) -> None:
 
 
 def test_more_work_goes_behind_the_rest_and_too_much_of_it_asks_a_person(at: Bench) -> None:
-    at.at.journal.change(planned_tasks=2)
+    at.at.journal.save(changed(at.at.session, planned_tasks=2))
     given: dict[str, Any] = {"component": "core", "description": "d", "reason": "seen on the way"}
     assert at.call("add_task", name="Third", **given).fields == {"task_id": "calc-t100"}
     added = at.at.session.tree.task("calc-t100")
@@ -200,15 +201,15 @@ def test_a_question_that_nobody_can_answer_now_waits(root: Path) -> None:
     at.call("ask_user", **QUESTION)
     assert at.pause is not None
     assert at.pause.command == "lopen answer calc-20260301-1 10"
-    assert at.at.session.question is not None
-    assert at.at.session.clarifications == 1
+    assert at.at.session.dialogue.question is not None
+    assert at.at.session.dialogue.clarifications == 1
 
 
 @pytest.mark.parametrize("unattended", [True, False])
 def test_unattended_or_the_second_time_the_default_is_assumed_and_kept(root: Path, unattended: bool) -> None:
     at = asking(root, unattended=unattended, max_clarifications=0)
     assert at.call("ask_user", **QUESTION).fields == {"answer": "10", "assumed": True}
-    assert at.at.session.assumptions == ("Which base? Assumed: 10",)
+    assert at.at.session.dialogue.assumptions == ("Which base? Assumed: 10",)
     assert at.pause is None
 
 
@@ -216,7 +217,7 @@ def test_while_the_specification_is_drafted_nothing_is_capped(root: Path) -> Non
     at = asking(root, Step.DRAFT_SPECIFICATION, max_clarifications=0)
     at.call("ask_user", **QUESTION)
     assert at.pause is not None
-    assert at.at.session.clarifications == 0
+    assert at.at.session.dialogue.clarifications == 0
 
 
 # The commit

@@ -11,6 +11,7 @@ import pytest
 from lopen.core.events import PlanRecorded, StepEntered
 from lopen.tools.calls import ToolResult
 from lopen.tools.workbench import Workbench
+from lopen.workflow import changes
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
@@ -74,7 +75,7 @@ def test_all_of_planning_may_be_recorded_in_one_turn(root: Path) -> None:
     ]
     after = at.at.session
     assert at.recorded
-    assert (after.step, after.selected, after.original_scope, after.planned_tasks) == (
+    assert (after.step, after.plan.selected, after.plan.original_scope, after.plan.planned_tasks) == (
         Step.ITERATE_THROUGH_TASKS,
         "core",
         4,
@@ -116,10 +117,10 @@ def test_new_dependencies_want_the_components_again(root: Path) -> None:
     tree = TaskTree((Component("core", "Core", tasks=(Task("t", "T"),)),))
     at = bench(root, begun(tree=tree))
     at.call("record_dependencies", dependencies=[])
-    assert at.at.session.replan is Step.IDENTIFY_COMPONENTS
+    assert at.at.session.plan.replan is Step.IDENTIFY_COMPONENTS
     assert at.at.session.tree is tree
     at.call("record_components", components=[component("Core", "AC-1", "AC-2")])
-    assert at.at.session.replan is None
+    assert at.at.session.plan.replan is None
 
 
 def at_selection(root: Path, *components: Component) -> Bench:
@@ -160,7 +161,7 @@ def test_what_was_recorded_as_done_is_verified_before_it_is_selected(root: Path)
 
     def verify(wanted: Workbench) -> None:
         tree = wanted.session.tree
-        wanted.journal.change(tree=tree.with_component(replace(tree.components[0], verified=True)))
+        wanted.journal.save(changes.complete_component(wanted.session, tree.components[0].id))
 
     at.steps.verify_done = verify
     assert at.call("select_component", name="shell", reason="r").ok

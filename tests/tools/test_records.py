@@ -14,7 +14,7 @@ from lopen.store.database import Database
 from lopen.store.journal import Journal
 from lopen.store.sessions import SessionStore
 from lopen.tools.forged_records import Records, RecordsForged
-from lopen.workflow.session import Session
+from lopen.workflow.session import Plan, Session
 from lopen.workflow.task_tree import Component, Task, TaskTree
 
 SESSION, OTHER = "m-20260301-1", "n-20260301-1"
@@ -32,7 +32,7 @@ def records(database: Database) -> Iterator[Records]:
     store = SessionStore(database)
     tree = TaskTree((Component("c", "core", tasks=(Task("m-t1", "One"),)),))
     at = datetime(2026, 3, 1, tzinfo=UTC)
-    for session in (Session(SESSION, "m", at, tree=tree), Session(OTHER, "n", at)):
+    for session in (Session(SESSION, "m", at, plan=Plan(tree=tree)), Session(OTHER, "n", at)):
         Journal(store, session, FakeClock(), redact=str).save(session)
     records = Records(database, SESSION, "m")
     yield records

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from lopen.workflow.session import Approval, Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
+from tests.sessions import changed
 from tests.workflow.trees import trees
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -20,7 +20,7 @@ CRITERIA = {"AC-1": "It adds", "AC-2": "It subtracts", "AC-3": "It says no"}
 
 def session(**fields: Any) -> Session:
     """A session at its beginning, with changes."""
-    return replace(Session("calc-20260301-1", "calc", NOW), **fields)
+    return changed(Session("calc-20260301-1", "calc", NOW), **fields)
 
 
 def building(state: State = State.IN_PROGRESS, **fields: Any) -> Session:

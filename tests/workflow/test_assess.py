@@ -12,6 +12,7 @@ from lopen.workflow.next_step import Facts, Scope, assess, facts_of, scope_of
 from lopen.workflow.session import Session
 from lopen.workflow.steps import ORDER, PLANNING_STEPS, Step, reachable
 from lopen.workflow.task_tree import Component, State, Task, TaskTree, next_task, selectable
+from tests.sessions import changed
 from tests.workflow.examples import APPROVAL, CRITERIA, building, session, sessions
 from tests.workflow.trees import completed, components
 
@@ -86,13 +87,13 @@ def test_it_is_the_earliest_step_whose_result_is_not_there(facts: Facts, step: S
 
 
 def test_a_plan_without_a_scope_is_no_plan_to_build_from() -> None:
-    rebuilt = replace(building(), original_scope=None)
+    rebuilt = changed(building(), original_scope=None)
     assert assess(facts_of(rebuilt, approved=True)) is Step.IDENTIFY_COMPONENTS
-    assert assess(facts_of(replace(rebuilt, original_scope=0), approved=True)) is Step.IDENTIFY_COMPONENTS
+    assert assess(facts_of(changed(rebuilt, original_scope=0), approved=True)) is Step.IDENTIFY_COMPONENTS
 
 
 def test_a_component_that_is_no_longer_there_is_not_selected() -> None:
-    gone = replace(building(), selected="gone")
+    gone = changed(building(), selected="gone")
     assert assess(facts_of(gone, approved=True)) is Step.SELECT_NEXT_COMPONENT
 
 
@@ -102,27 +103,27 @@ def test_a_component_that_is_no_longer_there_is_not_selected() -> None:
 def done(wanted: Session, step: Step) -> Session | None:
     """The session after the result of `step` was recorded; None where only a person can help."""
     tree = wanted.tree
-    component = tree.component(wanted.selected or "")
+    component = tree.component(wanted.plan.selected or "")
     match step:
         case Step.DRAFT_SPECIFICATION:
             return replace(wanted, approval=APPROVAL)
         case Step.DETERMINE_DEPENDENCIES:
             replan = Step.IDENTIFY_COMPONENTS if tree.components else None
-            return replace(wanted, dependencies=(), replan=replan)
+            return changed(wanted, dependencies=(), replan=replan)
         case Step.IDENTIFY_COMPONENTS:
             tree = TaskTree(tree.components or (Component("new", "New", criteria=tuple(CRITERIA)),))
             scope = len(tree.components) + len(CRITERIA)
-            return replace(
+            return changed(
                 wanted, tree=tree, criteria=CRITERIA, original_scope=scope, replan=None, selected=None
             )
         case Step.SELECT_NEXT_COMPONENT:
             choices = [c for c in selectable(tree) if c.open_tasks or not any(t.given_up for t in c.tasks)]
-            return replace(wanted, selected=choices[0].id, replan=None) if choices else None
+            return changed(wanted, selected=choices[0].id, replan=None) if choices else None
         case Step.REPEAT:
-            return replace(wanted, selected=None)
+            return changed(wanted, selected=None)
         case _:
             assert component is not None
-            return replace(wanted, tree=tree.with_component(worked(component, step)), replan=None)
+            return changed(wanted, tree=tree.with_component(worked(component, step)), replan=None)
 
 
 def worked(component: Component, step: Step) -> Component:
@@ -147,9 +148,9 @@ def test_whoever_does_what_is_due_comes_to_the_end_or_to_what_a_person_gave_up(w
         complete = all(c.state is State.COMPLETE for c in wanted.tree.components)
         if step is Step.SELECT_NEXT_COMPONENT and complete:
             return
-        component = wanted.tree.component(wanted.selected or "")
+        component = wanted.tree.component(wanted.plan.selected or "")
         if step is Step.ITERATE_THROUGH_TASKS and component and given_up_alone(component):
-            wanted = replace(wanted, selected=None)
+            wanted = changed(wanted, selected=None)
             continue
         after = done(wanted, step)
         if after is None:
@@ -172,11 +173,11 @@ def given_up_alone(component: Component) -> bool:
 def test_a_criterion_holds_when_every_component_that_covers_it_is_complete(wanted: Session) -> None:
     whole = wanted.tree.components
     held = 0
-    for criterion in wanted.criteria:
+    for criterion in wanted.plan.criteria:
         covering = [c for c in whole if criterion in c.criteria]
         held += bool(covering) and all(c.state is State.COMPLETE for c in covering)
     complete = len([c for c in whole if c.state is State.COMPLETE])
-    assert scope_of(wanted) == Scope(complete + held, wanted.original_scope)
+    assert scope_of(wanted) == Scope(complete + held, wanted.plan.original_scope)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +203,7 @@ def test_a_criterion_shared_by_two_components_waits_for_both() -> None:
     two = Component("b", "B", criteria=("AC-1", "AC-2"))
     wanted = session(tree=TaskTree((one, two)), criteria={"AC-1": "x", "AC-2": "y"}, original_scope=4)
     assert scope_of(wanted) == Scope(1, 4)
-    wanted = replace(wanted, tree=wanted.tree.with_component(completed(two)))
+    wanted = changed(wanted, tree=wanted.tree.with_component(completed(two)))
     assert scope_of(wanted) == Scope(4, 4)
     assert scope_of(wanted).reached
 

@@ -14,6 +14,7 @@ from lopen.workflow.pauses import circuit_pause, iterations_pause
 from lopen.workflow.session import Session
 from lopen.workflow.steps import IllegalTransition, Step, Trigger
 from lopen.workflow.task_tree import State
+from tests.sessions import changed
 from tests.workflow.examples import building, session, sessions
 
 QUICK = settings(deadline=None, max_examples=60)
@@ -34,13 +35,13 @@ def test_a_recorded_result_clears_what_was_told_and_counted() -> None:
 
 def test_a_confirmation_of_a_step_is_good_for_one_row_of_failures() -> None:
     before = session(confirmed={"break_into_tasks": 3, "calc-t1": 3, "boundary": 3})
-    assert decide(before, Outcome("recorded")).session.confirmed == {"calc-t1": 3, "boundary": 3}
+    assert decide(before, Outcome("recorded")).session.limits.confirmed == {"calc-t1": 3, "boundary": 3}
 
 
 def test_what_a_circuit_stopped_is_told_in_the_next_prompt() -> None:
     pause = circuit_pause(session(), "read_file was called 5 times", "lopen circuit ack x")
     after = decide(session(), Outcome("paused", pause=pause)).session
-    assert after.corrections == ("circuit_breaker: read_file was called 5 times",)
+    assert after.dialogue.corrections == ("circuit_breaker: read_file was called 5 times",)
 
 
 @given(sessions())
@@ -62,7 +63,7 @@ def test_an_overflow_makes_the_next_prompt_smaller_and_is_no_failure() -> None:
     before = building()
     for level in range(1, MAX_CONTEXT_LEVEL + 1):
         decision = decide(before, Outcome("overflow", "the context window is full"))
-        assert decision == Decision(replace(before, context_level=level))
+        assert decision == Decision(changed(before, context_level=level))
         before = decision.session
 
 
@@ -82,7 +83,7 @@ def test_a_failed_iteration_in_step_6_fails_its_task_and_is_told() -> None:
     assert task is not None
     assert (task.state, task.failures, task.reasons) == (State.FAILED, 1, ("the model refused to answer",))
     assert after.step is Step.ITERATE_THROUGH_TASKS
-    assert after.corrections == ()  # the task's own reasons tell it
+    assert after.dialogue.corrections == ()  # the task's own reasons tell it
     assert decision.events == (
         TaskChanged("calc-t1", "First", "Core", "failed", "the model refused to answer"),
         StepEntered("iterate_through_tasks", 6, "building", "task_iteration_complete"),
@@ -96,15 +97,15 @@ def test_failures_of_a_task_add_up_until_it_succeeds() -> None:
         task = after.tree.task("calc-t1")
         assert task is not None
         assert task.failures == failures
-        before = replace(after, tree=after.tree.with_task(task.to(State.IN_PROGRESS)))
+        before = changed(after, tree=after.tree.with_task(task.to(State.IN_PROGRESS)))
 
 
 @pytest.mark.parametrize("step", [s for s in Step if s is not Step.ITERATE_THROUGH_TASKS])
 def test_a_failed_iteration_elsewhere_is_counted_on_the_step(step: Step) -> None:
-    before = replace(building(), step=step, step_failures=1)
+    before = changed(building(), step=step, step_failures=1)
     decision = decide(before, Outcome("failed", "no"))
     assert decision.session.step is step
-    assert decision.session.step_failures == 2
+    assert decision.session.limits.step_failures == 2
     assert decision.session.tree is before.tree
     assert decision.events == ()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from lopen.workflow import pauses
 from lopen.workflow.session import Pause, Session
 from lopen.workflow.task_tree import Component, Task, TaskTree
+from tests.sessions import changed
 from tests.workflow.examples import building, session
 
 ID = "calc-20260301-1"
@@ -78,7 +78,7 @@ def test_three_failed_boundaries_in_a_row_ask_and_a_confirmation_is_good_for_thr
     assert (pause is not None) == asked
     if pause is not None:
         assert (pause.kind, pause.subject, pause.level) == ("confirmation", "boundary", failures)
-        assert pauses.review_pause(replace(wanted, confirmed={pause.subject: pause.level})) is None
+        assert pauses.review_pause(changed(wanted, confirmed={pause.subject: pause.level})) is None
 
 
 def with_added(added: int, planned: int, confirmed: int = 0) -> Session:

@@ -84,7 +84,7 @@ class Shown:
         if self._taken is None or self.stale:
             session = self._store.load(self._id)
             budgets = looked_up(self._context, self._store.database).budgets
-            limit = session.max_cost_usd
+            limit = session.limits.max_cost_usd
             if limit is None:
                 limit = self._context.load().settings.budget.max_cost_usd
             own = (b for b in budgets if b.budget_id == f"session:{self._id}")

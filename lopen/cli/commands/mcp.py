@@ -86,8 +86,8 @@ class ServedCommands:
             session = store.latest(module=module, unfinished=True)
         finally:
             store.database.close()
-        if session is not None and session.max_cost_usd is not None and settings.session.auto_resume:
-            return session.max_cost_usd
+        if session is not None and session.limits.max_cost_usd is not None and settings.session.auto_resume:
+            return session.limits.max_cost_usd
         return settings.budget.max_cost_usd
 
     def _answer(self, name: str, operands: Sequence[str], *options: str) -> str:

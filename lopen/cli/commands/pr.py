@@ -104,7 +104,7 @@ def report(store: SessionStore, session: Session, budget: BudgetState | None) ->
 
     verdicts = present_verdicts(store, session)
     yield "## Acceptance criteria\n"
-    for criterion in criterion_states(session, verdicts, session.criteria):
+    for criterion in criterion_states(session, verdicts, session.plan.criteria):
         evidence = f" ({plain(criterion.evidence)})" if criterion.evidence else ""
         yield f"- [{'x' if criterion.holds == 'yes' else ' '}] **{criterion.id}** {criterion.text}{evidence}"
     yield "\n## Tasks\n"
@@ -127,9 +127,11 @@ def report(store: SessionStore, session: Session, budget: BudgetState | None) ->
         "lopen ran the earlier versions of changed tests on the new code, and the new versions on the old code.",
         {each.task or session.module: each.output for each in kept if each.earlier_tests is not None},
     )
-    yield from _listed("Decided by a person", [f"{asked} {answer}" for asked, answer in session.answers])
-    yield from _listed("Assumptions", session.assumptions)
-    yield from _listed("Accepted by a person although the judge could not tell", session.accepted)
+    yield from _listed(
+        "Decided by a person", [f"{asked} {answer}" for asked, answer in session.dialogue.answers]
+    )
+    yield from _listed("Assumptions", session.dialogue.assumptions)
+    yield from _listed("Accepted by a person although the judge could not tell", session.dialogue.accepted)
     if budget is not None:
         yield f"\nTokens: {budget.tokens_used:,}. Cost: {cost_text(budget.cost_usd, budget.unpriced_tokens)}."
     yield f"\nBuilt with lopen, session {session.id}."

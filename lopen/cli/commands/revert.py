@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +18,7 @@ from lopen.core.errors import ExitCode, LopenError, WrongUsage, did_you_mean
 from lopen.core.escape import inert
 from lopen.core.events import Reverted
 from lopen.files.work_trees import module_documents
+from lopen.workflow import changes
 from lopen.workflow.session import RevertIntent, Session
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def revert(
 
 def _is_in_place(session: Session, repository: Repository) -> bool:
     """True if a complete session's branch and files are as its last commit left them."""
-    if not session.finished or session.revert_intent is not None:
+    if not session.finished or session.intents.revert is not None:
         return False
     commits = [c.sha for c in repository.session_commits(session.id)]
     return target(session, commits, None) == repository.head().commit and not repository.dirty(
@@ -127,7 +127,7 @@ def _move(
     spared: Mapping[str, str],
 ) -> None:
     """Reset the branch as intended. If this process dies meanwhile, the next command finds the intent."""
-    store.save(replace(session, revert_intent=intent), datetime.now(UTC))
+    store.save(changes.intend_revert(session, intent), datetime.now(UTC))
     try:
         repository.reset_to(intent.commit, spared)
     except LopenError:
@@ -257,7 +257,7 @@ def intent_of(
 
     An interrupted revert keeps its first backup, which was made before files changed.
     """
-    interrupted = session.revert_intent if restored is None else None
+    interrupted = session.intents.revert if restored is None else None
     commits = [c.sha for c in repository.session_commits(session.id)]
     if restored is not None:
         commit = restored.head

@@ -124,10 +124,10 @@ def first_screen(
     tail += work_tree_lines(context, session)
     tail += standstill_lines(context.root, store, session)
     tail += _closing_lines(context, session)
-    tree = tree_lines(session.tree, session.selected)
+    tree = tree_lines(session.tree, session.plan.selected)
     room = max(4, SCREEN - len(head) - len(tail) - 1)
     if len(tree) > room:
-        tree = [line for line, is_open in _open_work(session.tree, session.selected) if is_open]
+        tree = [line for line, is_open in _open_work(session.tree, session.plan.selected) if is_open]
     if len(tree) > room:
         tree = [*tree[: room - 1], f"    … {len(tree) - room + 1} more: lopen status {session.module} --all"]
     return [*head, *tree, *tail]
@@ -154,7 +154,7 @@ def _spent(session: Session, limits: ProjectLimits) -> list[str]:
     told = []
     for budget in limits.budgets:
         if budget.budget_id == f"session:{session.id}":
-            most = f" of {dollars(session.max_cost_usd)}" if session.max_cost_usd else ""
+            most = f" of {dollars(session.limits.max_cost_usd)}" if session.limits.max_cost_usd else ""
             tokens = f" of {budget.max_tokens:,}" if budget.max_tokens else ""
             cost = cost_text(budget.cost_usd, budget.unpriced_tokens)
             told.append(f"spent: {cost}{most}, {budget.tokens_used:,}{tokens} tokens")
@@ -185,7 +185,7 @@ def _head(context: CommandContext, store: SessionStore, session: Session) -> lis
         told.append(f"{step_title(step)} ({phase_of(step).replace('_', ' ')})")
     if done.components:
         told.append(
-            f"criteria {criteria}/{len(session.criteria)} · components {done.components_done}/{done.components}"
+            f"criteria {criteria}/{len(session.plan.criteria)} · components {done.components_done}/{done.components}"
             f" · tasks {done.tasks_done}/{done.tasks}"
         )
     return told
@@ -211,14 +211,14 @@ def lines(context: CommandContext, store: SessionStore, session: Session, limits
     """Return the whole status of a session as lines for a person."""
     from lopen.application.session_report import standstill_lines
 
-    told = [*_head(context, store, session), *tree_lines(session.tree, session.selected)]
+    told = [*_head(context, store, session), *tree_lines(session.tree, session.plan.selected)]
     told += limits_lines(context, store, session, limits)
     told += [_verdict_line(verdict) for verdict in _listed_verdicts(store, session)[-3:]]
     told += _branch_lines(session)
     told += work_tree_lines(context, session)
-    told += [f"decided by a person: {asked} {answer}" for asked, answer in session.answers]
-    told += [f"assumed: {line}" for line in session.assumptions]
-    told += [f"accepted by a person: {line}" for line in session.accepted]
+    told += [f"decided by a person: {asked} {answer}" for asked, answer in session.dialogue.answers]
+    told += [f"assumed: {line}" for line in session.dialogue.assumptions]
+    told += [f"accepted by a person: {line}" for line in session.dialogue.accepted]
     told += standstill_lines(context.root, store, session)
     return [*told, *_closing_lines(context, session)]
 

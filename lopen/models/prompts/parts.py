@@ -113,8 +113,10 @@ TASKS_BEFORE, TASKS_AFTER = 10, 30  # of a long component's tasks, those around 
 
 def decisions(session: Session) -> tuple[str, ...]:
     """A person's answers, and what was assumed where nobody answered."""
-    answers = (f"{asked.strip()} The person answered: {given.strip()}" for asked, given in session.answers)
-    return tuple(indented(line) for line in (*answers, *session.assumptions))
+    answers = (
+        f"{asked.strip()} The person answered: {given.strip()}" for asked, given in session.dialogue.answers
+    )
+    return tuple(indented(line) for line in (*answers, *session.dialogue.assumptions))
 
 
 def decision_lines(session: Session) -> str:
@@ -127,9 +129,9 @@ def state_lines(session: Session, established: frozenset[str]) -> str:
     done, step = progress(session.tree), session.step
     lines = [f"module: {session.module}", f"step: {number(step)} {step.value} ({phase_of(step)})"]
     if session.tree.components:
-        met = len((established & session.criteria.keys()) | met_criteria(session))
+        met = len((established & session.plan.criteria.keys()) | met_criteria(session))
         lines += [
-            f"judged to hold so far: {met} of {len(session.criteria)} acceptance criteria",
+            f"judged to hold so far: {met} of {len(session.plan.criteria)} acceptance criteria",
             f"complete: {done.components_done} of {done.components} components, {done.tasks_done} of {done.tasks} tasks",
         ]
     return "\n".join(lines)
@@ -156,7 +158,7 @@ def plan_lines(session: Session) -> str:
     lines = []
     for component in session.tree.components:
         lines.append(f"- {component.name} ({component.id}): {component.state.value}")
-        if component.id == session.selected:
+        if component.id == session.plan.selected:
             lines += _tasks_around(component)
     return "\n".join(lines)
 

@@ -93,7 +93,7 @@ def build(
     own = _own(session, spec, around, request)
     # The endpoint knows best what is too long: each level halves what would really be sent.
     whole = min(context_tokens * CHARS_PER_TOKEN, sum(len(p.text) for p in (*shared, *own)))
-    fitted = fit([*shared, *own], whole // 2**session.context_level)
+    fitted = fit([*shared, *own], whole // 2**session.limits.context_level)
     return Prompt(
         (
             SystemBlock(_stable(session.step, around, templates), cached=True),
@@ -146,7 +146,7 @@ def _shared(session: Session, spec: Specification | None) -> list[Part]:
 
 
 def _component(session: Session) -> Component | None:
-    return session.tree.component(session.selected) if session.selected else None
+    return session.tree.component(session.plan.selected) if session.plan.selected else None
 
 
 def _outline(spec: Specification) -> Part:
@@ -233,8 +233,8 @@ def section_parts(spec: Specification, sections: Sequence[Section]) -> list[Part
 
 
 def _own(session: Session, spec: Specification | None, around: Surroundings, request: str) -> list[Part]:
-    corrections = "\n".join(map(bullet, session.corrections))
-    notes = "\n".join(map(bullet, session.notes))
+    corrections = "\n".join(map(bullet, session.dialogue.corrections))
+    notes = "\n".join(map(bullet, session.dialogue.notes))
     research = "\n".join(f"- {topic}: {excerpt}" for topic, excerpt in around.research)
     readme, beginning = around.readme
     return [
@@ -270,7 +270,7 @@ def _own(session: Session, spec: Specification | None, around: Surroundings, req
 
 def _refused(session: Session) -> Part:
     """Return what the last conversation left refused, without a task that a person gave up."""
-    subject, text = session.refused
+    subject, text = session.dialogue.refused
     task = session.tree.task(subject)
     kept = text if task is None or not task.given_up else ""
     return Part(f"Refused at the end of the last conversation ({subject})", kept, 1, data=True)

@@ -19,6 +19,7 @@ from tests.models.prompts.examples import (
     stable,
     text_of,
 )
+from tests.sessions import changed
 from tests.workflow.examples import APPROVAL, session
 
 
@@ -26,7 +27,7 @@ def second_task(first: Session) -> Session:
     """The session once its first task is complete and the second is in progress."""
     done, upcoming = first.tree.components[0].tasks
     tree = first.tree.with_task(replace(done, state=State.COMPLETE, commit="c" * 40))
-    return replace(first, tree=tree.with_task(upcoming.to(State.IN_PROGRESS)), iterations=2)
+    return changed(first, tree=tree.with_task(upcoming.to(State.IN_PROGRESS)), iterations=2)
 
 
 def test_the_stable_part_and_the_component_s_part_are_the_same_for_every_task() -> None:
@@ -130,7 +131,7 @@ def test_a_component_that_rests_on_everything_gives_each_task_its_own_sections()
     other = wanted.tree.with_task(replace(work[30], state=State.COMPLETE)).with_task(
         work[31].to(State.IN_PROGRESS)
     )
-    assert prompt(replace(wanted, tree=other), spec).system[1] == built.system[1]
+    assert prompt(changed(wanted, tree=other), spec).system[1] == built.system[1]
 
 
 @pytest.mark.parametrize("step", sorted(PLANNING_STEPS))
@@ -200,7 +201,7 @@ def test_what_the_repository_says_is_data_and_what_lopen_says_is_not() -> None:
 def test_an_unselected_component_s_tasks_are_not_told() -> None:
     wanted = planned()
     other = Component("extra", "Extra", tasks=(Task("calc-t9", "Something else"),))
-    text = text_of(prompt(replace(wanted, tree=TaskTree((*wanted.tree.components, other)))))
+    text = text_of(prompt(changed(wanted, tree=TaskTree((*wanted.tree.components, other)))))
     assert "- Extra (extra): pending" in text
     assert "calc-t9" not in text
 

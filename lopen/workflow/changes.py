@@ -1,0 +1,361 @@
+"""The changes of a session. Each function returns the changed session; no other room replaces fields of one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from lopen.core.errors import LopenError
+from lopen.workflow.session import (
+    BOUNDARY,
+    Approval,
+    CommitIntent,
+    Dependency,
+    Dialogue,
+    Pause,
+    Plan,
+    Question,
+    RevertIntent,
+    Session,
+    SessionLimits,
+)
+from lopen.workflow.steps import Step
+from lopen.workflow.task_tree import State, Task, TaskTree, completed_again, reopened
+
+
+def _plan(session: Session, plan: Plan) -> Session:
+    return replace(session, plan=plan)
+
+
+def _limits(session: Session, limits: SessionLimits) -> Session:
+    return replace(session, limits=limits)
+
+
+def _dialogue(session: Session, dialogue: Dialogue) -> Session:
+    return replace(session, dialogue=dialogue)
+
+
+# The run: starting, pausing, ending
+
+
+def start_run(session: Session, *, granted: int, request: str, hooks: str) -> Session:
+    """Take the session up in a process, with its grant of iterations and the person's words."""
+    return replace(
+        session,
+        status="running",
+        pause=None,
+        limits=replace(session.limits, iterations_granted=granted),
+        dialogue=replace(session.dialogue, request=request or session.dialogue.request),
+        examined=replace(session.examined, hooks=session.examined.hooks or hooks),
+    )
+
+
+def pause_for(session: Session, pause: Pause, corrections: Sequence[str] = ()) -> Session:
+    """Let the session wait; the model hears `corrections` when it goes on."""
+    return add_corrections(replace(session, status="paused", pause=pause), corrections)
+
+
+def clear_pause(session: Session) -> Session:
+    """Let the session go on with the next run."""
+    return replace(session, pause=None)
+
+
+def stop_run(session: Session) -> Session:
+    """Mark the session as one that no process works on."""
+    return replace(session, status="paused")
+
+
+def fail_run(session: Session) -> Session:
+    """Mark the session as failed; it can be resumed."""
+    return replace(session, status="failed", pause=None)
+
+
+def limit_cost(session: Session, most_usd: float) -> Session:
+    """Set the person's `--max-cost`, which holds for later runs too."""
+    return _limits(session, replace(session.limits, max_cost_usd=most_usd))
+
+
+# The specification and the plan
+
+
+def approve(session: Session, approval: Approval) -> Session:
+    """Take a person's approval of the specification as the one to plan from."""
+    return replace(session, approval=approval, plan=replace(session.plan, sections=dict(approval.sections)))
+
+
+def renew_approval(session: Session, approval: Approval) -> Session:
+    """Take a newer approval of a specification that the plan was made for."""
+    return replace(session, approval=approval)
+
+
+def note_drift(session: Session, sections: Mapping[str, str], replan: Step | None, note: str) -> Session:
+    """Record the specification's sections as they are now, and the planning step that is due again."""
+    return add_notes(_plan(session, replace(session.plan, sections=sections, replan=replan)), note)
+
+
+def record_dependencies(session: Session, found: tuple[Dependency, ...]) -> Session:
+    """Record step 2's result. Components that rest on earlier dependencies are due again."""
+    replan = Step.IDENTIFY_COMPONENTS if session.tree.components else None
+    return _plan(session, replace(session.plan, dependencies=found, replan=replan))
+
+
+def record_components(session: Session, tree: TaskTree, criteria: Mapping[str, str]) -> Session:
+    """Record step 3's result; components and criteria become the original scope."""
+    plan = replace(
+        session.plan,
+        tree=tree,
+        criteria=criteria,
+        original_scope=len(criteria) + len(tree.components),
+        replan=None,
+        selected=None,
+    )
+    return _plan(session, plan)
+
+
+def select_component(session: Session, component_id: str | None) -> Session:
+    """Select a component; None where none is worked on."""
+    return _plan(session, replace(session.plan, selected=component_id))
+
+
+def record_tasks(session: Session, component_id: str, tasks: Sequence[Task]) -> Session:
+    """Record step 5's result: the tasks go behind those that the component has."""
+    component = session.tree.component(component_id)
+    assert component is not None
+    changed = replace(component, tasks=(*component.tasks, *tasks), broken_down=True, verified=False)
+    planned = session.plan.planned_tasks + len(tasks)
+    return _plan(
+        session,
+        replace(session.plan, tree=session.tree.with_component(changed), planned_tasks=planned),
+    )
+
+
+def enter_assessed(session: Session, step: Step) -> Session:
+    """Put the session into the step that the facts give; before step 5 no component is selected."""
+    selects = step in (Step.BREAK_INTO_TASKS, Step.ITERATE_THROUGH_TASKS, Step.REPEAT)
+    return select_component(replace(session, step=step), session.plan.selected if selects else None)
+
+
+# Tasks and components
+
+
+def with_tree(session: Session, tree: TaskTree) -> Session:
+    """Replace the plan's components and tasks."""
+    return _plan(session, replace(session.plan, tree=tree))
+
+
+def with_task(session: Session, task: Task) -> Session:
+    """Replace the task of the same id."""
+    return with_tree(session, session.tree.with_task(task))
+
+
+def begin_iteration(session: Session, corrections: Sequence[str]) -> Session:
+    """Count an iteration, whose model is told `corrections`."""
+    limits = replace(session.limits, iterations=session.limits.iterations + 1)
+    return _dialogue(_limits(session, limits), replace(session.dialogue, corrections=tuple(corrections)))
+
+
+def give_iteration_back(session: Session) -> Session:
+    """Do not count an iteration that had no response of a model."""
+    return _limits(session, replace(session.limits, iterations=session.limits.iterations - 1))
+
+
+def begin_task(session: Session, task: Task, tree_id: str) -> Session:
+    """Start or continue the task of the selected component; `tree_id` is the base of its diff where it has none."""
+    component = session.plan.component
+    assert component is not None
+    base = task.base or tree_id
+    task = task if task.state is State.IN_PROGRESS else task.to(State.IN_PROGRESS)
+    tree = session.tree.with_component(replace(component, base=component.base or base))
+    return with_tree(session, tree.with_task(replace(task, base=base)))
+
+
+def add_task(session: Session, component_id: str, task: Task) -> Session:
+    """Add an unplanned task at the end of a component."""
+    return with_tree(session, session.tree.with_added(component_id, task))
+
+
+def split_task(session: Session, pieces: Sequence[Task]) -> Session:
+    """Replace a task by pieces, the first of which keeps its id; the others count as planned unless it was added."""
+    planned = session.plan.planned_tasks + sum(not piece.added for piece in pieces[1:])
+    return _plan(session, replace(session.plan, tree=session.tree.with_split(pieces), planned_tasks=planned))
+
+
+def skip_task(session: Session, task_id: str, reason: str) -> Session:
+    """Skip a task by a person's word; a pause because of that task ends.
+
+    Raises:
+        LopenError: the task is complete, or there is none of that id.
+    """
+    task = session.tree.task(task_id)
+    if task is None:
+        raise LopenError(f"no task named {task_id}", hint="lopen status shows the tasks")
+    if task.state is State.COMPLETE:
+        raise LopenError(
+            f"{task_id} is complete", hint=f"to undo completed work: lopen revert {session.module}"
+        )
+    skipped = replace(task, given_up=" ".join(reason.split()) or "no reason given", state=State.FAILED)
+    ended = session.pause is not None and session.pause.subject == task_id
+    return replace(with_task(session, skipped), pause=None if ended else session.pause)
+
+
+def complete_task(session: Session, task: Task, commit: str) -> Session:
+    """Complete the task in progress with its commit; its failures and what was said of them are over."""
+    done = replace(task.to(State.COMPLETE), commit=commit, failures=0, reasons=())
+    done = replace(done, subtasks=tuple(replace(s, done=True) for s in done.subtasks))
+    session = forget_confirmation(with_task(session, done), task.id)
+    return replace(
+        session,
+        intents=replace(session.intents, commit=None),
+        dialogue=replace(session.dialogue, corrections=(), notes=()),
+    )
+
+
+def complete_component(session: Session, component_id: str) -> Session:
+    """Record that a component's verification passed; the module's own row of failures stays."""
+    component = session.tree.component(component_id)
+    assert component is not None
+    session = with_tree(
+        session, session.tree.with_component(replace(component, verified=True, broken_down=True))
+    )
+    session = _limits(session, replace(session.limits, boundary_failures=0))
+    return session if session.limits.module_failures else forget_confirmation(session, BOUNDARY)
+
+
+def complete_module(session: Session) -> Session:
+    """Record that the module's verification passed: the session is complete."""
+    limits = replace(session.limits, boundary_failures=0, module_failures=0)
+    return forget_confirmation(replace(session, status="complete", limits=limits), BOUNDARY)
+
+
+def fail_boundary(session: Session, component_id: str, task: Task, *, module: bool) -> Session:
+    """Count a failed verification of a component or of the module, and add the task that takes up its findings."""
+    session = add_task(session, component_id, task)
+    component = session.tree.component(component_id)
+    assert component is not None
+    session = with_tree(session, session.tree.with_component(replace(component, broken_down=True)))
+    known = session.limits
+    limits = (
+        replace(known, module_failures=known.module_failures + 1)
+        if module
+        else replace(known, boundary_failures=known.boundary_failures + 1)
+    )
+    return _limits(session, limits)
+
+
+def reopen_tasks(session: Session, task_ids: Collection[str]) -> Session:
+    """Open complete tasks again whose commits are gone."""
+    return with_tree(session, reopened(session.tree, task_ids))
+
+
+# Guards, confirmations and questions
+
+
+def escalate(session: Session, pressure: Mapping[str, str]) -> Session:
+    """Record how far the failures of each task and step have escalated."""
+    return _limits(session, replace(session.limits, pressure=pressure))
+
+
+def note_budget(session: Session, percent: int) -> Session:
+    """Record the share of the module's budget that was last reported."""
+    return _limits(session, replace(session.limits, budget_told=percent))
+
+
+def confirm(session: Session, subject: str, level: int) -> Session:
+    """Record what is confirmed, and up to which level."""
+    confirmed = {**session.limits.confirmed, subject: level}
+    return _limits(session, replace(session.limits, confirmed=confirmed))
+
+
+def forget_confirmation(session: Session, subject: str) -> Session:
+    """Forget a confirmation: it holds for one row of failures."""
+    confirmed = {name: level for name, level in session.limits.confirmed.items() if name != subject}
+    return _limits(session, replace(session.limits, confirmed=confirmed))
+
+
+def accept_verdict(session: Session, line: str) -> Session:
+    """Record that a person accepted work of which the judge could not tell."""
+    return _dialogue(session, replace(session.dialogue, accepted=(*session.dialogue.accepted, line)))
+
+
+def ask_question(session: Session, question: Question) -> Session:
+    """Record the model's question, which waits for a person."""
+    return _dialogue(session, replace(session.dialogue, question=question))
+
+
+def count_question(session: Session) -> Session:
+    """Count a question of the model."""
+    return _dialogue(session, replace(session.dialogue, clarifications=session.dialogue.clarifications + 1))
+
+
+def answer_question(session: Session, text: str, answer: str) -> Session:
+    """Record a person's answer; no question is open any more."""
+    answers = (*session.dialogue.answers, (text, answer))
+    return _dialogue(session, replace(session.dialogue, question=None, answers=answers))
+
+
+def assume(session: Session, line: str) -> Session:
+    """Record an assumption; no question is open any more."""
+    assumptions = (*session.dialogue.assumptions, line)
+    return _dialogue(session, replace(session.dialogue, question=None, assumptions=assumptions))
+
+
+def add_notes(session: Session, *notes: str) -> Session:
+    """Add notes that the model is shown once."""
+    return _dialogue(session, replace(session.dialogue, notes=(*session.dialogue.notes, *notes)))
+
+
+def add_corrections(session: Session, corrections: Sequence[str]) -> Session:
+    """Add corrections for the model's next prompt, each once."""
+    kept = tuple(dict.fromkeys((*session.dialogue.corrections, *corrections)))
+    return _dialogue(session, replace(session.dialogue, corrections=kept))
+
+
+# The repository
+
+
+def leave_branch(session: Session, branch: str | None) -> Session:
+    """Record the branch that the person was on before the module's branch began."""
+    return replace(session, start_branch=branch)
+
+
+def begin_branch(session: Session, branch: str | None, commit: str | None) -> Session:
+    """Record the module's branch and its first commit."""
+    return replace(session, branch=branch, start_commit=commit)
+
+
+def intend_commit(session: Session, intent: CommitIntent | None) -> Session:
+    """Record a commit before it is made; None: it is not made."""
+    return replace(session, intents=replace(session.intents, commit=intent))
+
+
+def intend_revert(session: Session, intent: RevertIntent | None) -> Session:
+    """Record a revert before it is made; None: it is not made."""
+    return replace(session, intents=replace(session.intents, revert=intent))
+
+
+def record_revert(
+    session: Session, removed: Collection[str], restored: Mapping[str, str], note: str
+) -> Session:
+    """Open the tasks whose commits a revert removed, complete those whose commits it restored (task → commit)."""
+    tree = completed_again(reopened(session.tree, removed), restored)
+    session = intend_revert(intend_commit(with_tree(session, tree), None), None)
+    return add_notes(stop_run(session) if session.finished and removed else session, note)
+
+
+def record_verified(session: Session, component_ids: Collection[str], *, module: bool) -> Session:
+    """Record that restored commits are verified already: these components, and with `module` the whole module."""
+    tree = session.tree
+    for component in tree.components:
+        if component.id in component_ids:
+            tree = tree.with_component(replace(component, verified=True))
+    return replace(with_tree(session, tree), status="complete" if module else session.status)
+
+
+def note_commits(session: Session, digest: str) -> Session:
+    """Record that every task's commit was found below this tip of the branch."""
+    return replace(session, examined=replace(session.examined, commits=digest))
+
+
+def note_commands(session: Session, digest: str) -> Session:
+    """Record that these verify commands were seen to start."""
+    return replace(session, examined=replace(session.examined, commands=digest))
