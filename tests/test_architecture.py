@@ -39,8 +39,7 @@ PURE_PACKAGES = ("lopen.settings.schema", "lopen.models.prompts")
 # Library → the modules (or rooms, ending in a dot) that import it
 LIBRARIES = {
     "anthropic": ["lopen.models.sdk"],
-    "httpx2": ["lopen.models.sdk", "lopen.models.transport"],
-    "httpcore2": ["lopen.models.deadline", "lopen.models.transport"],
+    "httpx2": ["lopen.models.sdk"],
     "tenacity": ["lopen.models.retry"],
     "genai_prices": ["lopen.models.prices"],
     "git": ["lopen.git.command"],

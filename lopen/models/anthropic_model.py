@@ -5,19 +5,14 @@ The SDK itself (`lopen.models.sdk`) is imported at the first request, so that th
 
 from __future__ import annotations
 
-import gc
 import ipaddress
-import sys
 import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from lopen.core.clock import Clock
-from lopen.core.gc_pause import not_collecting
-from lopen.models.messages import OnText, OnUsage, Request, Response, TransientFailure, ignore_usage
-from lopen.models.request_body import body_of
-from lopen.models.stream_parser import StreamParser
+from lopen.models.messages import OnText, OnUsage, Request, Response, ignore_usage
 
 if TYPE_CHECKING:
     from lopen.models.sdk import Sdk
@@ -56,20 +51,7 @@ class AnthropicModel:
             ModelError: the request failed.
             LopenError: a library for the provider is missing.
         """
-        assembly = StreamParser(on_text, on_usage)
-        with self._connected().send(body_of(request)) as exchange:
-            named_stream = "eventstream" in exchange.content_type.lower().replace("-", "")
-            try:
-                # Beyond message_stop: the connection can only be reused if the stream is read to its end.
-                for event in exchange:
-                    assembly.feed(event)
-            except TransientFailure:
-                if not assembly.stopped and (named_stream or assembly.started):
-                    raise  # after message_stop the response is complete
-            if not assembly.started and not named_stream:
-                told = _no_stream(exchange.content_type, exchange.address)
-                raise TransientFailure(told, hardly_transient=True)  # at a wrong address it stays
-            return assembly.response(exchange.request_id)
+        return self._connected().send(request, on_text, on_usage)
 
     def connect(self) -> None:
         """Import the SDK and find credentials, so that `doctor` can report missing ones. Sends nothing."""
@@ -89,12 +71,7 @@ class AnthropicModel:
             return self._sdk
 
     def _open(self) -> Sdk:
-        loaded = "lopen.models.sdk" in sys.modules
-        with not_collecting():
-            from lopen.models.sdk import EndpointSettings, Sdk
-
-            if not loaded:  # the imported objects stay for good, so the garbage collector can skip them
-                gc.freeze()
+        from lopen.models.sdk import EndpointSettings, Sdk
 
         settings = self._settings
         connection = EndpointSettings(
@@ -106,14 +83,6 @@ class AnthropicModel:
             silence_timeout_s=settings.silence_timeout_s,
         )
         return Sdk(connection, self._clock)
-
-
-def _no_stream(content_type: str, address: str) -> str:
-    """Return the message for an answer without a stream: a gateway's temporary page, or the wrong address."""
-    return (
-        f"{address} answered with {content_type[:80] or 'nothing'!r}, not with an event stream; "
-        "is that the model's endpoint? model.base_url or ANTHROPIC_BASE_URL names it"
-    )
 
 
 def _loopback(url: str) -> bool:

@@ -6,6 +6,7 @@ thinking blocks with their signatures. `Model` is the port; its adapters are the
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -65,7 +66,7 @@ ZERO_USAGE = "the endpoint reports 0 tokens for a request: limits on tokens and 
 
 
 def usage_doubt(usage: Usage) -> str:
-    """Return what to warn of where an endpoint does not count, "" where it does."""
+    """Return the warning for an endpoint that does not count, "" for one that does."""
     return ESTIMATED_USAGE if usage.estimated else "" if usage.whole_input else ZERO_USAGE
 
 
@@ -125,6 +126,18 @@ class Response:
     def text(self) -> str:
         """All text blocks, joined."""
         return "".join(b["text"] for b in self.content if b.get("type") == "text")
+
+
+def parse_input(raw: str) -> tuple[Json | None, str]:
+    """Parse a tool call's input; return it and "", or None and the reason why it is not a JSON object."""
+    try:
+        value = json.loads(raw)
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()  # no NaN, no half of a surrogate pair
+    except (ValueError, RecursionError) as error:
+        return None, f"the input is not valid JSON: {error}"
+    if not isinstance(value, dict):
+        return None, f"the input is a JSON {type(value).__name__}, not an object"
+    return value, ""
 
 
 def unheard(text: str, tool: str = "") -> None:

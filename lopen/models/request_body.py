@@ -21,7 +21,7 @@ UNMARKABLE: Final = frozenset({"thinking", "redacted_thinking"})  # the API does
 
 
 def body_of(request: Request) -> dict[str, Any]:
-    """Return the body for a streaming `POST /v1/messages`. The request's own objects do not change."""
+    """Return the body of `POST /v1/messages` without `stream`, which the SDK adds. The request's own objects do not change."""
     system = _system(request.system)
     messages = _messages(request.messages)
     marked = [*system, *(block for message in messages for block in message["content"])]
@@ -32,7 +32,6 @@ def body_of(request: Request) -> dict[str, Any]:
     body: dict[str, Any] = {
         "model": request.model,
         "max_tokens": request.max_tokens,
-        "stream": True,
         "messages": messages,
     }
     if system:

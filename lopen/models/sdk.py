@@ -1,6 +1,6 @@
-"""The SDK's clients, and the translation of their exceptions. The only importer of `anthropic`.
+"""The SDK's clients and its stream, and the translation of its exceptions. The only importer of `anthropic`.
 
-The import takes a second, so it waits for the first call. No key may reach an error message: messages are scrubbed,
+The import takes a second, so it waits for the first request. No key may reach an error message: messages are scrubbed,
 and the SDK's own exceptions are not chained, because they quote headers and bodies.
 """
 
@@ -8,29 +8,44 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Final, Literal, TypeVar, assert_never
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, TypeVar, assert_never, cast, get_args
 from urllib.parse import urlsplit
 
 import anthropic
 import httpx2
+from anthropic.resources.messages import Messages
 
 from lopen.core.clock import Clock
 from lopen.core.errors import LopenError
 from lopen.core.extras import install_command
-from lopen.models.deadline import Deadline
 from lopen.models.failures import Refusal, classify
-from lopen.models.messages import ModelError, NoCredentials, Rejected, TransientFailure
-from lopen.models.transport import bounded_client
+from lopen.models.messages import (
+    ModelError,
+    NoCredentials,
+    OnText,
+    OnUsage,
+    Rejected,
+    Request,
+    Response,
+    StopReason,
+    ToolUse,
+    TransientFailure,
+    Usage,
+    parse_input,
+)
+from lopen.models.request_body import body_of
 
 Provider = Literal["anthropic", "bedrock", "vertex", "foundry"]
 T = TypeVar("T")
 
 KEY: Final = re.compile(r"sk-ant-[A-Za-z0-9_-]+|(?<=Bearer )\S+")
-LONGEST_ADDRESS: Final = 200
+LONGEST_ADDRESS: Final = 300
 SCRUBBED: Final = "[key]"
+STOP_REASONS: Final = frozenset(get_args(StopReason))
+MAX_TOKENS: Final = 100_000_000  # a larger count for one request is an error of the endpoint
+BYTES_PER_TOKEN: Final = 3  # of streamed output: less than a token has on average, so no estimate is too low
 NO_KEY: Final = "no key for the model endpoint was found"
 CREDENTIALS_HINT: Final = {
     "anthropic": "to set one: export ANTHROPIC_API_KEY=sk-ant-...; to try it: lopen doctor",
@@ -42,6 +57,7 @@ CREDENTIALS_HINT: Final = {
 _Client = (
     anthropic.Anthropic | anthropic.AnthropicBedrock | anthropic.AnthropicVertex | anthropic.AnthropicFoundry
 )
+_Stream = anthropic.MessageStream[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +74,12 @@ class EndpointSettings:
 
 
 class Sdk:
-    """A client that sends a body and returns the events of the answer. It translates the SDK's exceptions."""
+    """A client that sends requests and reads their answers. It translates the SDK's exceptions."""
 
     def __init__(self, connection: EndpointSettings, clock: Clock) -> None:
         self._connection = connection
         self._clock = clock
-        self._deadline = Deadline(clock)
-        self._client = self._translated("", lambda: _client(connection, self._deadline))
+        self._client = self._translated("", lambda: _client(connection))
 
     def close(self) -> None:
         """Close all connections."""
@@ -81,35 +96,47 @@ class Sdk:
         if not headers & {"authorization", "x-api-key"}:
             raise NoCredentials(NO_KEY, hint=CREDENTIALS_HINT["anthropic"])
 
-    def send(self, body: Mapping[str, Any]) -> AnswerStream:
-        """Send `body`; return when the answer's headers have arrived."""
-        self._deadline.begin(self._connection.total_timeout_s)
-        model = str(body["model"])
-        # The plain `post` returns each event as its JSON object: unknown blocks and deltas are preserved, and no
-        # typed object is built for every piece of text.
-        stream = self._translated(
-            model,
-            lambda: self._client.post(
-                "/v1/messages",
-                cast_to=object,
-                body=dict(body),
-                stream=True,
-                stream_cls=anthropic.Stream[object],
-            ),
-        )
-        return AnswerStream(stream, lambda step: self._translated(model, step))
+    def send(self, request: Request, on_text: OnText, on_usage: OnUsage) -> Response:
+        """Send `request` once, read the answer to its end, and return it."""
+        deadline = self._clock.monotonic() + self._connection.total_timeout_s
+        answer = Messages(cast(anthropic.Anthropic, self._client)).stream(**body_of(request))
+        stream = self._translated(request.model, answer.__enter__)
+        with stream:
+            body = stream.response.stream
+            assert isinstance(body, httpx2.SyncByteStream)
+            stream.response.stream = _TimedBody(body, lambda: self._clock.monotonic() < deadline)
+            progress = _Progress(on_text, on_usage)
+            try:
+                # Beyond message_stop: the connection can only be reused if the stream is read to its end.
+                for event in self._events(stream, request.model):
+                    progress.note(event, stream)
+            except TransientFailure:
+                if not progress.stopped and (_is_event_stream(stream.response) or progress.started):
+                    raise  # after message_stop the response is complete
+            if not progress.started and not _is_event_stream(stream.response):
+                raise TransientFailure(_no_stream(stream.response), hardly_transient=True)
+            return progress.response(stream)
 
-    def _translated(self, model: str, step: Callable[[], T]) -> T:
+    def _events(self, stream: _Stream, model: str) -> Iterator[Any]:
+        """Yield the events; only a failure to read one is translated, none of whoever uses it."""
+        events = iter(stream)
+        end = object()
+        while (event := self._translated(model, lambda: next(events, end), reading=True)) is not end:
+            yield event
+
+    def _translated(self, model: str, step: Callable[[], T], *, reading: bool = False) -> T:
         try:
             return step()
         except (ModelError, LopenError):
             raise
         except Exception as error:  # noqa: BLE001  # cloud credentials raise types of libraries that may be absent
-            failure = self._failure(error, model)
+            failure = self._failure(error, model, reading=reading)
         raise failure  # outside the handler, so that the foreign exception is not its context
 
-    def _failure(self, error: Exception, model: str) -> Exception:
+    def _failure(self, error: Exception, model: str, *, reading: bool) -> Exception:
         if isinstance(error, anthropic.APIStatusError):
+            if 300 <= error.status_code < 400:
+                return self._redirect_refused(error.response)
             refusal = Refusal(
                 status=error.status_code,
                 kind=str(error.type or ""),
@@ -119,11 +146,21 @@ class Sdk:
             how = CREDENTIALS_HINT[self._connection.provider]
             return classify(refusal, model=model, now=self._clock.now(), credentials_hint=how)
         cause = error.__cause__ if isinstance(error, anthropic.APIConnectionError) else error
-        if isinstance(cause, ModelError):
-            cause.message = self._scrubbed(cause.message)
-            return cause
         said = self._scrubbed(f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__)
+        if reading and not isinstance(error, (anthropic.APIError, httpx2.HTTPError)):
+            # The SDK puts the message together as it comes, and raises whatever a malformed one runs into.
+            return TransientFailure(f"cannot read the endpoint's answer: {said}")
         return _unanswered(error, cause, said, self._connection, self._host())
+
+    def _redirect_refused(self, answer: httpx2.Response) -> Rejected:
+        """Return the error for a redirect, whose target would receive the whole prompt: the user must decide."""
+        location = " ".join(answer.headers.get("location", "").split())[:LONGEST_ADDRESS]
+        return Rejected(
+            f"the model endpoint redirects to {self._scrubbed(location) or 'nowhere'} (HTTP {answer.status_code});"
+            " nothing was sent there",
+            answer.status_code,
+            hint="If that is your endpoint, name it: lopen config set --user model.base_url URL, or ANTHROPIC_BASE_URL.",
+        )
 
     def _host(self) -> str:
         """Return the endpoint's host, with its port where that is not the usual one; never its credentials."""
@@ -139,36 +176,154 @@ class Sdk:
         return KEY.sub(SCRUBBED, text)
 
 
-class AnswerStream:
-    """One answer as it arrives: a context manager over its events that closes the connection on exit."""
+@dataclass
+class _Progress:
+    """What has come of one answer, beside the message that the SDK puts together.
 
-    def __init__(
-        self, stream: anthropic.Stream[object], translated: Callable[[Callable[[], Any]], Any]
-    ) -> None:
-        self._stream = stream
-        self._translated = translated
-        headers = stream.response.headers
-        self.request_id: str = headers.get("request-id", "")
-        self.content_type: str = headers.get("content-type", "")
-        url = stream.response.url  # shown without a user name and password
-        self.address = f"{url.scheme}://{url.netloc.decode()}{url.path}"[:LONGEST_ADDRESS]
+    The SDK reads a tool's unfinished input as far as it goes, so a call that was cut would look whole. Therefore the
+    text of each input is kept and parsed once it ends.
+    """
 
-    def __enter__(self) -> AnswerStream:
-        return self
+    on_text: OnText
+    on_usage: OnUsage
+    started: bool = False
+    stopped: bool = False
+    _inputs: dict[int, list[str]] = field(default_factory=dict)  # by the block's index
+    _streamed_bytes: int = 0
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stream.close()
+    def note(self, event: Any, stream: _Stream) -> None:
+        """Pass on what one event brings."""
+        self.started = self.started or event.type == "message_start"
+        if not self.started or self.stopped:
+            return
+        if event.type == "content_block_delta":
+            self._note_delta(event.delta, event.index, stream)
+        self.stopped = event.type == "message_stop"
+        if not self.stopped:
+            self.on_usage(self._used(stream))
 
-    def __iter__(self) -> Iterator[object]:
-        events = iter(self._stream)
-        end = object()
-        while (event := self._translated(lambda: next(events, end))) is not end:
-            yield event
+    def _used(self, stream: _Stream) -> Usage:
+        """Return the reported tokens; of the output at least an estimate of what has come."""
+        usage = _usage(stream.current_message_snapshot.usage)
+        streamed = -(-self._streamed_bytes // BYTES_PER_TOKEN)
+        return replace(usage, output_tokens=max(usage.output_tokens, streamed))
+
+    def _note_delta(self, delta: Any, index: int, stream: _Stream) -> None:
+        piece = ""
+        if delta.type == "text_delta":
+            piece = delta.text
+            self.on_text(_encodable(piece))
+        elif delta.type == "thinking_delta":
+            piece = delta.thinking
+        elif delta.type == "input_json_delta":
+            piece = delta.partial_json
+            self._inputs.setdefault(index, []).append(piece)
+            self.on_text(
+                _encodable(piece), str(getattr(stream.current_message_snapshot.content[index], "name", ""))
+            )
+        self._streamed_bytes += len(piece.encode("utf-8", "surrogatepass"))
+
+    def response(self, stream: _Stream) -> Response:
+        """Return the complete response.
+
+        Raises:
+            TransientFailure: the stream ended early, or lacks what a response needs.
+        """
+        if not self.started or not self.stopped:
+            raise _incomplete("the stream ended before message_stop")
+        message = stream.current_message_snapshot
+        usage = _usage(message.usage)
+        if not message.stop_reason:
+            raise _incomplete("message_stop came without a stop reason")
+        content, tool_uses = [], []
+        for index, block in enumerate(message.content):
+            fields = json.loads(_encodable(json.dumps(block.to_dict(warnings=False), ensure_ascii=False)))
+            if block.type in ("tool_use", "server_tool_use"):
+                raw = "".join(self._inputs.get(index, ())) or json.dumps(fields.get("input") or {})
+                given, error = parse_input(raw)
+                fields["input"] = given if given is not None else {}  # the API accepts only an object
+                if block.type == "tool_use":
+                    tool_uses.append(
+                        ToolUse(str(fields.get("id", "")), str(fields.get("name", "")), given, error)
+                    )
+            content.append(fields)
+        ids = [use.id for use in tool_uses]
+        if len(set(ids)) < len(ids) or not all(use.id and use.name for use in tool_uses):
+            raise _incomplete("tool calls have the same id, or no id or name")
+        return Response(
+            id=_encodable(str(message.id)),
+            model=_encodable(str(message.model)),
+            content=tuple(content),
+            tool_uses=tuple(tool_uses),
+            stop_reason=_stop_reason(message.stop_reason, tool_uses),
+            usage=self._used(stream) if usage.estimated else usage,
+            request_id=stream.request_id or "",
+        )
 
 
-def _client(connection: EndpointSettings, deadline: Deadline) -> _Client:
+class _TimedBody(httpx2.SyncByteStream):
+    """The bytes of an answer within its time limit: the SDK's own limit starts again with each byte, so pings extend it."""
+
+    def __init__(self, body: httpx2.SyncByteStream, in_time: Callable[[], bool]) -> None:
+        self._body = body
+        self._in_time = in_time
+
+    def __iter__(self) -> Iterator[bytes]:
+        for piece in self._body:
+            if not self._in_time():
+                raise TransientFailure("the endpoint's answer exceeded the time limit and was dropped")
+            yield piece
+
+    def close(self) -> None:
+        self._body.close()
+
+
+def _usage(reported: Any) -> Usage:
+    """Return the reported tokens. A count that no request can have is none; without input and output it is estimated."""
+    names = "input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"
+    counts = [getattr(reported, name, None) for name in names]
+    known = [count if type(count) is int and 0 <= count <= MAX_TOKENS else None for count in counts]
+    reads, output, writes, cached = known
+    missing = output is None or (reads is None and writes is None and cached is None)
+    return Usage(*(count or 0 for count in known), estimated=missing)
+
+
+def _stop_reason(reason: str, tool_uses: list[ToolUse]) -> StopReason:
+    """Return the reason; an unknown one becomes "tool_use" if there are calls, or else "end_turn"."""
+    if reason in STOP_REASONS:
+        return cast(StopReason, reason)
+    return "tool_use" if tool_uses else "end_turn"
+
+
+def _encodable(text: str) -> str:
+    """Return text that can be written: join surrogate pairs that came in halves, and replace single halves."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def _incomplete(how: str) -> TransientFailure:
+    return TransientFailure(f"the endpoint's answer was incomplete or malformed: {how}")
+
+
+def _is_event_stream(answer: httpx2.Response) -> bool:
+    return "eventstream" in answer.headers.get("content-type", "").lower().replace("-", "")
+
+
+def _no_stream(answer: httpx2.Response) -> str:
+    """Return the message for an answer without a stream: a gateway's temporary page, or the wrong address."""
+    address = (
+        f"{answer.url.scheme}://{answer.url.netloc.decode()}{answer.url.path}"  # no user name and password
+    )
+    return (
+        f"{address[:LONGEST_ADDRESS]} answered with {answer.headers.get('content-type', '')[:80] or 'nothing'!r}, "
+        "not with an event stream; is that the model's endpoint? model.base_url or ANTHROPIC_BASE_URL names it"
+    )
+
+
+def _client(connection: EndpointSettings) -> _Client:
     """Return the SDK's client of the provider, without its retries (see `lopen.models.retry`) and telemetry."""
     timeout = anthropic.Timeout(
         connection.silence_timeout_s,
@@ -181,7 +336,12 @@ def _client(connection: EndpointSettings, deadline: Deadline) -> _Client:
     if connection.api_key:
         options["api_key"] = connection.api_key
         options["default_headers"] = {"x-api-key": connection.api_key}  # over ANTHROPIC_CUSTOM_HEADERS
-    options["http_client"] = bounded_client(deadline, proxies=not connection.local)
+    # The SDK's own client uses the proxies of the environment, and would send the prompt after a redirect.
+    options["http_client"] = (
+        httpx2.Client(trust_env=False, timeout=timeout)
+        if connection.local
+        else anthropic.DefaultHttpxClient(follow_redirects=False, timeout=timeout)
+    )
     match connection.provider:
         case "anthropic":
             return anthropic.Anthropic(**options)

@@ -154,7 +154,7 @@ def test_an_interruption_between_two_tries_costs_nothing(make_project: MakeProje
 
 @pytest.mark.parametrize(
     "usage",
-    [None, {}, {"input_tokens": None, "output_tokens": "20000"}, {"input_tokens": -9, "output_tokens": 2.5}],
+    [{}, {"input_tokens": None, "output_tokens": "20000"}, {"input_tokens": -9, "output_tokens": 2.5}],
 )
 def test_an_endpoint_that_does_not_count_is_limited_by_estimates(
     make_project: MakeProject, usage: Any

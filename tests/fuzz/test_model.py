@@ -16,8 +16,7 @@ from lopen.judge.junit import UnreadableReport, read_counts, report_path
 from lopen.judge.runner_commands import called_runners
 from lopen.judge.runner_output import plain, tail
 from lopen.judge.submission import TOOL, UnreadableVerdict, read_verdict
-from lopen.models.messages import Response, ToolUse, Usage
-from lopen.models.stream_parser import parse_input
+from lopen.models.messages import Response, ToolUse, Usage, parse_input
 from lopen.test_integrity import FileChange, find_tampering
 from lopen.tools.calls import ToolResult
 from lopen.tools.catalogue import catalogue

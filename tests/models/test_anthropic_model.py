@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 import time
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from lopen.core.errors import ExitCode, Stopped
 from lopen.models.fake_api import responses
@@ -17,6 +17,22 @@ from lopen.models.messages import TransientFailure, Usage
 from tests.endpoint import Raw, ScriptedEndpoint, cut_stream, message, silence, text, tools
 from tests.models.conftest import Reach, ignore, request
 from tests.models.exchange import events, failure, sent
+
+plain = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**40), 2**40) | plain,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(plain, inner, max_size=3),
+    max_leaves=8,
+)
+blocks = st.one_of(
+    st.builds(lambda t: {"type": "text", "text": t}, plain),
+    st.builds(lambda t, s: {"type": "thinking", "thinking": t, "signature": s}, plain, plain),
+    st.builds(
+        lambda i: {"type": "tool_use", "name": "a_tool", "input": i},
+        st.dictionaries(plain, values, max_size=4),
+    ),
+    st.builds(lambda d: {"type": "redacted_thinking", "data": d}, plain),
+)
 
 
 class TestResponses:
@@ -78,13 +94,11 @@ class TestResponses:
             model.send(request(messages=history), ignore)
             assert endpoint.requests[1]["messages"][1]["content"] == list(blocks)
 
-    def test_ten_megabytes_of_text_and_of_tool_input_take_no_time(self, reach: Reach) -> None:
-        long = "line of text\n" * 800_000
-        started = time.process_time()
+    def test_long_text_and_tool_input_come_whole(self, reach: Reach) -> None:
+        long = "line of text\n" * 80_000
         assert sent(reach, text(long)).text == long
         response = sent(reach, tools(("write_file", {"content": long})))
         assert response.tool_uses[0].input == {"content": long}
-        assert time.process_time() - started < 10
 
     def test_a_connection_is_used_again(self, reach: Reach) -> None:
         with ScriptedEndpoint(text("hello")) as endpoint:
@@ -97,19 +111,49 @@ class TestResponses:
         whole = cut_stream(text("whole"), events=99)
         assert sent(reach, whole).text == "whole"
 
+    @given(content=st.lists(blocks, max_size=5))
+    @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    def test_a_message_comes_as_it_was(self, reach: Reach, content: list[dict[str, Any]]) -> None:
+        numbered = [{**b, "id": f"t{i}"} if b["type"] == "tool_use" else b for i, b in enumerate(content)]
+        response = sent(reach, message(*numbered, usage=Usage(1, 2, 3, 4)))
+        assert list(response.content) == numbered
+        assert response.usage == Usage(1, 2, 3, 4)
+        uses = [use.input for use in response.tool_uses]
+        assert uses == [b["input"] for b in numbered if b["type"] == "tool_use"]
+
+    def test_a_character_in_halves_is_one_again_and_a_half_alone_is_replaced(self, reach: Reach) -> None:
+        whole = events({"type": "text", "text": "x"})
+        delta = whole[3]
+        halves = [
+            delta | {"delta": {"type": "text_delta", "text": half}}
+            for half in ("\ud83d", "\ude00!", "\ud83d")
+        ]
+        pieces = [*whole[:3], *halves, *whole[4:]]
+        as_json = [f"event: {e['type']}\ndata: {json.dumps(e)}\n\n".encode() for e in pieces]
+        assert sent(reach, Raw(as_json)).text == "\U0001f600!\ufffd"
+
+    def test_a_servers_own_tool_call_is_not_lopens_to_run(self, reach: Reach) -> None:
+        block = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"q": 1}}
+        response = sent(reach, message(block))
+        assert response.content[0] == block
+        assert response.tool_uses == ()
+
+    def test_unknown_events_and_pings_are_passed_over(self, reach: Reach) -> None:
+        whole = events({"type": "text", "text": "whole"})
+        odd = [{"type": "ping"}, {"type": "novel_event"}]
+        pieces = [responses.encode(e) for e in [*odd, whole[0], *odd, *whole[1:]]]
+        assert sent(reach, Raw(pieces)).text == "whole"
+
 
 class TestToolInput:
     @pytest.mark.parametrize(
         ("raw", "said"),
         [
             ('{"path": "a', "not valid JSON"),
-            ('{"a": 1, "a": 2}', "'a' comes twice"),
-            ('{"a": NaN}', "NaN is not a JSON number"),
-            ('{"a": 1e999}', "not a finite number"),
+            ('{"a": NaN}', "not JSON compliant"),
+            ('{"a": 1e999}', "not JSON compliant"),
             ("[1, 2]", "not an object"),
             ('"text"', "not an object"),
-            ('{"a": "\\ud800"}', "half of a surrogate pair"),
-            ("[" * 200_000, "nested too deeply"),
             ("{} {}", "not valid JSON"),
         ],
     )
@@ -130,6 +174,10 @@ class TestToolInput:
             ]
             assert model.send(request(messages=history), ignore).text == "ok"
             assert endpoint.requests[1]["messages"][1]["content"][0]["input"] == {}
+
+    @pytest.mark.parametrize("raw", ["[" * 200_000, '{"a": "\\ud800"}', '{"a": nope}', "no"])
+    def test_input_that_the_sdk_cannot_put_together_spoils_the_response(self, reach: Reach, raw: str) -> None:
+        assert isinstance(failure(reach, raw_tool_call(raw)), TransientFailure)
 
     def test_no_input_at_all_is_an_empty_object(self, reach: Reach) -> None:
         assert sent(reach, raw_tool_call("")).tool_uses[0].input == {}
@@ -152,20 +200,20 @@ class TestToolInput:
 
 
 class TestUsage:
-    def test_contradictory_counts_give_the_largest_sensible_one(self, reach: Reach) -> None:
-        spoiled = events({"type": "text", "text": "x"}, Usage(100, 5))
-        spoiled[0]["message"]["usage"] |= {"output_tokens": 40, "cache_read_input_tokens": -3}
-        spoiled[-2]["usage"] = {
-            "output_tokens": 9,
-            "input_tokens": 10**15,
-            "cache_creation_input_tokens": True,
-        }
-        assert sent(reach, Raw([responses.encode(e) for e in spoiled])).usage == Usage(100, 40)
+    def test_counts_that_no_request_can_have_are_estimated_from_the_answer(self, reach: Reach) -> None:
+        spoiled = events({"type": "text", "text": "x" * 30}, Usage(100, 5))
+        spoiled[-2]["usage"] = {"output_tokens": -9, "input_tokens": 10**15}
+        assert sent(reach, Raw([responses.encode(e) for e in spoiled])).usage == Usage(0, 10, estimated=True)
 
-    def test_missing_usage_is_estimated_from_what_came(self, reach: Reach) -> None:
-        bare = events({"type": "text", "text": "x"})
-        del bare[0]["message"]["usage"], bare[-2]["usage"]
-        assert sent(reach, Raw([responses.encode(e) for e in bare])).usage == Usage(0, 1, estimated=True)
+    def test_an_answer_that_breaks_off_says_what_it_used(self, reach: Reach) -> None:
+        used: list[Usage] = []
+        whole = message({"type": "text", "text": "x" * 300}, usage=Usage(100, 500, 20, 3))
+        with (
+            ScriptedEndpoint([cut_stream(whole, events=4)]) as endpoint,
+            pytest.raises(TransientFailure),
+        ):
+            reach(endpoint.url).send(request(), ignore, lambda usage: used.append(usage))
+        assert used[-1] == Usage(100, 100, 20, 3)
 
 
 class TestHangingUp:
@@ -211,24 +259,3 @@ def raw_tool_call(raw: str, stop_reason: str = "tool_use") -> Raw:
     whole[3]["delta"] = {"type": "input_json_delta", "partial_json": raw}
     whole[-2]["delta"]["stop_reason"] = stop_reason
     return Raw([responses.encode(event) for event in whole])
-
-
-LOOK = """
-import gc, sys
-from lopen.core.clock import SystemClock
-from lopen.models.anthropic_model import AnthropicModel
-from lopen.settings.schema import ModelSettings
-
-assert "anthropic" not in sys.modules
-model = AnthropicModel(ModelSettings(), {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}, SystemClock(), api_key="none")
-model.connect()
-print("anthropic" in sys.modules, gc.isenabled(), gc.get_freeze_count() > 100_000)
-"""
-
-
-def test_garbage_is_looked_for_again_but_not_in_what_the_sdk_made() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LOOK], capture_output=True, text=True, timeout=60, check=False
-    )
-
-    assert done.stdout.split() == ["True", "True", "True"], done.stderr

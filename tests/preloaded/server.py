@@ -41,7 +41,6 @@ LAZY = (
     "genai_prices.validation",
     "git",
     "glob",
-    "httpcore2._sync.http11",
     "markdown_it",
     "mdit_py_plugins.front_matter",
     "platformdirs",

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from lopen.models.messages import ToolUse
-from lopen.models.stream_parser import parse_input
+from lopen.models.messages import ToolUse, parse_input
 from lopen.tools.calls import Input, ToolResult, done, failed
 from lopen.tools.catalogue import catalogue
 from lopen.tools.registry import Registry, Tool

@@ -1,0 +1,65 @@
+"""How the endpoint is reached: redirects, proxies and refused connections."""
+
+from __future__ import annotations
+
+import socket
+import sys
+
+import pytest
+
+from lopen.core.errors import LopenError
+from lopen.models.messages import ModelError, Rejected, TransientFailure
+from tests.endpoint import ScriptedEndpoint, Status, status
+from tests.models.conftest import Reach, ignore, request
+from tests.models.exchange import failure
+from tests.no_network import NetworkForbidden
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_a_redirect_sends_the_prompt_nowhere(reach: Reach, code: int) -> None:
+    with ScriptedEndpoint() as other:
+        said = failure(reach, status(code, location=f"{other.url}/test-key/v1"))
+        assert other.connections == 0
+    assert isinstance(said, Rejected)
+    assert f"redirects to {other.url}/[key]/v1 (HTTP {code}); nothing was sent there" in said.message
+    assert "model.base_url" in said.hint
+
+
+@pytest.mark.parametrize(
+    ("exempt", "direct"),
+    [("127.0.0.1", False), ("example.invalid", True), (".invalid, other.org", True), ("*", True)],
+)
+def test_a_host_that_no_proxy_names_is_reached_directly(
+    reach: Reach, monkeypatch: pytest.MonkeyPatch, exempt: str, direct: bool
+) -> None:
+    monkeypatch.setenv("NO_PROXY", exempt)
+    # the test's own ban on lookups meets a direct connection
+    reached = NetworkForbidden if direct else ModelError
+    with ScriptedEndpoint() as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        with pytest.raises(reached) as found:
+            reach("http://endpoint.example.invalid").send(request(), ignore)
+    # a proxy is asked for the whole address, which the endpoint does not serve
+    assert ("http://endpoint.example.invalid/v1/messages is not served" in str(found.value)) != direct
+
+
+def test_this_machines_own_endpoint_is_reached_without_a_proxy(
+    reach: Reach, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    assert isinstance(failure(reach, Status(402, "reached")), Rejected)
+
+
+def test_a_proxy_that_needs_a_missing_library_names_it(reach: Reach, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    monkeypatch.setenv("ALL_PROXY", "socks5://person:secret@127.0.0.1:9")
+    with pytest.raises(LopenError, match="socksio") as caught:
+        reach("http://endpoint.invalid").send(request(), ignore)
+    assert "secret" not in caught.value.message
+
+
+def test_a_connection_that_is_refused_is_a_failure_that_passes(reach: Reach) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    with pytest.raises(TransientFailure, match="ConnectError"):
+        reach(url, max_retries=0).send(request(), ignore)
