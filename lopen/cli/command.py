@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast, get_type_hints
 
 import typer
 from typer.core import TyperGroup
@@ -137,10 +137,12 @@ def command(
 
 
 def _fields(bundle: Any) -> list[inspect.Parameter]:
-    """Return one option per field, as `OPTIONS` defines it."""
-    keyword = inspect.Parameter.KEYWORD_ONLY
+    """Return one option per field, as its annotation or `OPTIONS` defines it."""
+    keyword, own = inspect.Parameter.KEYWORD_ONLY, get_type_hints(bundle, include_extras=True)
     return [
-        inspect.Parameter(field.name, keyword, default=field.default, annotation=OPTIONS[field.name])
+        inspect.Parameter(
+            field.name, keyword, default=field.default, annotation=OPTIONS.get(field.name, own[field.name])
+        )
         for field in fields(bundle)
     ]
 

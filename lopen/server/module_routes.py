@@ -6,24 +6,24 @@ or mail address only; an image becomes a link to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from difflib import unified_diff
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter
-from pydantic import Field
 
 from lopen.application.approval import changes_since, checked, expected, record, specification
 from lopen.application.open_store import created
 from lopen.core.escape import exact, inert
 from lopen.limits.admin_actions import NoSuch
-from lopen.server.models import Count, Order, ResponseModel, Text, Time
+from lopen.server.orders import ApproveRequest
 from lopen.server.served import Chosen, OpenProject
 from lopen.server.session_routes import ModuleName, is_built
 from lopen.specification.drift import Drift, compare_hashes, section_hashes, spec_hash
 from lopen.specification.modules import find_modules
-from lopen.specification.spec import Problem, Specification
+from lopen.specification.sections import Section
+from lopen.specification.spec import Specification
 from lopen.workflow.session import Approval
 
 if TYPE_CHECKING:
@@ -34,101 +34,36 @@ if TYPE_CHECKING:
 routes = APIRouter(prefix="/api/modules", tags=["gate"])
 
 
-class CriterionResponse(ResponseModel):
-    """An acceptance criterion."""
-
-    id: str = Field(examples=["AC-1"])
-    text: str
-
-
-class CommandResponse(ResponseModel):
-    """A verify command as lopen will run it."""
-
-    name: str = Field(examples=["verify-tests"])
-    command: str | None = Field(examples=["pytest -q"])
-    shown: str = Field(description="The command with invisible characters made visible.")
-
-
-class SectionResponse(ResponseModel):
-    """A section of the specification. An element is a text, or a list of tag, attributes and children."""
-
-    address: str = Field(description="Its path of headings.", examples=["Behaviour > Rounding"])
-    state: Literal["same", "changed", "new"] = Field(description="Since the latest approval.")
-    content: list[Any] = Field(description="Elements.", examples=[[["p", {}, "It ", ["em", {}, "adds"]]]])
-
-
-class RemarkResponse(ResponseModel):
-    """A problem or warning about a line of the specification."""
-
-    line: Count
-    message: str
-
-
-class ApprovalResponse(ResponseModel):
-    """An approval."""
-
-    module: str
-    who: str
-    at: Time
-    note: str
-    spec_hash: str
-
-
-class SpecificationResponse(ResponseModel):
-    """The text that a person reads before approving."""
-
-    module: str
-    name: str
-    description: str
-    path: str = Field(examples=["specs/calc/SPECIFICATION.md"])
-    spec_hash: str = Field(description="Send it with the approval.")
-    text: str
-    criteria: list[CriterionResponse]
-    commands: list[CommandResponse]
-    problems: list[RemarkResponse] = Field(description="An approval is refused while there are any.")
-    warnings: list[RemarkResponse]
-    sections: list[SectionResponse]
-    approval: ApprovalResponse | None = Field(description="The latest approval.")
-    approved: bool = Field(description="True if that approval is for exactly this text.")
-    built: bool = Field(description="True if the latest session completed exactly this text.")
-    changes: list[str] = Field(description="Sections and commands that changed since that approval.")
-    diff: str = Field(description="The change of the text since that approval, as a unified diff.")
-
-
-class ApproveRequest(Order):
-    """The approval of exactly one text."""
-
-    spec_hash: Annotated[str, Field(pattern="^[0-9a-f]{8,64}$", description="Of the text that you read.")]
-    note: Text = ""
-
-
 @routes.get("/{module}/specification")
-async def get_specification(project: Chosen, module: ModuleName) -> SpecificationResponse:
+async def get_specification(project: Chosen, module: ModuleName) -> dict[str, Any]:
     """Return a module's specification: its text, its criteria, commands and changes since the approval."""
 
-    def work(opened: OpenProject) -> SpecificationResponse:
+    def work(opened: OpenProject) -> dict[str, Any]:
         spec = _specification(opened, module)
         given, hashes = opened.store.approval(module), section_hashes(spec)
         digest = spec_hash(hashes)
         drift = compare_hashes(given.sections, hashes) if given else Drift()
-        return SpecificationResponse(
-            module=module,
-            name=spec.name,
-            description=spec.description,
-            path=str(spec.path.relative_to(opened.root)),
-            spec_hash=digest,
-            text=spec.text,
-            criteria=[CriterionResponse(id=c.id, text=c.text) for c in spec.criteria],
-            commands=_commands(spec),
-            problems=[_remark(problem) for problem in spec.problems],
-            warnings=[_remark(warning) for warning in spec.warnings],
-            sections=list(_sections(spec, drift)),
-            approval=None if given is None else _approved(module, given),
-            approved=given is not None and given.spec_hash == digest,
-            built=is_built(opened, module, digest),
-            changes=[] if given is None else [inert(line) for line in changes_since(spec, given)],
-            diff=_diff(opened, spec, given),
-        )
+        return {
+            "module": module,
+            "name": spec.name,
+            "description": spec.description,
+            "path": str(spec.path.relative_to(opened.root)),
+            "spec_hash": digest,
+            "text": spec.text,
+            "criteria": [{"id": c.id, "text": c.text} for c in spec.criteria],
+            "commands": [
+                {"name": c.name, "command": c.command, "shown": exact(c.command or "none")}
+                for c in spec.commands
+            ],
+            "problems": [{"line": problem.line, "message": problem.message} for problem in spec.problems],
+            "warnings": [{"line": warning.line, "message": warning.message} for warning in spec.warnings],
+            "sections": [_section(spec, section, drift) for section in spec.outline.sections],
+            "approval": None if given is None else _approved(module, given),
+            "approved": given is not None and given.spec_hash == digest,
+            "built": is_built(opened, module, digest),
+            "changes": [] if given is None else [inert(line) for line in changes_since(spec, given)],
+            "diff": _diff(opened, spec, given),
+        }
 
     return await project.run(work)
 
@@ -139,24 +74,14 @@ def _specification(opened: OpenProject, module: str) -> Specification:
     return specification(opened.root, opened.store, module)
 
 
-def _commands(spec: Specification) -> list[CommandResponse]:
-    return [
-        CommandResponse(name=c.name, command=c.command, shown=exact(c.command or "none"))
-        for c in spec.commands
-    ]
-
-
-def _sections(spec: Specification, drift: Drift) -> Iterator[SectionResponse]:
-    for section in spec.outline.sections:
-        yield SectionResponse(
-            address=section.address,
-            state="changed"
-            if section.address in drift.changed
-            else "new"
-            if section.address in drift.new
-            else "same",
-            content=elements(inert(spec.text[section.start : section.end], lines=True)),
-        )
+def _section(spec: Specification, section: Section, drift: Drift) -> dict[str, Any]:
+    """Return a section: its path of headings, its state since the approval, and its content as elements."""
+    state = "new" if section.address in drift.new else "same"
+    return {
+        "address": section.address,
+        "state": "changed" if section.address in drift.changed else state,
+        "content": elements(inert(spec.text[section.start : section.end], lines=True)),
+    }
 
 
 def _diff(opened: OpenProject, spec: Specification, given: Approval | None) -> str:
@@ -174,21 +99,16 @@ def _unified(before: str, after: str, path: str) -> str:
     return f"diff --git a/{path} b/{path}\n{changes}\n" if changes else ""
 
 
-def _remark(problem: Problem) -> RemarkResponse:
-    return RemarkResponse(line=problem.line, message=problem.message)
-
-
-def _approved(module: str, given: Approval) -> ApprovalResponse:
-    fields: dict[str, Any] = {"who": given.who, "note": given.note, "spec_hash": given.spec_hash}
+def _approved(module: str, given: Approval) -> dict[str, Any]:
     at = given.at.isoformat(timespec="seconds").replace("+00:00", "Z")
-    return ApprovalResponse(module=module, at=at, **fields)
+    return {"module": module, "at": at, "who": given.who, "note": given.note, "spec_hash": given.spec_hash}
 
 
 @routes.post("/{module}/approve")
-async def approve(project: Chosen, module: ModuleName, order: ApproveRequest) -> ApprovalResponse:
+async def approve(project: Chosen, module: ModuleName, order: ApproveRequest) -> dict[str, Any]:
     """Approve a specification. Refused (409) if it has changed since it was read."""
 
-    def work(opened: OpenProject) -> ApprovalResponse:
+    def work(opened: OpenProject) -> dict[str, Any]:
         spec = checked(_specification(opened, module))
         expected(spec, order.spec_hash)
         return _approved(module, record(created(opened.context, opened.store), spec, order.note))

@@ -68,15 +68,14 @@ MOST_CONNECTIONS = 4_096
 
 
 @dataclass(frozen=True, slots=True)
-class ServerOptions:
+class Address:
     """Where a server listens."""
 
     host: str
     port: int
     cert: Path | None = None
     key: Path | None = None
-    names: tuple[str, ...] = ()
-    new_token: bool = False
+    names: tuple[str, ...] = ()  # host names that it also answers to
 
     @property
     def secure(self) -> bool:
@@ -146,17 +145,19 @@ class _Server(uvicorn.Server):
         self._captured_signals.clear()
 
 
-def serve(roots: Sequence[Path], options: ServerOptions, tell: Callable[[str, str], None]) -> None:
+def serve(
+    roots: Sequence[Path], address: Address, tell: Callable[[str, str], None], *, new_token: bool = False
+) -> None:
     """Serve the projects until a signal comes; `tell` gets the address and a link that opens it once."""
-    token = server_token(renew=options.new_token)
+    token = server_token(renew=new_token)
     _allow_files()
-    with bound_socket(options.host, options.port) as listening:
+    with bound_socket(address.host, address.port) as listening:
         port = listening.getsockname()[1]
-        host = f"[{options.host}]" if ":" in options.host else options.host
-        url = f"{'https' if options.secure else 'http'}://{host}:{port}"
+        host = f"[{address.host}]" if ":" in address.host else address.host
+        url = f"{'https' if address.secure else 'http'}://{host}:{port}"
         projects = ServedProjects(roots)
-        names = frozenset({options.host, *options.names})
-        application = create_app(projects, AccessKeys(token, port), names=names, secure=options.secure)
+        names = frozenset({address.host, *address.names})
+        application = create_app(projects, AccessKeys(token, port), names=names, secure=address.secure)
         config = uvicorn.Config(
             application,
             log_config=None,
@@ -168,14 +169,14 @@ def serve(roots: Sequence[Path], options: ServerOptions, tell: Callable[[str, st
             server_header=False,
             limit_concurrency=MOST_CONNECTIONS,
             timeout_graceful_shutdown=GRACE_S,
-            ssl_certfile=options.cert,
-            ssl_keyfile=options.key,
+            ssl_certfile=address.cert,
+            ssl_keyfile=address.key,
         )
         try:
             config.load()
         except OSError as error:  # ssl.SSLError is one
             raise LopenError(
-                f"cannot use {options.cert} and {options.key}: {error.strerror or error}",
+                f"cannot use {address.cert} and {address.key}: {error.strerror or error}",
                 hint="name a certificate and its private key, both as PEM",
             ) from error
         link = new_link(url, token, FIRST_LINK_SECONDS)

@@ -1,4 +1,4 @@
-"""Routes of projects, modules and sessions."""
+"""Routes of projects, modules and sessions. Answers are the objects that the commands print with `--json`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lopen.application.open_store import store_with
 from lopen.application.session_report import module_object, session_object, session_summary, standstill
 from lopen.core.errors import ExitCode, LopenError, StoreUnreachable
 from lopen.limits.admin_actions import NoSuch
-from lopen.server import models
+from lopen.server.orders import AnswerRequest, ConfirmRequest, SkipRequest
 from lopen.server.served import Chosen, Limit, Offset, OpenProject, ServedProject, ServedProjects, page
 from lopen.specification.modules import find_modules
 from lopen.store.archives import archived_sessions
@@ -35,21 +35,21 @@ TaskId = Annotated[str, Path(max_length=255, description="As a session's compone
 
 
 @routes.get("/healthz")
-async def healthz() -> models.Health:
+async def healthz() -> dict[str, Any]:
     """Say that the server answers."""
-    return models.Health(version=__version__)
+    return {"status": "ok", "version": __version__}
 
 
 @routes.get("/api/projects")
-async def list_projects(request: Request) -> models.ProjectListResponse:
+async def list_projects(request: Request) -> dict[str, Any]:
     """List the projects of this server."""
     projects: ServedProjects = request.app.state.projects
-    found = [models.ServedProjectResponse(project=p.name, root=str(p.root)) for p in projects]
-    return models.ProjectListResponse(projects=found, total=len(found))
+    found = [{"project": p.name, "root": str(p.root)} for p in projects]
+    return {"projects": found, "total": len(found)}
 
 
 @routes.get("/api/modules")
-async def list_modules(project: Chosen, offset: Offset = 0, limit: Limit = 100) -> models.ModuleListResponse:
+async def list_modules(project: Chosen, offset: Offset = 0, limit: Limit = 100) -> dict[str, Any]:
     """List modules that have a specification."""
 
     def work(opened: OpenProject) -> dict[str, Any]:
@@ -66,13 +66,11 @@ async def list_modules(project: Chosen, offset: Offset = 0, limit: Limit = 100) 
         ]
         return {"modules": found, "total": len(names)}
 
-    return models.ModuleListResponse(**await project.run(work))
+    return await project.run(work)
 
 
 @routes.get("/api/sessions")
-async def list_sessions(
-    project: Chosen, offset: Offset = 0, limit: Limit = 100
-) -> models.SessionListResponse:
+async def list_sessions(project: Chosen, offset: Offset = 0, limit: Limit = 100) -> dict[str, Any]:
     """List sessions, newest first; archived ones last."""
 
     def work(opened: OpenProject) -> dict[str, Any]:
@@ -85,7 +83,7 @@ async def list_sessions(
             "total": len(ids) + len(old),
         }
 
-    return models.SessionListResponse(**await project.run(work))
+    return await project.run(work)
 
 
 def _summary(opened: OpenProject, session: Session) -> dict[str, Any]:
@@ -98,7 +96,7 @@ def _standstill(opened: OpenProject, store: SessionStore, session: Session) -> d
 
 
 @routes.get("/api/sessions/{session_id}")
-async def get_session(project: Chosen, session_id: SessionId) -> models.SessionResponse:
+async def get_session(project: Chosen, session_id: SessionId) -> dict[str, Any]:
     """Return a session with its task tree, also an archived one."""
 
     def work(opened: OpenProject) -> dict[str, Any]:
@@ -111,11 +109,11 @@ async def get_session(project: Chosen, session_id: SessionId) -> models.SessionR
             "standstill": _standstill(opened, store, session),
         }
 
-    return models.SessionResponse(**await project.run(work))
+    return await project.run(work)
 
 
 @routes.get("/api/modules/{module}/tasks/{task}")
-async def get_task(project: Chosen, module: ModuleName, task: TaskId) -> models.TaskResponse:
+async def get_task(project: Chosen, module: ModuleName, task: TaskId) -> dict[str, Any]:
     """Return a task: what was asked, its diff, verifications, verdict, tokens and cost."""
 
     def work(opened: OpenProject) -> dict[str, Any]:
@@ -124,16 +122,14 @@ async def get_task(project: Chosen, module: ModuleName, task: TaskId) -> models.
             raise no_details(opened.context, opened.store, task)
         return asdict(found) | {"verifications": [asdict(v) | {"name": v.name} for v in found.verifications]}
 
-    return models.TaskResponse(**await project.run(work))
+    return await project.run(work)
 
 
 @routes.post("/api/sessions/{session_id}/confirm")
-async def confirm(
-    project: Chosen, session_id: SessionId, order: models.ConfirmRequest
-) -> models.DecisionResponse:
+async def confirm(project: Chosen, session_id: SessionId, order: ConfirmRequest) -> dict[str, Any]:
     """Let a session continue that asks for confirmation, or that a person paused."""
 
-    def work(opened: OpenProject) -> models.DecisionResponse:
+    def work(opened: OpenProject) -> dict[str, Any]:
         pause = decisions.confirm(opened.context, opened.store, session_id, order.note)
         return _decided(session_id, f"confirmed: {pause.message}")
 
@@ -141,12 +137,10 @@ async def confirm(
 
 
 @routes.post("/api/sessions/{session_id}/answer")
-async def answer(
-    project: Chosen, session_id: SessionId, order: models.AnswerRequest
-) -> models.DecisionResponse:
+async def answer(project: Chosen, session_id: SessionId, order: AnswerRequest) -> dict[str, Any]:
     """Answer the model's question. Until the session continues, a new answer replaces it."""
 
-    def work(opened: OpenProject) -> models.DecisionResponse:
+    def work(opened: OpenProject) -> dict[str, Any]:
         question = decisions.answer(opened.context, opened.store, session_id, order.text)
         return _decided(session_id, f"answered: {question.text}")
 
@@ -154,20 +148,18 @@ async def answer(
 
 
 @routes.post("/api/sessions/{session_id}/pause")
-async def pause(project: Chosen, session_id: SessionId) -> models.DecisionResponse:
+async def pause(project: Chosen, session_id: SessionId) -> dict[str, Any]:
     """Stop a running session at its next safe point. It ends with exit code 3."""
 
-    def work(opened: OpenProject) -> models.DecisionResponse:
+    def work(opened: OpenProject) -> dict[str, Any]:
         decisions.ask_to_pause(opened.context, opened.store, session_id)
-        return models.DecisionResponse(
-            session=session_id, message="stops at its next safe point", done=False, command=""
-        )
+        return _decided(session_id, "stops at its next safe point", done=False)
 
     return await project.run(work)
 
 
 @routes.post("/api/sessions/{session_id}/resume")
-async def resume(project: Chosen, session_id: SessionId) -> models.DecisionResponse:
+async def resume(project: Chosen, session_id: SessionId) -> dict[str, Any]:
     """Continue a session that does not run, in a process of its own that outlives this server."""
 
     def work(opened: OpenProject) -> str:
@@ -180,7 +172,7 @@ async def resume(project: Chosen, session_id: SessionId) -> models.DecisionRespo
 
 
 @routes.post("/api/modules/{module}/run")
-async def run(project: Chosen, module: ModuleName) -> models.DecisionResponse:
+async def run(project: Chosen, module: ModuleName) -> dict[str, Any]:
     """Build an approved module, in a process of its own that outlives this server."""
 
     def work(opened: OpenProject) -> None:
@@ -204,7 +196,7 @@ def is_built(opened: OpenProject, module: str, digest: str) -> bool:
     )
 
 
-async def _started(project: ServedProject, module: str, *arguments: str) -> models.DecisionResponse:
+async def _started(project: ServedProject, module: str, *arguments: str) -> dict[str, Any]:
     """Start a command that drives the module; return when its first iteration begins, or when it has ended."""
     found = CommandContext(project.root)
     begun = await asyncio.to_thread(
@@ -212,7 +204,7 @@ async def _started(project: ServedProject, module: str, *arguments: str) -> mode
     )
     failed = begun.code not in (None, ExitCode.OK, ExitCode.PERSON_NEEDED)
 
-    def work(opened: OpenProject) -> models.DecisionResponse:
+    def work(opened: OpenProject) -> dict[str, Any]:
         session = opened.store.latest(module=module)
         still = standstill(opened.root, opened.store, session) if session is not None else None
         if (
@@ -227,29 +219,28 @@ async def _started(project: ServedProject, module: str, *arguments: str) -> mode
             raise LopenError(begun.printed[-LONGEST_REASON:], hint=f"the whole output: {begun.output}")
         state = "runs" if begun.code is None else "is complete" if begun.code == ExitCode.OK else "waits"
         ended = still if begun.code == ExitCode.PERSON_NEEDED else None
-        return models.DecisionResponse(
-            session=session.id if session is not None else "",
-            message=f"{module} {state}: {ended.cause}" if ended is not None else f"{module} {state}",
-            done=True,
-            command=ended.command if ended is not None else "",
-        )
+        return {
+            "session": session.id if session is not None else "",
+            "message": f"{module} {state}: {ended.cause}" if ended is not None else f"{module} {state}",
+            "done": True,
+            "command": ended.command if ended is not None else "",
+        }
 
     return await project.run(work)
 
 
 @routes.post("/api/tasks/{task}/skip")
-async def skip(project: Chosen, task: TaskId, order: models.SkipRequest) -> models.DecisionResponse:
+async def skip(project: Chosen, task: TaskId, order: SkipRequest) -> dict[str, Any]:
     """Skip a task; its criteria stay open, and the report says so."""
 
-    def work(opened: OpenProject) -> models.DecisionResponse:
+    def work(opened: OpenProject) -> dict[str, Any]:
         session, found, done = decisions.skip(opened.context, opened.store, task, order.reason)
-        decided = _decided(session.id, f"skipped: {found.name}")
-        return decided if done else decided.model_copy(update={"done": False, "command": ""})
+        return _decided(session.id, f"skipped: {found.name}", done=done)
 
     return await project.run(work)
 
 
-def _decided(session_id: str, message: str) -> models.DecisionResponse:
-    return models.DecisionResponse(
-        session=session_id, message=message, done=True, command=f"lopen resume {session_id}"
-    )
+def _decided(session_id: str, message: str, *, done: bool = True) -> dict[str, Any]:
+    """Return the effect of a decision; one that is not done yet waits for the running session's next safe point."""
+    command = f"lopen resume {session_id}" if done else ""
+    return {"session": session_id, "message": message, "done": done, "command": command}

@@ -241,5 +241,5 @@ def test_an_unreadable_session_moves_no_archived_one_to_an_earlier_page(tmp_path
     # It waits for nothing, so no loop is needed: a browser's may run in this thread
     with pytest.raises(StopIteration) as ended:
         list_sessions(Served(), 0, 2).send(None)  # type: ignore[arg-type]  # its one method
-    assert [session.session for session in ended.value.value.sessions] == [ids[-2]]
+    assert [session["session"] for session in ended.value.value["sessions"]] == [ids[-2]]
     store.database.close()

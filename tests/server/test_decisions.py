@@ -151,7 +151,7 @@ def test_a_decision_reaches_the_project_on_whose_page_it_was_made(
     first, second = make_project(name="first"), make_project(name="second")
     for project in (first, second):
         project.specify()
-    both = ("--project", str(first.root), "--project", str(second.root))
+    both = (str(first.root), str(second.root))
     with serving(first, *both) as server, visiting(browser, server) as person:
         modules = person.page.get_by_role("region", name="Modules").first
         expect(modules).to_contain_text("calcfirst")

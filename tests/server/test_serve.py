@@ -32,7 +32,7 @@ def project(tmp_path: Path) -> Project:
 def test_one_server_serves_several_projects(project: Project, tmp_path: Path) -> None:
     other = Project(tmp_path / "more" / "shop")
     other.specify("other")
-    with serving(project, "-C", str(project.root), "--project", str(other.root)) as server:
+    with serving(project, str(project.root), str(other.root)) as server:
         names = [(p["project"], p["root"]) for p in server.get("/api/projects")["projects"]]
         assert names == [("shop", str(project.root)), ("shop-2", str(other.root))]
         assert [m["module"] for m in server.get("/api/modules")["modules"]] == ["calc"]

@@ -2,109 +2,93 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lopen.application.command_context import CommandContext, find_root, is_root
-from lopen.cli.command import open_context, with_options
-from lopen.cli.parameters import JsonOption, VerboseOption
+from lopen.cli.command import command
 from lopen.core.errors import ExitCode, LopenError, WrongUsage
 from lopen.core.extras import install_command
 from lopen.core.trusted_programs import distrust
 
-ProjectsOption = Annotated[
-    list[Path] | None,
-    typer.Option("-C", "--project", metavar="DIR", help="Serve the project in DIR; may be repeated."),
-]
-HostOption = Annotated[
-    str | None, typer.Option("--host", metavar="ADDRESS", help="Address to listen on (default: serve.host).")
-]
-PortOption = Annotated[
-    int | None,
-    typer.Option(
-        "--port", min=0, max=65_535, help="Port to listen on; 0 takes a free one (default: serve.port)."
-    ),
-]
-NameOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--name", metavar="HOST", help="Host name that the server also answers to; may be repeated."
-    ),
-]
-CertOption = Annotated[Path | None, typer.Option("--cert", metavar="FILE", help="Certificate for TLS, PEM.")]
-KeyOption = Annotated[
-    Path | None, typer.Option("--key", metavar="FILE", help="Private key of the certificate, PEM.")
-]
-OpenOption = Annotated[bool, typer.Option("--open", help="Open the dashboard in a browser.")]
-LinkOption = Annotated[
-    bool, typer.Option("--link", help="Print a new link of the server that runs, and end.")
-]
-NewTokenOption = Annotated[
-    bool, typer.Option("--new-token", help="Make a new token; the old one opens nothing any more.")
+ProjectsArgument = Annotated[
+    list[Path] | None, typer.Argument(metavar="DIR", help="Projects to serve (default: this one).")
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """Where the server listens, and what it does at its start."""
+
+    host: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Address to listen on (default: serve.host).")
+    ] = None
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one (default: serve.port)."),
+    ] = None
+    name: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST", help="Host name that the server also answers to; may be repeated."),
+    ] = None
+    cert: Annotated[Path | None, typer.Option(metavar="FILE", help="Certificate for TLS, PEM.")] = None
+    key: Annotated[Path | None, typer.Option(metavar="FILE", help="Private key of the certificate, PEM.")] = (
+        None
+    )
+    open: Annotated[bool, typer.Option("--open", help="Open the dashboard in a browser.")] = False
+    link: Annotated[
+        bool, typer.Option("--link", help="Print a new link of the server that runs, and end.")
+    ] = False
+    new_token: Annotated[
+        bool, typer.Option("--new-token", help="Make a new token; the old one opens nothing any more.")
+    ] = False
+
+
+@command
 def serve(
-    ctx: typer.Context,
-    project: ProjectsOption = None,
-    host: HostOption = None,
-    port: PortOption = None,
-    name: NameOption = None,
-    cert: CertOption = None,
-    key: KeyOption = None,
-    open_browser: OpenOption = False,
-    link: LinkOption = False,
-    new_token: NewTokenOption = False,
-    json: JsonOption = False,
-    verbose: VerboseOption = False,
-) -> ExitCode:
+    context: CommandContext, options: ServeOptions, projects: ProjectsArgument = None
+) -> ExitCode | None:
     """Serve the REST API, the dashboard and metrics until Ctrl-C. Only a person may run this."""
     from lopen.application.person_only import require_person
 
-    invocation = with_options(ctx, next(iter(project or ()), None), json=json, verbose=verbose)
-    context = open_context(invocation)
     require_person("serve", context.root)
-    if link:
-        return _link(context, open_browser)
+    if options.link:
+        return _link(context, options.open)
     try:
-        from lopen.server.running import ServerOptions, is_loopback
+        from lopen.server.running import Address, is_loopback
         from lopen.server.running import serve as run
     except ImportError as error:
         raise LopenError(
             f"the server is not installed ({error.name} is missing)", hint=install_command("serve")
         ) from error
-    if (cert is None) != (key is None):
+    if (options.cert is None) != (options.key is None):
         raise WrongUsage("--cert and --key belong together", hint="name both files")
     settings = context.load().settings.serve
-    options = ServerOptions(
-        settings.host if host is None else host,
-        settings.port if port is None else port,
-        cert,
-        key,
-        tuple(name or ()),
-        new_token,
-    )
-    if not is_loopback(options.host):
-        _warn(context, options.host, secure=options.secure)
+    host = settings.host if options.host is None else options.host
+    port = settings.port if options.port is None else options.port
+    if not is_loopback(host):
+        _warn(context, host, secure=options.cert is not None)
+    roots = [_root(folder) for folder in projects or [context.root]]
 
     def tell(url: str, opening: str) -> None:
         for root in roots:
             context.say(f"serving {root} at {url}")
         context.say(f"open this link, it works once: {opening}")
         context.emit("serving", url=url, link=opening, projects=[str(root) for root in roots])
-        if open_browser:
+        if options.open:
             typer.launch(opening)
 
-    roots = [_root(folder) for folder in project or [context.root]]
-    run(roots, options, tell)
+    address = Address(host, port, options.cert, options.key, tuple(options.name or ()))
+    run(roots, address, tell, new_token=options.new_token)
     return ExitCode.OK
 
 
 def _root(folder: Path) -> Path:
     if not folder.is_dir():
-        raise WrongUsage(f"-C {folder}: no such folder", hint="name an existing folder")
+        raise WrongUsage(f"{folder}: no such folder", hint="name an existing folder")
     root = find_root(folder)
     if is_root(root):
         distrust(root)
