@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from lopen.application.command_context import CommandContext
@@ -19,7 +19,7 @@ from lopen.store.archives import archived_sessions, open_archive
 from lopen.store.audit import PREFIX, CallRecord, VerificationRecord, recorded_call, verifications
 from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
-from lopen.workflow.task_tree import State, Subtask, Task
+from lopen.workflow.task_tree import State, Task
 
 if TYPE_CHECKING:
     from lopen.git.checkout import Checkout
@@ -30,37 +30,44 @@ HASH_DIGITS = 8  # of a verdict's hash, in the name that a person sees
 
 
 @dataclass(frozen=True, slots=True)
+class Spent:
+    """What a task used; judging is charged to the session."""
+
+    tokens: int = 0
+    cost_usd: float = 0.0
+    unpriced_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class TaskDetails:
     """A task with all that is known of it.
 
     `verdict` is the latest that covers the task, as stored: its own, else that on its component or the module.
     `earlier` are those before it on the task itself, oldest first. `diff` is its change in the repository, without secrets;
-    `diff_unknown` is the reason why it cannot be read. Tokens and cost are the task's own: judging is charged to
-    the session.
+    `diff_unknown` is the reason why it cannot be read.
     """
 
-    id: str
-    name: str
-    description: str
-    type: str
-    state: str
+    task: Task
     session: str
     module: str
     component: str
-    subtasks: tuple[Subtask, ...]
     criteria: tuple[CriterionState, ...]
-    failures: int
-    reasons: tuple[str, ...]
-    given_up: str
-    commit: str | None
     verifications: tuple[VerificationRecord, ...]
     verdict: Mapping[str, Any] | None
     earlier: tuple[Mapping[str, Any], ...]
-    tokens: int
-    cost_usd: float
-    unpriced_tokens: int
+    spent: Spent
     diff: str = ""
     diff_unknown: str = ""
+
+    def fields(self) -> dict[str, Any]:
+        """Return the same as one plain object."""
+        whole: dict[str, Any] = asdict(self)
+        task = {name: whole["task"][name] for name in SHOWN_OF_TASK} | {"state": self.task.state.value}
+        spent: dict[str, Any] = whole.pop("spent")
+        return task | spent | {name: value for name, value in whole.items() if name != "task"}
+
+
+SHOWN_OF_TASK = ("id", "name", "description", "type", "subtasks", "failures", "reasons", "given_up", "commit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,27 +184,17 @@ def task_details(context: CommandContext, store: SessionStore, session: Session,
         diff, unknown = task_diff(context, session, task), ""
     except LopenError as error:
         diff, unknown = "", error.message
+    spent = Spent(budget.tokens_used, budget.cost_usd, budget.unpriced_tokens) if budget else Spent()
     return TaskDetails(
-        id=task.id,
-        name=task.name,
-        description=task.description,
-        type=task.type,
-        state=task.state.value,
-        session=session.id,
-        module=session.module,
-        component=owner.name,
-        subtasks=task.subtasks,
+        task,
+        session.id,
+        session.module,
+        owner.name,
         criteria=tuple(criterion_states(session, covering, owner.criteria)),
-        failures=task.failures,
-        reasons=task.reasons,
-        given_up=task.given_up,
-        commit=task.commit,
         verifications=tuple(v for v in verifications(store, session.id) if v.task == task.id),
         verdict=verdict,
         earlier=tuple(own[:-1]),
-        tokens=budget.tokens_used if budget else 0,
-        cost_usd=budget.cost_usd if budget else 0.0,
-        unpriced_tokens=budget.unpriced_tokens if budget else 0,
+        spent=spent,
         diff=diff,
         diff_unknown=unknown,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lopen.application.command_context import CommandContext, View
 from lopen.application.run_options import ResumeOptions
-from lopen.cli.rendering import mode_for, subscriber
+from lopen.cli.rendering.views import mode_for, subscriber
 from lopen.core.errors import LopenError
 from lopen.core.escape import inert
 from lopen.loop.context import Approver, NoApprover, SessionContext
@@ -20,8 +20,8 @@ from lopen.tools.workbench import Nobody, Person
 from lopen.workflow.task_tree import TaskTree
 
 if TYPE_CHECKING:
-    from lopen.cli.rendering.frame import Snapshot
     from lopen.cli.rendering.live import ViewKey
+    from lopen.cli.rendering.picture import Snapshot
     from lopen.workflow.session import Session
 
 DIFF_LINES = 200
@@ -184,7 +184,7 @@ def request_pause(context: CommandContext, session: Session) -> str:
 
 def _snapshot(running: list[SessionContext]) -> Snapshot:
     """Return the picture's figures of the running session."""
-    from lopen.cli.rendering.frame import snapshot_of
+    from lopen.cli.rendering.picture import snapshot_of
 
     if not running:
         return snapshot_of(TaskTree())

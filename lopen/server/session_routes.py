@@ -120,7 +120,7 @@ async def get_task(project: Chosen, module: ModuleName, task: TaskId) -> dict[st
         found = details(opened.context, opened.store, task)
         if not isinstance(found, TaskDetails) or found.module != module:
             raise no_details(opened.context, opened.store, task)
-        return asdict(found) | {"verifications": [asdict(v) | {"name": v.name} for v in found.verifications]}
+        return found.fields() | {"verifications": [asdict(v) | {"name": v.name} for v in found.verifications]}
 
     return await project.run(work)
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.cli.rendering import mode_for, safe_json, subscriber
 from lopen.cli.rendering.lines import STEP_TITLES, STEPS, line
+from lopen.cli.rendering.views import mode_for, safe_json, subscriber
 from lopen.core import events as e
 from lopen.workflow.steps import Step, number
 

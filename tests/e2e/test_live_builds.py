@@ -90,7 +90,7 @@ STRESS = """
 import sys, time
 from datetime import UTC, datetime
 from lopen.core import events as e
-from lopen.cli.rendering import subscriber
+from lopen.cli.rendering.views import subscriber
 
 with subscriber("live", sys.stdout) as view:
     def tell(event):

@@ -39,8 +39,8 @@ def log(
     from lopen.application.detached import follow as history
     from lopen.application.open_store import one_session, open_store, store_with
     from lopen.application.session_report import INTERRUPTED
-    from lopen.cli.rendering import subscriber
     from lopen.cli.rendering.lines import line
+    from lopen.cli.rendering.views import subscriber
     from lopen.store.archives import archive_path
 
     if follow and last is not None:

@@ -47,7 +47,7 @@ def show(context: CommandContext, wanted: ShownArgument) -> ExitCode:
     from lopen.application.open_store import open_store
 
     found: Details = details(context, open_store(context), wanted)
-    fields = asdict(found)
+    fields = found.fields() if isinstance(found, TaskDetails) else asdict(found)
     event, told = "task", list[str]()
     match found:
         case TaskDetails():
@@ -85,9 +85,10 @@ def diff(context: CommandContext, task: DiffTask = None) -> ExitCode:
     return ExitCode.OK
 
 
-def _task_lines(task: TaskDetails) -> Iterator[str]:
-    state = f"skipped: {task.given_up}" if task.given_up else task.state.replace("_", " ")
-    yield f"{task.id} {task.name} ({task.component} of {task.module}): {state}"
+def _task_lines(found: TaskDetails) -> Iterator[str]:
+    task = found.task
+    state = f"skipped: {task.given_up}" if task.given_up else task.state.value.replace("_", " ")
+    yield f"{task.id} {task.name} ({found.component} of {found.module}): {state}"
     if task.failures:
         yield f"failed {task.failures} in a row: {'; '.join(task.reasons)}"
     yield from (f"  {line}" for line in task.description.splitlines())
@@ -95,19 +96,21 @@ def _task_lines(task: TaskDetails) -> Iterator[str]:
         yield "subtasks:"
         marks = {True: MARKS[State.COMPLETE], False: MARKS[State.PENDING]}
         yield from (f"  {marks[s.done]} {s.name}" for s in task.subtasks)
-    if task.criteria:
+    if found.criteria:
         yield "criteria:"
-    for criterion in task.criteria:
+    for criterion in found.criteria:
         told = f"  {criterion.id} {HOLDS[criterion.holds]}: {criterion.text}"
         yield f"{told} ({criterion.evidence})" if criterion.evidence else told
-    yield from (next(iter(verdict_lines(verdict))) for verdict in task.earlier)
-    if task.verdict is not None:
-        yield from verdict_lines(task.verdict)
-    yield from _among_others(task.verifications)
-    yield f"cost: {task.tokens:,} tokens, {cost_text(task.cost_usd, task.unpriced_tokens)} (judging is counted for the session)"
+    yield from (next(iter(verdict_lines(verdict))) for verdict in found.earlier)
+    if found.verdict is not None:
+        yield from verdict_lines(found.verdict)
+    yield from _among_others(found.verifications)
+    spent = found.spent
+    cost = cost_text(spent.cost_usd, spent.unpriced_tokens)
+    yield f"cost: {spent.tokens:,} tokens, {cost} (judging is counted for the session)"
     yield f"commit: {task.commit}" if task.commit else "not committed"
-    if task.diff_unknown:
-        yield f"the diff cannot be read: {task.diff_unknown}"
+    if found.diff_unknown:
+        yield f"the diff cannot be read: {found.diff_unknown}"
 
 
 def verdict_lines(verdict: Mapping[str, Any]) -> Iterator[str]:

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import signal
+import sys
+import termios
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,10 +21,8 @@ from dataclasses import fields, replace
 from types import FrameType, TracebackType
 from typing import NamedTuple, Self, TextIO
 
-from lopen.cli.rendering.board import Board
-from lopen.cli.rendering.frame import Snapshot, Styled, frame, style_of
-from lopen.cli.rendering.keyboard import Keyboard, in_foreground
 from lopen.cli.rendering.lines import rows
+from lopen.cli.rendering.picture import Board, Snapshot, Styled, frame, style_of
 from lopen.core import events as e
 from lopen.core.clock import Clock, SystemClock
 from lopen.core.errors import LopenError
@@ -49,6 +50,58 @@ _COUNTED = (
     e.VerdictGiven,
     e.Reverted,
 )
+
+
+def in_foreground(descriptor: int) -> bool:
+    """False for a background job of the shell: to change the terminal, or to read from it, would stop it."""
+    try:
+        return os.tcgetpgrp(descriptor) == os.getpgrp()
+    except OSError:  # not this process's controlling terminal: no job control
+        return True
+
+
+class Keyboard:
+    """The keys of the terminal that `out` writes to, between `open` and `close`. Ctrl-C and Ctrl-Z keep their meaning."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._terminal = out.fileno()
+        self._before: list[object] | None = None
+
+    @property
+    def readable(self) -> bool:
+        """True if standard input is a terminal too."""
+        try:
+            return sys.stdin.isatty()
+        except ValueError:  # closed
+            return False
+
+    def open(self) -> None:
+        """Stop the terminal from echoing keys and from collecting whole lines."""
+        if self._before is not None or not in_foreground(self._terminal):
+            return
+        with suppress(termios.error):
+            self._before = termios.tcgetattr(self._terminal)
+            after = termios.tcgetattr(self._terminal)
+            after[3] &= ~(termios.ECHO | termios.ICANON)
+            termios.tcsetattr(self._terminal, termios.TCSANOW, after)
+
+    def close(self) -> None:
+        """Restore the terminal's modes."""
+        before, self._before = self._before, None
+        if before is not None and in_foreground(self._terminal):
+            with suppress(termios.error):
+                termios.tcsetattr(self._terminal, termios.TCSANOW, before)  # type: ignore[arg-type]
+
+    def pressed(self) -> str:
+        """Return the keys pressed since the last call."""
+        if self._before is None or not self.readable or not in_foreground(sys.stdin.fileno()):
+            return ""
+        descriptor = sys.stdin.fileno()
+        if not select.select([descriptor], [], [], 0)[0]:
+            return ""
+        with suppress(OSError):
+            return os.read(descriptor, 64).decode("ascii", "ignore")
+        return ""
 
 
 class ViewKey(NamedTuple):
