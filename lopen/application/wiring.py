@@ -102,7 +102,7 @@ def wired(
     """
     settings, clock, secrets = loaded.settings, clock or SystemClock(), KnownSecrets(context.root, os.environ)
     check_templates(settings.workflow.templates)
-    system_prompt()  # the oracle's, before anything is paid for
+    system_prompt()  # the judge's, before anything is paid for
     place = place or workplace_of(context, settings, store, session, clock, secrets)
     home, root, repository = place.home, place.root, place.repository
     sandbox = sandbox_of(context, settings, root, session.id)
@@ -123,13 +123,13 @@ def wired(
         rules = sandbox_rules(sandbox, settings)
         project = Project(place, files, Specifications(home, store), commands, verifier, rules)
         override = "" if options.model.startswith(REPLAY) else options.model
-        oracle = _oracle(settings, calls, repository, store, override, secrets)
+        judge = _judge(settings, calls, repository, store, override, secrets)
         loop = SessionContext(
             settings=settings,
             clock=clock,
             project=project,
             record=_record(store, journal, audit, home, secrets),
-            models=SessionModels(calls, oracle, override),
+            models=SessionModels(calls, judge, override),
             guards=_guards(meter, journal, clock, project, settings, secrets),
             people=People(
                 person or context.presentation.person(context, settings, view),
@@ -144,7 +144,7 @@ def wired(
         yield Wired(context, loop, view)
 
 
-def _oracle(
+def _judge(
     settings: Settings,
     calls: ModelCalls,
     repository: Checkout,

@@ -179,7 +179,7 @@ OPTIONS: dict[str, Any] = {
             min=0,
             max=MOST_USD,
             metavar="USD",
-            help="Maximum cost of the session in USD, oracle included (0: no limit).",
+            help="Maximum cost of the session in USD, judge included (0: no limit).",
         ),
     ],
     "quiet": QuietOption,

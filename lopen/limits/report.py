@@ -118,11 +118,11 @@ def circuit_lines(state: CircuitState, now: datetime, *, rate: int = 0) -> list[
         return [f"{state.circuit_id}: {found} ({count})"]
     left = max(0.0, state.cooldown_until - now.timestamp())
     if state.state == "half_open":
-        how = f"HALF OPEN ({'one call is being tried' if state.probe else 'one call will be tried'})"
+        how = f"TRYING AGAIN ({'one call is being tried' if state.probe else 'one call will be tried'})"
     elif state.needs_ack:
-        how = f"OPEN (waits for a person: lopen circuit ack {state.circuit_id})"
+        how = f"PAUSED (waits for a person: lopen circuit ack {state.circuit_id})"
     else:
-        how = f"OPEN (cooldown: {left:.0f}s remaining)"
+        how = f"PAUSED (cooldown: {left:.0f}s remaining)"
     others = len(RULES) - 1
     return [
         f"{state.circuit_id}: {state.rule} {how}",

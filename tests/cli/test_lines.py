@@ -72,7 +72,7 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
     ),
     (
         e.TurnEnded(1, "m", "end_turn", 100, 50, 0, 0, None, 1.0, purpose="oracle"),
-        "oracle (the judge model): 100 tokens in, 50 out, price unknown, 1.0 s, end_turn",
+        "the judge: 100 tokens in, 50 out, price unknown, 1.0 s, end_turn",
     ),
     (e.ModelRetry("overloaded", 2, 1.5), "overloaded; retry 2 in 1.5 s"),
     (e.ModelRetry("cannot reach h", 1, 0.5, 8), "cannot reach h; retry 1 of 8 in 0.5 s"),
@@ -172,7 +172,7 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
     ),
     (
         e.CircuitChanged("session:s", "rapid_fire", "open", "20 calls", "03:05:05"),
-        "circuit session:s, rapid_fire: open, 20 calls, until 03:05:05",
+        "circuit session:s, rapid_fire: paused, 20 calls, until 03:05:05",
     ),
     (e.Waiting("cooldown", 60), "waiting 60 s: cooldown"),
     (e.Notice("warning", "the cache is cold", "warm it"), "warning: the cache is cold; warm it"),

@@ -64,7 +64,7 @@ def test_budgets_are_shown_extended_and_reset(folder: Path) -> None:
 
 
 def test_circuits_are_shown_acknowledged_and_reset(folder: Path) -> None:
-    assert "duplicate_call OPEN (waits for a person" in run(circuit.app, "status", folder=folder)
+    assert "duplicate_call PAUSED (waits for a person" in run(circuit.app, "status", folder=folder)
     acked = objects(run(circuit.app, "ack", "session:s", "--json", folder=folder))[0]
     assert acked["state"] == "half_open"
     assert "all limits OK" in run(circuit.app, "reset", "session:s", folder=folder)

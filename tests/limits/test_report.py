@@ -86,7 +86,7 @@ def test_an_open_circuit_says_until_when_and_how_to_go_on() -> None:
         CircuitState("session:s"), BY_NAME["tool_failure"], "pytest failed 4 times", NOW.timestamp()
     )
     lines = report.circuit_lines(tripped, NOW + timedelta(seconds=2))
-    assert lines[0] == "session:s: tool_failure OPEN (cooldown: 3s remaining)"
+    assert lines[0] == "session:s: tool_failure PAUSED (cooldown: 3s remaining)"
     assert "pytest failed 4 times" in lines[1]
     waits = opened(CircuitState("session:s"), BY_NAME["duplicate_call"], "x", NOW.timestamp())
     assert "lopen circuit ack session:s" in report.circuit_lines(waits, NOW)[0]

@@ -83,7 +83,7 @@ def incidents(context: CommandContext, circuit_id: OneOwner = None) -> ExitCode:
 @app.command()
 @command
 def ack(context: CommandContext, circuit_id: OpenCircuit = None) -> ExitCode:
-    """Let one call through; its success closes the circuit. Only a person may run this."""
+    """Let one call through; its success lets the others follow. Only a person may run this."""
     from lopen.application.person_only import require_person
     from lopen.limits import admin_actions, report
 
@@ -94,7 +94,7 @@ def ack(context: CommandContext, circuit_id: OpenCircuit = None) -> ExitCode:
         state = admin_actions.acknowledge_circuit(store, circuit_id, now())
     resume = _resume_line(context, circuit_id)
     context.emit("circuit_acknowledged", **report.circuit_object(state))
-    nothing = [] if state.state == "half_open" else ["The circuit is not open: nothing to acknowledge."]
+    nothing = [] if state.state == "half_open" else ["Nothing is paused: there is nothing to acknowledge."]
     tell(context, [*nothing, *report.circuit_lines(state, now()), *resume])
     return ExitCode.OK
 
@@ -102,7 +102,7 @@ def ack(context: CommandContext, circuit_id: OpenCircuit = None) -> ExitCode:
 @app.command()
 @command
 def reset(context: CommandContext, circuit_id: CircuitId) -> ExitCode:
-    """Close a circuit and reset its counters. Only a person may run this."""
+    """Let calls through again and reset the counters. Only a person may run this."""
     from lopen.application.person_only import require_person
     from lopen.limits import admin_actions, report
 

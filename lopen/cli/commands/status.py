@@ -22,6 +22,8 @@ from lopen.workflow.task_tree import State, TaskTree, progress
 if TYPE_CHECKING:
     from lopen.application.limits import ProjectLimits
     from lopen.application.session_report import Counter
+    from lopen.limits.budgets.budget import BudgetState
+    from lopen.limits.circuits.circuit import CircuitState
     from lopen.store.sessions import SessionStore
     from lopen.workflow.session import Session
 
@@ -58,7 +60,7 @@ def status(context: CommandContext, module: UnfinishedModule = None, all: AllOpt
         context.emit("server", url=server.url, pid=server.pid)
     for session in sessions:
         limits = looked_up(context, store.database)
-        counted = [asdict(c) for c in session_counters(context, store, session, limits)]
+        counted = [asdict(c) for c in session_counters(context, session, limits)]
         still = standstill(context.root, store, session) if session.status == "failed" else None
         failed = None if session.finished else last_failure(store.database, session.id)
         context.emit(
@@ -70,8 +72,8 @@ def status(context: CommandContext, module: UnfinishedModule = None, all: AllOpt
             limits_unknown=limits.unknown or None,
         )
         if not context.json:
-            told = lines if all or context.verbose else first_screen
-            context.say("\n".join(told(context, store, session, limits)))
+            whole = all or context.verbose
+            context.say("\n".join(lines(context, store, session, limits, whole=whole)))
     if module is None:
         _tell_claude_code(context, looked_up(context, store.database))
     return ExitCode.OK
@@ -110,25 +112,47 @@ def shown_sessions(store: SessionStore, module: str | None) -> list[Session]:
     return unfinished or ([newest] if newest else [])
 
 
-def first_screen(
-    context: CommandContext, store: SessionStore, session: Session, limits: ProjectLimits
+def lines(
+    context: CommandContext,
+    store: SessionStore,
+    session: Session,
+    limits: ProjectLimits,
+    *,
+    whole: bool = True,
 ) -> list[str]:
-    """Return the status of a session on one screen: the tree is shortened, and what is in order is left out."""
-    from lopen.application.session_report import standstill_lines
+    """Return the status of a session as lines for a person; without `whole` on one screen.
 
-    head = _head(context, store, session)
-    tail = [*limits.lines, *_spent(session, limits)]
-    verdicts = _listed_verdicts(store, session)
-    tail += [_verdict_line(verdict) for verdict in verdicts[-1:]]
-    tail += _branch_lines(session)
+    On one screen the tree is shortened, and what is in order is left out.
+    """
+    from lopen.application.details import closing_lines
+    from lopen.application.session_report import held_criteria, shown_status, standstill_lines
+
+    done = progress(session.tree)
+    head = [f"{session.module}: {shown_status(context.root, session)} (session {session.id})"]
+    if not session.finished:
+        step = displayed_step(session)
+        head.append(f"{step_title(step)} ({phase_of(step).replace('_', ' ')})")
+    if done.components:
+        held = len(held_criteria(session, store.verdicts(session.id)))
+        head.append(
+            f"criteria {held}/{len(session.plan.criteria)} · components {done.components_done}/{done.components}"
+            f" · tasks {done.tasks_done}/{done.tasks}"
+        )
+    told = limits_lines(context, session, limits) if whole else _spent(session, limits)
+    tail = [*limits.lines, *told]
+    tail += [_verdict_line(verdict) for verdict in _listed_verdicts(store, session)[-3 if whole else -1 :]]
+    tail += [f"branch: {session.branch}"] if session.branch else []
     tail += work_tree_lines(context, session)
+    if whole:
+        tail += [f"decided by a person: {asked} {answer}" for asked, answer in session.dialogue.answers]
+        tail += [f"assumed: {line}" for line in session.dialogue.assumptions]
+        tail += [f"accepted by a person: {line}" for line in session.dialogue.accepted]
     tail += standstill_lines(context.root, store, session)
-    tail += _closing_lines(context, session)
-    tree = tree_lines(session.tree, session.plan.selected)
-    room = max(4, SCREEN - len(head) - len(tail) - 1)
-    if len(tree) > room:
+    tail += closing_lines(context, session) if session.finished else []
+    tree, room = tree_lines(session.tree, session.plan.selected), max(4, SCREEN - len(head) - len(tail) - 1)
+    if not whole and len(tree) > room:
         tree = [line for line, is_open in _open_work(session.tree, session.plan.selected) if is_open]
-    if len(tree) > room:
+    if not whole and len(tree) > room:
         tree = [*tree[: room - 1], f"    … {len(tree) - room + 1} more: lopen status {session.module} --all"]
     return [*head, *tree, *tail]
 
@@ -150,45 +174,26 @@ def _spent(session: Session, limits: ProjectLimits) -> list[str]:
     """Return what the session has spent of its limits, and each budget and circuit that is not in order."""
     from lopen.limits.report import budget_lines, circuit_lines
 
-    wanted = _budget_ids(session)
+    budgets, circuits = _own_limits(session, limits)
     told = []
-    for budget in limits.budgets:
-        if budget.budget_id == f"session:{session.id}":
+    for budget in budgets:
+        if budget.budget_type == "session":
             most = f" of {dollars(session.limits.max_cost_usd)}" if session.limits.max_cost_usd else ""
             tokens = f" of {budget.max_tokens:,}" if budget.max_tokens else ""
             cost = cost_text(budget.cost_usd, budget.unpriced_tokens)
             told.append(f"spent: {cost}{most}, {budget.tokens_used:,}{tokens} tokens")
-    near = [b for b in limits.budgets if b.budget_id in wanted and b.status != "active"]
-    circuits = [c for c in limits.circuits if c.circuit_id == f"session:{session.id}" and c.state != "closed"]
-    now = datetime.now(UTC)
-    return [
-        *told,
-        *(budget_lines(near) if near else []),
-        *(line for c in circuits for line in circuit_lines(c, now)),
+    near, now = [b for b in budgets if b.status != "active"], datetime.now(UTC)
+    told += budget_lines(near) if near else []
+    return [*told, *(line for c in circuits if c.state != "closed" for line in circuit_lines(c, now))]
+
+
+def _own_limits(session: Session, limits: ProjectLimits) -> tuple[list[BudgetState], list[CircuitState]]:
+    """Return the budgets of the session, its module and its task, and its circuit."""
+    task, own = session.task, f"session:{session.id}"
+    wanted = {f"module:{session.module}", own, f"task:{task.id}" if task else ""}
+    return [b for b in limits.budgets if b.budget_id in wanted], [
+        c for c in limits.circuits if c.circuit_id == own
     ]
-
-
-def _budget_ids(session: Session) -> set[str]:
-    task = session.task
-    return {f"module:{session.module}", f"session:{session.id}", f"task:{task.id}" if task else ""}
-
-
-def _head(context: CommandContext, store: SessionStore, session: Session) -> list[str]:
-    """Return the session's state, its step, and how much of it is done."""
-    from lopen.application.session_report import held_criteria, shown_status
-
-    done = progress(session.tree)
-    criteria = len(held_criteria(session, store.verdicts(session.id)))
-    told = [f"{session.module}: {shown_status(context.root, session)} (session {session.id})"]
-    if not session.finished:
-        step = displayed_step(session)
-        told.append(f"{step_title(step)} ({phase_of(step).replace('_', ' ')})")
-    if done.components:
-        told.append(
-            f"criteria {criteria}/{len(session.plan.criteria)} · components {done.components_done}/{done.components}"
-            f" · tasks {done.tasks_done}/{done.tasks}"
-        )
-    return told
 
 
 def _listed_verdicts(store: SessionStore, session: Session) -> list[dict[str, Any]]:
@@ -202,37 +207,9 @@ def _listed_verdicts(store: SessionStore, session: Session) -> list[dict[str, An
 def _verdict_line(verdict: Mapping[str, Any]) -> str:
     result = "passed" if verdict["passed"] else "failed"
     return (
-        f"oracle (the judge model): verdict on {verdict['scope']} {verdict['subject']}: {result}"
+        f"the judge's verdict on {verdict['scope']} {verdict['subject']}: {result}"
         f" ({verdict['confidence']} confidence)"
     )
-
-
-def lines(context: CommandContext, store: SessionStore, session: Session, limits: ProjectLimits) -> list[str]:
-    """Return the whole status of a session as lines for a person."""
-    from lopen.application.session_report import standstill_lines
-
-    told = [*_head(context, store, session), *tree_lines(session.tree, session.plan.selected)]
-    told += limits_lines(context, store, session, limits)
-    told += [_verdict_line(verdict) for verdict in _listed_verdicts(store, session)[-3:]]
-    told += _branch_lines(session)
-    told += work_tree_lines(context, session)
-    told += [f"decided by a person: {asked} {answer}" for asked, answer in session.dialogue.answers]
-    told += [f"assumed: {line}" for line in session.dialogue.assumptions]
-    told += [f"accepted by a person: {line}" for line in session.dialogue.accepted]
-    told += standstill_lines(context.root, store, session)
-    return [*told, *_closing_lines(context, session)]
-
-
-def _branch_lines(session: Session) -> list[str]:
-    return [f"branch: {session.branch}"] if session.branch else []
-
-
-def _closing_lines(context: CommandContext, session: Session) -> list[str]:
-    if not session.finished:
-        return []
-    from lopen.application.details import closing_lines  # imports git
-
-    return closing_lines(context, session)
 
 
 def work_tree_lines(context: CommandContext, session: Session) -> list[str]:
@@ -260,33 +237,25 @@ def tree_lines(tree: TaskTree, selected: str | None) -> list[str]:
     return told
 
 
-def limits_lines(
-    context: CommandContext, store: SessionStore, session: Session, limits: ProjectLimits
-) -> list[str]:
+def limits_lines(context: CommandContext, session: Session, limits: ProjectLimits) -> list[str]:
     """Return budgets, circuits and counters against their limits."""
     from lopen.limits.report import budget_lines, circuit_lines
     from lopen.retention.policy import retention_policy
     from lopen.retention.report import memory_line
 
-    wanted = _budget_ids(session)
-    budgets = [b for b in limits.budgets if b.budget_id in wanted]
-    circuits = [c for c in limits.circuits if c.circuit_id == f"session:{session.id}"]
-    told = [*limits.lines, *(budget_lines(budgets) if budgets else [])]
-    counted = [f"  {line}" for line in session_counters(context, store, session, limits)]
-    memory = memory_line(context.root / ".lopen", retention_policy(context.load().settings))
+    budgets, circuits = _own_limits(session, limits)
+    settings, now = context.load().settings, datetime.now(UTC)
     return [
-        *told,
-        *(line for c in circuits for line in circuit_lines(c, datetime.now(UTC))),
-        memory,
-        *counted,
+        *(budget_lines(budgets) if budgets else []),
+        *(line for c in circuits for line in circuit_lines(c, now)),
+        memory_line(context.root / ".lopen", retention_policy(settings)),
+        *(f"  {counter}" for counter in session_counters(context, session, limits)),
     ]
 
 
-def session_counters(
-    context: CommandContext, store: SessionStore, session: Session, limits: ProjectLimits
-) -> list[Counter]:
+def session_counters(context: CommandContext, session: Session, limits: ProjectLimits) -> list[Counter]:
     """Return the counters of the guardrails against their limits."""
     from lopen.application.session_report import counters
 
-    circuit = next((c for c in limits.circuits if c.circuit_id == f"session:{session.id}"), None)
-    return counters(session, context.load().settings, circuit)
+    circuits = _own_limits(session, limits)[1]
+    return counters(session, context.load().settings, circuits[0] if circuits else None)

@@ -96,7 +96,7 @@ def _model(event: e.Event) -> str | None:
     """Requests to the model, tool calls and questions."""
     match event:
         case e.TurnEnded():
-            purpose = "oracle (the judge model)" if event.purpose == "oracle" else event.purpose
+            purpose = "the judge" if event.purpose == "oracle" else event.purpose
             label = f"turn {event.turn}" if event.purpose == "turn" else purpose
             cached = f" ({event.cache_read_tokens:,} cached)" if event.cache_read_tokens else ""
             read = event.input_tokens + event.cache_read_tokens + event.cache_write_tokens
@@ -176,7 +176,8 @@ def _guards(event: e.Event) -> str | None:
         case e.AlertRaised(kind, budget_id, message, _):
             return f"alert {kind} for {budget_id}: {message}"
         case e.CircuitChanged(circuit, rule, state, reason, until):
-            return f"circuit {circuit}, {rule}: {state}{_after(', ', reason)}{_after(', until ', until)}"
+            word = {"closed": "OK", "open": "paused", "half_open": "trying again"}.get(state, state)
+            return f"circuit {circuit}, {rule}: {word}{_after(', ', reason)}{_after(', until ', until)}"
         case _:
             return None
 
