@@ -68,7 +68,7 @@ MOST_CONNECTIONS = 4_096
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ServerAddress:
     """Where a server listens."""
 
     host: str
@@ -146,7 +146,11 @@ class _Server(uvicorn.Server):
 
 
 def serve(
-    roots: Sequence[Path], address: Address, tell: Callable[[str, str], None], *, new_token: bool = False
+    roots: Sequence[Path],
+    address: ServerAddress,
+    tell: Callable[[str, str], None],
+    *,
+    new_token: bool = False,
 ) -> None:
     """Serve the projects until a signal comes; `tell` gets the address and a link that opens it once."""
     token = server_token(renew=new_token)

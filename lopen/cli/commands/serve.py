@@ -58,7 +58,7 @@ def serve(
     if options.link:
         return _link(context, options.open)
     try:
-        from lopen.server.running import Address, is_loopback
+        from lopen.server.running import ServerAddress, is_loopback
         from lopen.server.running import serve as run
     except ImportError as error:
         raise LopenError(
@@ -81,7 +81,7 @@ def serve(
         if options.open:
             typer.launch(opening)
 
-    address = Address(host, port, options.cert, options.key, tuple(options.name or ()))
+    address = ServerAddress(host, port, options.cert, options.key, tuple(options.name or ()))
     run(roots, address, tell, new_token=options.new_token)
     return ExitCode.OK
 
