@@ -28,7 +28,7 @@ FACTS = GuardFacts(
     datetime(2026, 3, 1, tzinfo=UTC),
     "t1",
     "login",
-    budget=BudgetFacts(tokens_used=85, tokens_max=100),
+    budget=BudgetFacts("warning", "budget module:auth: 85% used"),
     churn=ChurnFacts(2, ("a test failed",)),
     scope=ScopeFacts(2, 5),
 )

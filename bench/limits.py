@@ -24,11 +24,12 @@ from bench.rows import Row
 from lopen.claude_hooks.install import hook_command
 from lopen.core.clock import SystemClock
 from lopen.guardrails.call_history import CallEnd
-from lopen.limits.answers import ToolPass
-from lopen.limits.budgets.budget import BudgetUsage, Charge
-from lopen.limits.budgets.meter import Meter
-from lopen.limits.budgets.scopes import specs_for
-from lopen.limits.stores.sqlite_store import SqliteStore
+from lopen.limits.budget import BudgetUsage, Charge
+from lopen.limits.call_gate import ToolPass
+from lopen.limits.charging import charge_all
+from lopen.limits.meter import Meter
+from lopen.limits.scopes import specs_for
+from lopen.limits.sqlite_store import SqliteStore
 from lopen.settings.schema import Settings
 from lopen.store.database import Database
 
@@ -57,7 +58,8 @@ class Recorder:
             passed = self.meter.gate.before_tool("read_file", {"path": f"src/{self.calls}.py"}, self.calls)
             assert isinstance(passed, ToolPass)
             self.meter.gate.after_tool(passed, CallEnd(passed.tool, passed.signature))
-            self.store.record(self.specs, CHARGE, self.clock.now())
+            now = self.clock.now()
+            self.store.atomically(lambda rows: charge_all(rows, self.specs, CHARGE, now))
 
     def many(self, count: int) -> None:
         """So many calls in one transaction: a past, quickly made."""

@@ -16,9 +16,9 @@ from bench.rows import Row
 from bench.session import home
 from lopen.core.clock import SystemClock
 from lopen.core.events import Notice
-from lopen.limits.budgets.budget import BudgetState
-from lopen.limits.stores.sqlite_store import SqliteStore
-from lopen.limits.stores.store import Rows
+from lopen.limits.budget import BudgetSpec, BudgetState
+from lopen.limits.sqlite_store import SqliteStore
+from lopen.limits.store import Rows
 from lopen.store.database import Database
 from lopen.store.journal import Journal
 from lopen.store.sessions import SessionStore
@@ -56,7 +56,7 @@ def rows() -> Iterator[Row]:
 def _put_budgets(rows: Rows) -> None:
     now = datetime.now(UTC)
     for n in range(BUDGETS):
-        rows.put_budget(BudgetState(f"task:calc-t{n}", "task", 400_000, n, started_at=now, last_updated=now))
+        rows.put_budget(BudgetState(BudgetSpec(f"task:calc-t{n}", "task", 400_000), now, now, n))
 
 
 def _asked_ms(server: Server) -> float:

@@ -50,6 +50,7 @@ LIBRARIES = {
     "xxhash": ["lopen.core.hashing"],
     "filelock": ["lopen.store.folder"],
     "tomlkit": ["lopen.settings.toml"],
+    "redis": ["lopen.limits.redis_store"],
     "tree_sitter": ["lopen.test_integrity.syntax"],
     "typer": ["lopen.cli."],
     "fastapi": ["lopen.server."],

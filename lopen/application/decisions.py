@@ -16,7 +16,7 @@ from lopen.core.errors import LopenError, WrongUsage, did_you_mean
 from lopen.core.events import QuestionAsked
 from lopen.guardrails.resource_limits import CONFIRM_SUBJECT
 from lopen.limits.admin_actions import NoSuch, confirm_budget
-from lopen.limits.stores.opening import open_limits
+from lopen.limits.opening import open_limits
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.store.folder import Locked, is_running, module_holder, module_lock
 from lopen.store.journal import PersonRequest, add_request
@@ -47,11 +47,11 @@ def confirm(context: CommandContext, store: SessionStore, session_id: str, note:
             )
         said = f"A person looked at this ({pause.message}) and says: {note}"
         after = changes.clear_pause(found)
-        if pause.subject:
-            after = changes.confirm(after, pause.subject, pause.level)
         if pause.subject == CONFIRM_SUBJECT:
             limits = open_limits(context.load().settings.budget, store.database)
             confirm_budget(limits, f"module:{found.module}")
+        elif pause.subject:
+            after = changes.confirm(after, pause.subject, pause.level)
         if pause.subject.startswith(VERDICT):
             line = f"{pause.message} (note: {note})" if note else pause.message
             after = changes.accept_verdict(after, line)

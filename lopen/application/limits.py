@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from lopen.application.command_context import CommandContext
 from lopen.core.errors import StoreUnreachable, WrongUsage
 from lopen.core.events import AlertRaised, Recorded, Subscriber
 from lopen.limits.admin_actions import NoSuch
-from lopen.limits.budgets.budget import BudgetState
-from lopen.limits.circuits.agents import AgentLimits, agent_limits
-from lopen.limits.circuits.circuit import CircuitState, cooled
-from lopen.limits.stores.store import LimitsStore
+from lopen.limits.agents import AgentLimits, agent_limits
+from lopen.limits.budget import BudgetState
+from lopen.limits.circuit import CircuitState, cooled
+from lopen.limits.rules import RuleBook, rule_book
+from lopen.limits.store import LimitsStore
 from lopen.settings.schema import Settings
 from lopen.store.database import Database
 
@@ -43,14 +44,13 @@ def settled_limits(context: CommandContext, settings: Settings, database: Databa
     """Open the store and count what it is owed: by processes that ended, and by hooks."""
     from lopen.claude_hooks.config import load as hook_settings
     from lopen.claude_hooks.pending_usage import settle, waiting
-    from lopen.limits.stores.opening import open_ledger, open_limits
-    from lopen.limits.unsettled_charges import pay
+    from lopen.limits.debts import Debts
+    from lopen.limits.opening import open_limits
 
     store = open_limits(settings.budget, database, evidence_max=settings.memory.evidence_max)
-    ledger = open_ledger(settings.budget, database)
     try:
-        for debt in ledger.debts():  # of a process that ended while the store was unreachable
-            pay(store, ledger, debt, {}, resource_limits(settings), now())
+        # of a process that ended while the store was unreachable
+        Debts(debts_in(settings, database), resource_limits(settings)).pay(store, now())
         if waiting(str(context.root)):
             settle(store, hook_settings(str(context.root), os.environ)[0], str(context.root), now())
         yield store
@@ -69,6 +69,7 @@ class ProjectLimits:
     budgets: tuple[BudgetState, ...] = ()
     circuits: tuple[CircuitState, ...] = ()
     unknown: str = ""
+    book: RuleBook = field(default_factory=RuleBook)
 
     @property
     def lines(self) -> list[str]:
@@ -78,30 +79,29 @@ class ProjectLimits:
 
 def looked_up(context: CommandContext, database: Database) -> ProjectLimits:
     """Return the limits for a command that also shows other things; an unreachable store does not fail it."""
-    from lopen.limits.stores.opening import open_limits
+    from lopen.limits.opening import open_limits
 
     settings = context.load().settings
     try:
         store = open_limits(settings.budget, database)
         try:
             at = now().timestamp()
-            return ProjectLimits(tuple(store.budgets()), tuple(cooled(c, at) for c in store.circuits()))
+            circuits = tuple(cooled(circuit, at) for circuit in store.circuits())
+            return ProjectLimits(tuple(store.budgets()), circuits, book=rules(settings))
         finally:
             store.close()
     except (StoreUnreachable, WrongUsage) as error:
         return ProjectLimits(unknown=f"{error.message}; {error.hint or STORE_HINT}")
 
 
-def with_cost(store: LimitsStore, state: BudgetState) -> BudgetState:
-    """Add the cost of tokens counted by hooks, which know no prices."""
-    if not state.unpriced_tokens or not (spends := store.spend(state.budget_id)):  # expired in a shared store
-        return state
-    from lopen.limits.report import priced
-    from lopen.models.messages import Usage
-    from lopen.models.prices import cost_usd
+def debts_in(settings: Settings, database: Database) -> Database | None:
+    """Where is kept what the store is owed while it is gone: beside the sessions, unless it lies there itself."""
+    return None if settings.budget.store == "sqlite" else database
 
-    cost, unpriced = priced(spends, lambda model, used: cost_usd(model, Usage(**used.fields())))
-    return state.replace(cost_usd=cost, unpriced_tokens=unpriced)
+
+def rules(settings: Settings) -> RuleBook:
+    """Return the circuit rules of the settings."""
+    return rule_book(settings.circuit.model_dump())
 
 
 def resource_limits(settings: Settings) -> AgentLimits:
@@ -136,9 +136,9 @@ def tell(context: CommandContext, lines: list[str]) -> None:
 
 def kept_alerts(settings: Settings, database: Database, hide: Callable[[str], str]) -> Subscriber:
     """Return the subscriber that stores the alerts that no budget and no circuit raised."""
-    from lopen.limits.stores.opening import open_limits
-    from lopen.limits.stores.records import Alert
-    from lopen.limits.texts import new_id
+    from lopen.limits.opening import open_limits
+    from lopen.limits.records import Alert
+    from lopen.limits.wording import new_id
 
     limits = open_limits(settings.budget, database, evidence_max=settings.memory.evidence_max)
 

@@ -10,6 +10,7 @@ from lopen.application.scratch_clone import Scratch
 from lopen.application.wiring import wired
 from lopen.core.errors import LopenError
 from lopen.core.events import QuestionAsked, Recorded
+from lopen.guardrails.resource_limits import CONFIRM_SUBJECT
 from lopen.loop.context import SessionContext
 from lopen.loop.model_calls import ModelCalls
 from lopen.loop.run import drive, pause
@@ -98,6 +99,8 @@ def _confirm(loop: SessionContext) -> None:
     session = loop.record.journal.session
     pending = session.pause
     if pending is not None and pending.subject:
+        if pending.subject == CONFIRM_SUBJECT:
+            loop.guards.meter.confirm()
         confirmed = changes.confirm(session, pending.subject, pending.level)
         loop.record.journal.save(changes.clear_pause(confirmed))
 

@@ -13,8 +13,9 @@ from lopen.application.open_store import store_of
 from lopen.core.errors import LopenError
 from lopen.core.events import Reverted, SessionFailed, from_fields
 from lopen.judge.verdict import established, verdict_from_json
-from lopen.limits.budgets.budget import BudgetState
-from lopen.limits.circuits.circuit import CircuitState
+from lopen.limits.budget import BudgetState
+from lopen.limits.circuit import CircuitState
+from lopen.limits.rules import RuleBook
 from lopen.settings.schema import Settings
 from lopen.store.archives import ArchivedSession
 from lopen.store.audit import last_failure
@@ -187,7 +188,9 @@ class Counter:
         return f"{self.name}: {self.used}/{self.limit}" + (f" ({self.rung})" if self.rung else "")
 
 
-def counters(session: Session, settings: Settings, circuit: CircuitState | None) -> list[Counter]:
+def counters(
+    session: Session, settings: Settings, circuit: CircuitState | None, book: RuleBook
+) -> list[Counter]:
     """Return every counter; failures are counted per task."""
     confirmed = session.limits.confirmed
     found = [
@@ -213,11 +216,11 @@ def counters(session: Session, settings: Settings, circuit: CircuitState | None)
     if circuit is not None:
         found += [
             Counter(
-                "calls since the last passing verify", circuit.calls.iteration_count, circuit.max_iterations
+                "calls since the last passing verify",
+                circuit.calls.iteration_count,
+                book["max_iterations"].threshold,
             ),
-            Counter(
-                "identical calls in a row", circuit.calls.duplicate_call_count, circuit.duplicate_threshold
-            ),
+            Counter("identical calls in a row", circuit.row().same_calls, book["duplicate_call"].threshold),
         ]
     return found
 

@@ -19,7 +19,7 @@ from lopen.application.confinement import (
     sandbox_of,
     sandbox_rules,
 )
-from lopen.application.limits import kept_alerts
+from lopen.application.limits import debts_in, kept_alerts
 from lopen.application.live_text import LiveTextWriter
 from lopen.application.open_store import open_store
 from lopen.application.run_options import ResumeOptions
@@ -31,8 +31,8 @@ from lopen.files.work_trees import WorkTree
 from lopen.files.workspace import Workspace
 from lopen.git.checkout import Checkout
 from lopen.judge.rubric import system_prompt
-from lopen.limits.budgets.meter import Meter
-from lopen.limits.stores.opening import open_ledger, open_limits
+from lopen.limits.meter import Meter
+from lopen.limits.opening import open_limits
 from lopen.loop.context import (
     Guards,
     People,
@@ -238,7 +238,7 @@ def _meter(
         open_limits(settings.budget, store.database, evidence_max=retention_policy(settings).evidence),
         settings,
         clock,
-        ledger=open_ledger(settings.budget, store.database),
+        debts_in=debts_in(settings, store.database),
         exempt=EXEMPT_WHERE_LOCAL if local else (),
         warn=context.warn,
     )

@@ -8,10 +8,10 @@ from lopen.claude_hooks.event import AGENT_TOOLS, command_of, edited, kind_of, p
 from lopen.claude_hooks.hook_output import Answer
 from lopen.claude_hooks.verify_commands import passed, runs_one, verify_commands
 from lopen.guardrails.call_history import CallEnd, signature
-from lopen.limits.circuits.agents import OVERRIDE, Agents, spawn
-from lopen.limits.circuits.call_events import announce_call, end_call, trip, trip_if_dear
-from lopen.limits.circuits.circuit import ALLOW, LATER, WAIT, CallDecision, CircuitCall
-from lopen.limits.stores.records import Alert, Incident
+from lopen.limits.agents import OVERRIDE, Agents, spawn
+from lopen.limits.breaker import announce_call, end_call, trip, trip_on_cost
+from lopen.limits.circuit import ALLOW, LATER, WAIT, CallDecision, CircuitCall
+from lopen.limits.records import Alert, Incident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,10 +126,12 @@ class CallGuard:
         circuit = self._rows.circuit(self._id) if decision.kind == WAIT else None
         if circuit is None or circuit.state != "half_open":
             return self._trip_text(decision, short=True)
-        return hook_output.beside_probe(circuit.rule, self._pending.tool_of(circuit.probe))
+        return hook_output.beside_probe(
+            circuit.rule, self._pending.tool_of(circuit.probe[0] if circuit.probe else "")
+        )
 
     def _trip_text(self, decision: CallDecision, *, short: bool = False) -> str:
-        from lopen.limits.texts import trip_text  # only for a refusal
+        from lopen.limits.wording import trip_text  # only for a refusal
 
         return trip_text(decision, self._now, short=short)
 
@@ -168,7 +170,11 @@ class CallGuard:
             return False
         agents = self._pending.agent_marks()
         circuit = self._rows.circuit(self._id) if agents else None
-        return circuit is not None and circuit.state == "half_open" and circuit.probe in agents
+        return (
+            circuit is not None
+            and circuit.state == "half_open"
+            and bool(circuit.probe and circuit.probe[0] in agents)
+        )
 
     def _turn(self) -> str:
         """The message before the call's own; without a transcript, a call after a finished call is a new turn."""
@@ -181,7 +187,7 @@ class CallGuard:
     def _asked(self, call: CircuitCall) -> CallDecision:
         session, agents = self._session, None
         if call.kind in ("agent", "external"):
-            dear = trip_if_dear(self._rows, self._id, session.limits, self._now, session.book)
+            dear = trip_on_cost(self._rows, self._id, session.limits, self._now, session.book)
             if dear is not None:
                 session.spending.alerts += dear[1]
                 return dear[0]
@@ -229,7 +235,7 @@ class CallGuard:
         if self._memo.get("crowded"):
             return
         self._memo["crowded"] = True
-        from lopen.limits.texts import new_id
+        from lopen.limits.wording import new_id
 
         text = self._trip_text(decision)
         self._rows.add_alert(Alert(new_id(), self._id, "circuit_tripped", text, timestamp=self._now))

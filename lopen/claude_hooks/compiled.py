@@ -33,17 +33,14 @@ HEAD = 8  # bytes: the mark, and the length
 LATER = (
     "lopen.core.quick_sqlite",
     "lopen.claude_hooks.connection",
-    "lopen.limits.stores.sqlite_store",
-    "lopen.limits.budgets.charging",
+    "lopen.limits.sqlite_store",
+    "lopen.limits.charging",
     "lopen.claude_hooks.protect",
     "lopen.claude_hooks.persons_commands",
     "lopen.claude_hooks.command_writes",
     "lopen.claude_hooks.protected_places",
-    "lopen.limits.stores.redis_client",
-    "lopen.limits.stores.redis_store",
-    "lopen.limits.stores.redis_rows",
-    "lopen.limits.stores.redis_scripts",
-    "lopen.limits.texts",
+    "lopen.limits.redis_store",
+    "lopen.limits.wording",
 )
 
 

@@ -8,11 +8,12 @@ environment (docs/reference/configuration.md).
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 from lopen.core.money import MOST_USD, NAMES, ORDER, in_order
 from lopen.core.person import config_folder
-from lopen.limits.budgets.budget import BudgetSpec
-from lopen.limits.circuits.rules import BY_NAME, RULES
+from lopen.limits.budget import BudgetSpec
+from lopen.limits.rules import BY_NAME, RULES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ def task_spec(settings: dict[str, Any], session: str, task_type: str) -> BudgetS
     tokens = settings[key]
     if task_type == "implement" and tokens == KEYS[key][0]:  # it follows the default of all types
         tokens = settings["budget.task_tokens"]
-    return _spec(settings, f"task:{session}", "task", tokens).replace(task_description=task_type)
+    return replace(_spec(settings, f"task:{session}", "task", tokens), task_description=task_type)
 
 
 def _spec(settings: dict[str, Any], budget_id: str, kind: str, tokens: int) -> BudgetSpec:

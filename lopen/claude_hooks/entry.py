@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, BinaryIO, NoReturn, TextIO
 
-    from lopen.limits.stores.redis_store import RedisStore
-    from lopen.limits.stores.store import Rows
+    from lopen.limits.redis_store import RedisStore
+    from lopen.limits.store import Rows
 
 
 MOST_SAID = 500  # lines that are remembered as said
@@ -98,7 +98,7 @@ class _Attempt:
             return ()
         if not os.path.isdir(os.path.join(root, ".lopen")):
             return ()
-        counts = tuple(self.event.usage.fields().values())
+        counts = self.event.usage.counts
         try:
             pending_usage.keep(
                 root, pending_usage.Owed(self.id, self.event.session, self.event.model, counts)
@@ -179,7 +179,7 @@ def _stored(work: Callable[[Rows], Answer], settings: dict[str, Any], root: str,
     if not os.path.isdir(os.path.join(root, ".lopen")):
         raise StoreUnreachable(f"{root} has no .lopen folder (lopen init makes one)")
     from lopen.claude_hooks.connection import LeanDatabase, is_damage
-    from lopen.limits.stores.sqlite_store import SqliteStore
+    from lopen.limits.sqlite_store import SqliteStore
 
     path, notes = os.path.join(root, ".lopen", "state.db"), tuple[str, ...]()
     for last in (False, True):
@@ -198,8 +198,7 @@ def _stored(work: Callable[[Rows], Answer], settings: dict[str, Any], root: str,
 
 
 def _redis(settings: dict[str, Any], root: str) -> RedisStore:
-    from lopen.limits.stores.redis_client import project_prefix
-    from lopen.limits.stores.redis_store import RedisStore
+    from lopen.limits.redis_store import RedisStore, project_prefix
 
     return RedisStore(
         settings["budget.store"],

@@ -10,7 +10,7 @@ import os
 from lopen.claude_hooks.config import HOOK_FILE
 from lopen.core.hashing import blake2b
 from lopen.core.quick_stdlib import Value, dumps, loads
-from lopen.limits.budgets.budget import BudgetUsage
+from lopen.limits.budget import BudgetUsage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

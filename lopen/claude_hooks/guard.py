@@ -11,8 +11,8 @@ from lopen.claude_hooks.calls import CallGuard
 from lopen.claude_hooks.config import TASK_TYPES
 from lopen.claude_hooks.hook_output import Answer
 from lopen.claude_hooks.session import LAST_PARTS, HookSession
-from lopen.limits.circuits.agents import OVERRIDE
-from lopen.limits.stores.records import Alert, Incident
+from lopen.limits.agents import OVERRIDE
+from lopen.limits.records import Alert, Incident
 
 NOT_A_PERSON = "<task-notification>"  # the client submits these by itself
 TYPE_COMMAND = "/lopen-type"
@@ -86,7 +86,7 @@ class SessionGuard:
 
     def prompted(self) -> Answer:
         """A person asks for something, or the client tells of a task in the background that ended."""
-        from lopen.limits.texts import NEAR_LIMIT
+        from lopen.limits.wording import NEAR_LIMIT
 
         words = self.event.prompt.split()
         if words[:1] != [NOT_A_PERSON] and not self.event.prompt.startswith(NOT_A_PERSON):
@@ -111,7 +111,7 @@ class SessionGuard:
         lines = [
             f"## Budget Status\n{hook_output.budget_line(session)}\n{hook_output.circuit_line(circuit, self.session.book)}"
         ]
-        if session.utilization >= session.alert_threshold or circuit.state != "closed":
+        if session.utilization >= session.spec.alert_threshold or circuit.state != "closed":
             lines.append(NEAR_LIMIT)
         return Answer(context=tuple(lines), tell=tell)
 
@@ -122,7 +122,7 @@ class SessionGuard:
 
     def started(self) -> Answer:
         """A session starts, goes on, or is compacted."""
-        from lopen.limits.texts import NEAR_LIMIT
+        from lopen.limits.wording import NEAR_LIMIT
 
         self.session.pending.clear()
         if self.event.source != "compact":

@@ -7,18 +7,19 @@ The older, plain shape knows exit 2 only.
 from __future__ import annotations
 
 from lopen.core.quick_stdlib import Value, dumps
-from lopen.limits.budgets.budget import percent
+from lopen.limits.budget import percent
+from lopen.limits.report import in_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from lopen.limits.budgets.budget import BudgetState
-    from lopen.limits.circuits.agents import AgentLimits
-    from lopen.limits.circuits.circuit import CircuitState
-    from lopen.limits.circuits.rules import RuleBook
-    from lopen.limits.stores.records import Alert
+    from lopen.limits.agents import AgentLimits
+    from lopen.limits.budget import BudgetState
+    from lopen.limits.circuit import CircuitState
+    from lopen.limits.records import Alert
+    from lopen.limits.rules import RuleBook
 
 ALLOWED, BLOCKED = 0, 2
 # lopen's word for an event → the client's
@@ -100,7 +101,7 @@ def _plain(answer: Answer) -> tuple[int, str, str]:
 
 def exhausted(state: BudgetState) -> str:
     """Why nothing more may be done, and how to go on."""
-    from lopen.limits.texts import extend_command, used_of  # only where it is said
+    from lopen.limits.wording import extend_command, used_of  # only where it is said
 
     return (
         f"Token budget exhausted ({used_of(state)} tokens used). HITL review required to continue.\n"
@@ -119,14 +120,14 @@ def waits_for_ack(circuit: CircuitState) -> str:
 def beside_probe(rule: str, tool: str) -> str:
     """Why a call waits for another one."""
     return (
-        f"Circuit breaker half-open after {rule}: one call ({tool}) is being tried, and no other is let through"
+        f"Calls are paused after {rule}: one call ({tool}) is being tried, and no other is let through"
         " before it ends.\nMake this call again then."
     )
 
 
 def warning(alert: Alert, budgets: Mapping[str, BudgetState]) -> str:
     """Return the words for the model at a warning threshold."""
-    from lopen.limits.texts import used_of  # only where it is said
+    from lopen.limits.wording import used_of  # only where it is said
 
     state = budgets.get(alert.budget_id)
     if state is None or not alert.utilization:  # of money
@@ -152,16 +153,16 @@ def guarded(state: BudgetState, circuit: CircuitState, limits: AgentLimits) -> s
     """The line at a session's start: what is guarded, and how much is left."""
     left = "no limit on tokens" if state.remaining is None else f"{state.remaining:,} tokens left"
     return (
-        f"lopen guards this session: {left} ({percent(state.utilization)} used), circuit {circuit.state},"
+        f"lopen guards this session: {left} ({percent(state.utilization)} used), {in_words(circuit)},"
         f" {limits.max_concurrent_agents} sub-agents at once."
     )
 
 
 def budget_line(state: BudgetState) -> str:
     """Tokens used of those allowed."""
-    from lopen.limits.texts import used_of  # only where it is said
+    from lopen.limits.wording import used_of  # only where it is said
 
-    kind = f"Task budget ({state.task_description})" if state.budget_type == "task" else "Session budget"
+    kind = f"Task budget ({state.spec.task_description})" if state.budget_type == "task" else "Session budget"
     if state.max_tokens <= 0:
         return f"{kind}: {state.tokens_used:,} tokens (unlimited)"
     return f"{kind}: {used_of(state)} tokens ({percent(state.utilization)})"
@@ -169,5 +170,6 @@ def budget_line(state: BudgetState) -> str:
 
 def circuit_line(circuit: CircuitState, book: RuleBook) -> str:
     """State and calls of a circuit."""
-    of = f"/{circuit.max_iterations}" if book["max_iterations"].enabled else ""
-    return f"Circuit breaker: {circuit.state} ({circuit.calls.iteration_count}{of} iterations)"
+    most = book["max_iterations"]
+    of = f"/{most.threshold}" if most.enabled else ""
+    return f"Circuit breaker: {in_words(circuit)} ({circuit.calls.iteration_count}{of} iterations)"

@@ -12,15 +12,15 @@ import os
 from lopen.claude_hooks.config import AGENT, session_spec
 from lopen.core.person import holds, sealed
 from lopen.core.quick_stdlib import Value, dumps, loads
-from lopen.limits.budgets.budget import BudgetUsage, Charge
+from lopen.limits.budget import BudgetUsage, Charge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
-    from lopen.limits.stores.records import Alert
-    from lopen.limits.stores.store import LimitsStore, Rows
+    from lopen.limits.records import Alert
+    from lopen.limits.store import LimitsStore, Rows
 
 FOLDER = os.path.join(".lopen", "owed")
 SUFFIX = ".json"
@@ -71,14 +71,14 @@ def count(
     """Count what waits, part of the transaction around it; the alerts of each session."""
     if not waits:
         return {}
-    from lopen.limits.budgets.charging import charge_all
+    from lopen.limits.charging import charge_all
 
     raised: dict[str, tuple[Alert, ...]] = {}
     for owed in waits:
         spec = session_spec(settings, owed.session)
         earlier = rows.budget(spec.budget_id)
         memo: dict[str, Any] = rows.memo(f"hooks:{owed.session}") or {}
-        if owed.event_id in memo.get("counted", ()) or (earlier and earlier.agent != AGENT):
+        if owed.event_id in memo.get("counted", ()) or (earlier and earlier.spec.agent != AGENT):
             continue
         usage = BudgetUsage(*owed.counts)
         charge = Charge(usage.billed(settings["budget.cache_read_weight"]), usage, 1, None, AGENT, owed.model)
@@ -129,4 +129,4 @@ def _read(folder: str, name: str) -> Owed | None:
         owed = Owed(**fields, counts=counts)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-    return owed if name == owed.event_id + SUFFIX and len(counts) == len(BudgetUsage().fields()) else None
+    return owed if name == owed.event_id + SUFFIX and len(counts) == len(BudgetUsage().counts) else None

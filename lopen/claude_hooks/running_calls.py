@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lopen.claude_hooks.event import AGENT_TOOLS, HookEvent
-from lopen.limits.circuits.agents import Agents, ended
-from lopen.limits.circuits.call_events import put_agents, read_agents
+from lopen.limits.agents import Agents, ended, put_agents, read_agents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from lopen.limits.stores.store import Rows
+    from lopen.limits.store import Rows
 
 KEPT = 64  # calls under way, and sub-agents that ended, that are remembered
 _KEY = "pending"
@@ -85,7 +86,7 @@ class SubAgents:
         self._memo["agent_ids"] = [*known, agent_id][-KEPT:]
         unnamed = next((r for r in agents.running if r[0] not in known), None)
         others = tuple(r for r in agents.running if r is not unnamed)
-        self.put(agents.replace(running=(*others, (agent_id, unnamed[1] if unnamed else now))))
+        self.put(replace(agents, running=(*others, (agent_id, unnamed[1] if unnamed else now))))
 
     def call_ended(self, name: str, event: HookEvent, now: float) -> None:
         """The call that started one ended; one in the background goes on."""
@@ -108,7 +109,7 @@ class SubAgents:
         agents = self.state
         kept = tuple(r for r in agents.running if r[0] in running)
         if kept != agents.running:
-            self.put(agents.replace(running=kept))
+            self.put(replace(agents, running=kept))
 
     def clear(self) -> None:
         """They went with the process that ran them."""

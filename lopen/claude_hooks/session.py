@@ -14,11 +14,10 @@ from lopen.claude_hooks.event import HookEvent, Malformed
 from lopen.claude_hooks.running_calls import Pending, SubAgents
 from lopen.claude_hooks.transcript import BilledRequest, TranscriptPosition, beyond, files_of, higher, read
 from lopen.core.quick_stdlib import loads, timedelta
-from lopen.limits.budgets.budget import BudgetState, BudgetUsage, Charge, cleared, opened
-from lopen.limits.circuits.agents import agent_limits
-from lopen.limits.circuits.call_events import add_cost
-from lopen.limits.circuits.circuit import CircuitState, cooled
-from lopen.limits.circuits.rules import rule_book
+from lopen.limits.agents import add_cost, agent_limits
+from lopen.limits.budget import BudgetState, BudgetUsage, Charge, cleared, opened
+from lopen.limits.circuit import CircuitState, cooled
+from lopen.limits.rules import rule_book
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
-    from lopen.limits.budgets.budget import BudgetSpec
-    from lopen.limits.circuits.agents import AgentLimits
-    from lopen.limits.stores.records import Alert
-    from lopen.limits.stores.store import Rows
+    from lopen.limits.agents import AgentLimits
+    from lopen.limits.budget import BudgetSpec
+    from lopen.limits.records import Alert
+    from lopen.limits.store import Rows
 
 FILES_KEPT = 200
 LAST_PARTS = 8  # of each transcript, read when a session ends: no later event reads the rest
@@ -72,15 +71,14 @@ class HookSession:
 
     def circuit(self) -> CircuitState:
         """The circuit as it stands at this moment."""
-        new = CircuitState(self.id, max_iterations=self.book["max_iterations"].threshold)
-        return cooled(self.rows.circuit(self.id) or new, self.now.timestamp())
+        return cooled(self.rows.circuit(self.id) or CircuitState(self.id), self.now.timestamp())
 
     def count_usage(self) -> None:
         """Charge the tokens that the event itself carries; a transcript tells them otherwise, and all of them."""
         usage = self.event.usage
         if usage is None or self.event.transcript:
             return
-        counts = usage.fields().values()
+        counts = usage.counts
         self.spending.charge(self.event.model, usage, sum(counts) - usage.output_tokens)
         pending_usage.note(self.memo, self.event_id)
 
@@ -114,7 +112,7 @@ class Spending:
 
     def _open(self, spec: BudgetSpec, *, anew: bool = False) -> None:
         earlier = self._rows.budget(spec.budget_id)
-        if earlier is not None and earlier.agent != AGENT:
+        if earlier is not None and earlier.spec.agent != AGENT:
             raise Malformed(f"the event names {self._event.session}, which is a session of lopen's own")
         forgotten = earlier is not None and self._now - earlier.last_updated > self._kept
         known = cleared(earlier, self._now) if earlier is not None and (anew or forgotten) else earlier
@@ -185,9 +183,9 @@ class Spending:
         known = self._rows.memo(key)
         charged = BudgetUsage(*known["counts"]) if known else BudgetUsage()
         new = beyond(request.usage, charged)
-        if not any(new.fields().values()):
+        if not any(new.counts):
             return
-        counts = list(higher(request.usage, charged).fields().values())
+        counts = list(higher(request.usage, charged).counts)
         self._rows.put_memo(key, {"counts": counts, "at": self._now.isoformat(timespec="seconds")})
         prompt = sum(counts) - counts[1]
         self.charge(request.model, new, prompt, requests=0 if known else 1, agent=request.agent)
@@ -196,8 +194,8 @@ class Spending:
         self, model: str, usage: BudgetUsage, prompt: int, *, requests: int = 1, agent: str = ""
     ) -> None:
         """Charge a part of one request. `prompt`: tokens of its whole prompt, which its price may depend on."""
-        cost = cost_usd(model, usage.fields().values(), prompt)
-        from lopen.limits.budgets.charging import charge_all  # only where something is charged
+        cost = cost_usd(model, usage.counts, prompt)
+        from lopen.limits.charging import charge_all  # only where something is charged
 
         tokens = usage.billed(self._settings["budget.cache_read_weight"])
         charge = Charge(tokens, usage, requests, cost, AGENT, model)

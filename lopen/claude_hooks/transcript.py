@@ -11,7 +11,7 @@ import stat
 
 from lopen.claude_hooks.event import usage_of
 from lopen.core.quick_stdlib import Value, loads
-from lopen.limits.budgets.budget import BudgetUsage
+from lopen.limits.budget import BudgetUsage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,12 +124,12 @@ def _key(entry: dict[str, Any], message: dict[str, Any]) -> str:
 
 def higher(one: BudgetUsage, other: BudgetUsage) -> BudgetUsage:
     """Of each kind of tokens the higher count."""
-    return BudgetUsage(*map(max, one.fields().values(), other.fields().values()))
+    return BudgetUsage(*map(max, one.counts, other.counts))
 
 
 def beyond(usage: BudgetUsage, charged: BudgetUsage) -> BudgetUsage:
     """Return the tokens that are not charged yet."""
-    pairs = zip(usage.fields().values(), charged.fields().values(), strict=True)
+    pairs = zip(usage.counts, charged.counts, strict=True)
     return BudgetUsage(*(max(0, new - old) for new, old in pairs))
 
 

@@ -1,25 +1,23 @@
-"""The history of a session's tool calls as running counts. Standard library only: hooks count calls, too.
+"""The history of a session's tool calls as running counts.
 
 Each call is counted once, when it is announced and when it ends. The rules of the circuit breaker
-(`limits.circuits.breaker`) and of the guardrails (`habits`) read these counts. All of them are bounded. Two calls are
+(`limits.breaker`) and of the guardrails (`habits`) read these counts. All of them are bounded. Two calls are
 the same if tool and arguments are, after normalisation of blanks and paths; what only words or times a call does not
 count. A signature is a hash, so that no argument lies in the store.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from posixpath import normpath
+from typing import Any, Literal, TypeVar
 
 from lopen.core.hashing import blake2b
-from lopen.core.quick_stdlib import Value, dumps
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-    from typing import Any, Literal, TypeVar
-
-    V = TypeVar("V")
-    FindingKind = Literal["circle", "same_failures", "returning", "reread", "retry", "untested_edits"]
+V = TypeVar("V")
+FindingKind = Literal["circle", "same_failures", "reread", "retry", "untested_edits"]
 
 READS = frozenset({"read_file", "read_spec"})
 LOOKS = READS | {"list_files", "search_files"}
@@ -27,12 +25,12 @@ RUN = "run_command"
 CALLS_KEPT = 50  # signatures of each kind
 EDITED_KEPT = 200
 TESTS_KEPT = 20  # failing tests, by name
-CONTENTS_KEPT = 8  # of an edited file
 FINDINGS_KEPT = 10
 PATH_LENGTH = 200
 
 
-class WastefulHabit(Value):
+@dataclass(frozen=True, slots=True)
+class WastefulHabit:
     """A wasteful habit: its kind, the resource, how often it was seen, and the instruction that corrects it."""
 
     kind: FindingKind
@@ -41,7 +39,8 @@ class WastefulHabit(Value):
     correction: str
 
 
-class CallEnd(Value):
+@dataclass(frozen=True, slots=True)
+class CallEnd:
     """The end of a tool call.
 
     `signature` and `nonce` are those of the call. `resource` is its path, section, pattern or command line, for
@@ -93,48 +92,46 @@ class CallEnd(Value):
         return ran and (self.is_test_run or self.tool == "verify_tests")
 
 
-class CallHistory(Value):
+@dataclass(frozen=True, slots=True)
+class CallHistory:
     """Counts over the calls of one session.
 
     `tree` numbers the known states of the work tree, `tree_id` is its id after the last failed command.
     `unchanged`: signature → (content, how often in a row in this conversation).
     `failing`: signature → (tree after the failure, failures in a row over an unchanged tree).
-    `failing_tests`: name → failing test runs in a row. `contents`: edited file → (hashes of its latest contents, how
-    often it went back to one of them). A passing test run clears both. `tests_known`: the project had tests before the
-    present turn, or they ran.
+    `failing_tests`: name → failing test runs in a row; a passing test run clears them. `tests_known`: the project had
+    tests before the present turn, or they ran.
     """
 
+    task: str = ""
     iteration_count: int = 0  # calls of the task since the last passing verify command
-    last_tool_call: str = ""
-    duplicate_call_count: int = 0  # identical calls in a row
     history: tuple[str, ...] = ()  # signatures, the latest last
     subject: str = ""  # of the conversation: a task's id, or a planning step
     tree: int = 0
     tree_id: str = ""
-    unchanged: Mapping[str, tuple[str, int]] = {}
-    failing: Mapping[str, tuple[int, int]] = {}
+    unchanged: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    failing: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     edited: tuple[str, ...] = ()  # since the last test run; before tests are known, in this turn
     tests_known: bool = False
-    failing_tests: Mapping[str, int] = {}
-    contents: Mapping[str, tuple[tuple[str, ...], int]] = {}
+    failing_tests: Mapping[str, int] = field(default_factory=dict)
     findings: tuple[WastefulHabit, ...] = ()  # in this conversation
+
+    def in_task(self, task: str) -> CallHistory:
+        """Count iterations from nothing where the task changed."""
+        return self if task == self.task else replace(self, task=task, iteration_count=0)
 
     def announced(self, signature: str, *, of_task: bool, kept: int = CALLS_KEPT) -> CallHistory:
         """Count a call that is about to be made. `of_task`: it counts towards the task's iterations."""
-        same = signature == self.last_tool_call
-        return self.replace(
-            iteration_count=self.iteration_count + of_task,
-            duplicate_call_count=self.duplicate_call_count + 1 if same else 1,
-            last_tool_call=signature,
-            history=(*self.history, signature)[-kept:],
-        )
+        count = self.iteration_count + of_task
+        return replace(self, iteration_count=count, history=(*self.history, signature)[-kept:])
 
     def ended(self, end: CallEnd, kept: int = CALLS_KEPT) -> CallHistory:
         """Count the end of a call. A change that no call reported is found by the ids of the work tree."""
         seen = end.tree_before or end.tree
         before = self.tree + (1 if seen and self.tree_id and seen != self.tree_id else 0)
         after = before + (1 if end.changed_tree else 0)
-        return self.replace(
+        return replace(
+            self,
             tree=after,
             tree_id=end.tree or self.tree_id,
             unchanged=self._with_content(end, after, kept),
@@ -142,7 +139,6 @@ class CallHistory(Value):
             edited=self._with_edits(end),
             tests_known=self.tests_known or end.tested,
             failing_tests=self._with_failing_tests(end),
-            contents=self._with_written(end, kept),
             findings=tuple(f for f in self.findings if not (end.tested and f.kind == "untested_edits")),
         )
 
@@ -179,18 +175,6 @@ class CallHistory(Value):
         names = end.failed_tests or (end.tool,) if end.failed else ()
         return {name: self.failing_tests.get(name, 0) + 1 for name in map(_short_path, names[:TESTS_KEPT])}
 
-    def _with_written(self, end: CallEnd, kept: int) -> Mapping[str, tuple[tuple[str, ...], int]]:
-        if end.tested and not end.failed:
-            return {}
-        if not end.edited or end.content_hash is None:
-            return self.contents
-        path = _short_path(end.edited[0])
-        hashes, returns = self.contents.get(path, ((), 0))
-        if hashes[-1:] == (end.content_hash,):
-            return self.contents
-        counts = ((*hashes, end.content_hash)[-CONTENTS_KEPT:], returns + (end.content_hash in hashes))
-        return _latest({**_without(self.contents, path), path: counts}, kept)
-
     def unchanged_in_row(self, signature: str) -> int:
         """Return how often in a row the call gave the same content in this conversation."""
         return self.unchanged.get(signature, ("", 0))[1]
@@ -208,7 +192,8 @@ class CallHistory(Value):
         """
         edited = self.edited if subject == self.subject else ()
         kept = {signature("read_file", {"path": path}) for path in shown}
-        return self.replace(
+        return replace(
+            self,
             subject=subject,
             unchanged={call: row for call, row in self.unchanged.items() if call in kept},
             edited=edited,
@@ -219,7 +204,7 @@ class CallHistory(Value):
         """Add findings; a higher count replaces the lower count of the same habit."""
         renewed = {(habit.kind, habit.resource) for habit in habits}
         others = [habit for habit in self.findings if (habit.kind, habit.resource) not in renewed]
-        return self.replace(findings=(*others, *habits)[-FINDINGS_KEPT:]) if habits else self
+        return replace(self, findings=(*others, *habits)[-FINDINGS_KEPT:]) if habits else self
 
 
 def _without(counts: Mapping[str, V], signature: str) -> dict[str, V]:
@@ -246,7 +231,7 @@ _AGENT_SAYS = frozenset({"description"})  # a sub-agent's title beside its promp
 
 def signature(tool: str, arguments: Any) -> str:
     """`tool` and 16 hex digits over its normalised arguments."""
-    text = dumps(_normal(_effective(arguments), 0), sort_keys=True, ensure_ascii=False, default=str)
+    text = json.dumps(_normal(_effective(arguments), 0), sort_keys=True, ensure_ascii=False, default=str)
     return f"{tool}:{blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
 
 

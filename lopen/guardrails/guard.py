@@ -23,25 +23,14 @@ Boundary = Literal["task", "component", "module"]
 
 @dataclass(frozen=True, slots=True)
 class BudgetFacts:
-    """The module's budget: tokens as billed, and requests. A limit of 0 is unlimited.
+    """The answer of the budgets of module and session to another request.
 
-    `warning`, `confirmation` and `pause` are fractions of a limit. `confirmed_level` is the percentage that a
-    person last confirmed (0: none), `announced_level` the percentage that was last announced.
-    `extension`: tokens to grant so that work continues; 0 where an extension does not help.
+    `crossing` is the threshold that matters ("" for none), `command` the person's where no request may be made.
     """
 
-    tokens_used: int = 0
-    tokens_max: int = 0
-    requests_used: int = 0
-    requests_max: int = 0
-    warning: float = 0.8
-    confirmation: float = 0.9
-    pause: float = 1.0
-    confirmed_level: int = 0
-    announced_level: int = 0
-    extension: int = 0
-    enforcement: Literal["hard", "warn"] = "hard"
-    enabled: bool = True
+    crossing: Literal["", "warning", "confirmation", "pause"] = ""
+    message: str = ""
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +117,7 @@ class GuardResult:
 
     `reason` is for people, `correction` for the model's next prompt, `action` says what lopen does.
     A block has a `pause_kind` and the person's `command`; where the command is `confirm`, also the subject
-    (`confirm`) and the `level` that the confirmation covers (for a budget a percentage, set in warnings too).
+    (`confirm`) and the `level` that the confirmation covers.
     `wait_s` is a wait that lopen makes by itself. `announce` is false where people know this already.
     """
 
@@ -192,19 +181,6 @@ def listing(names: tuple[str, ...], limit: int = 5) -> str:
 def confirm_command(session: str) -> str:
     """Return the command that confirms a pause."""
     return f"lopen confirm {shlex.quote(session)}"
-
-
-def extend_command(module: str, tokens: int) -> str:
-    """Return the command that grants a module `tokens` more, or resets its budget where `tokens` is 0."""
-    budget = shlex.quote(f"module:{module}")
-    if not tokens:
-        return f"lopen budget reset {budget}"
-    return f"lopen budget extend {budget} --tokens {tokens}"
-
-
-def more_requests_command() -> str:
-    """Return the command that raises the limit of requests; an extension grants tokens only."""
-    return "lopen config set budget.premium_request_budget N"
 
 
 def ack_command(circuit: str) -> str:

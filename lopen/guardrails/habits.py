@@ -8,7 +8,7 @@ reported when it reaches its limit and again at each multiple, not at every call
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lopen.guardrails.call_history import READS, RUN, CallEnd, CallHistory, WastefulHabit
 from lopen.guardrails.guard import GuardFacts, GuardResult, GuardVerdict, listing, one_line, passing, times
@@ -17,7 +17,7 @@ from lopen.settings.schema.work import ToolDiscipline
 
 CIRCULAR = "circular_behaviour"
 DISCIPLINE = "tool_discipline"
-CIRCLES = frozenset({"circle", "same_failures", "returning"})
+CIRCLES = frozenset({"circle", "same_failures"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,6 @@ class HabitLimits:
 
     looks: int = 3
     test_runs: int = 8
-    returns: int = 3
     file_reads: int = 3
     command_retries: int = 3
     files_edited: int = 5
@@ -49,7 +48,6 @@ def find_habits(
         _circle(after, end, limits) if after.unchanged is not before.unchanged else None,
         _reread(after, end, limits) if after.unchanged is not before.unchanged else None,
         _same_failures(after, end, limits),
-        _returning(before, after, end, limits),
         _retry(after, end, limits),
     )
     return tuple(habit for habit in found if habit is not None)
@@ -110,24 +108,6 @@ def _same_failures(calls: CallHistory, end: CallEnd, limits: HabitLimits) -> Was
     )
 
 
-def _returning(
-    before: CallHistory, after: CallHistory, end: CallEnd, limits: HabitLimits
-) -> WastefulHabit | None:
-    if after.contents is before.contents or not end.edited:
-        return None
-    path, (_, returns) = list(after.contents.items())[-1]
-    if returns == before.contents.get(path, ((), 0))[1] or not _due(returns, limits.returns):
-        return None
-    shown = _shown(end)
-    return WastefulHabit(
-        "returning",
-        shown,
-        returns,
-        f"`{shown}` went back to an earlier content {times(returns)}, and the tests failed with it each time. No version "
-        "so far works: find out why, then write another one.",
-    )
-
-
 def _retry(calls: CallHistory, end: CallEnd, limits: HabitLimits) -> WastefulHabit | None:
     row = calls.failures_in_row(end.signature)
     if not end.is_run or not _due(row, limits.command_retries):
@@ -146,7 +126,7 @@ def after_turn(calls: CallHistory, tests_exist: Callable[[], bool]) -> CallHisto
     """Return the history at the end of a turn: what was edited before there were tests does not count as untested."""
     if calls.tests_known or not calls.edited:
         return calls
-    return calls.replace(edited=(), tests_known=tests_exist())
+    return replace(calls, edited=(), tests_known=tests_exist())
 
 
 def untested_edits(calls: CallHistory, limits: HabitLimits) -> WastefulHabit | None:
@@ -212,10 +192,8 @@ def circles(calls: CallHistory, subject: str) -> tuple[WastefulHabit, ...]:
     for habit in calls.findings:
         if habit.kind == "circle":
             said = f"The last attempt looked at `{habit.resource}` {times(habit.count)} without any change in what came back."
-            found.append(habit.replace(correction=f"{said} Look at it once, then change something."))
-        elif habit.kind in CIRCLES and (
-            calls.failing_tests or calls.contents
-        ):  # the tests have not passed since
+            found.append(replace(habit, correction=f"{said} Look at it once, then change something."))
+        elif habit.kind == "same_failures" and calls.failing_tests:  # the tests have not passed since
             found.append(habit)
     return tuple(found)
 
@@ -236,7 +214,7 @@ def undisciplined(calls: CallHistory, subject: str, limits: HabitLimits) -> tupl
     for habit in calls.findings:
         if habit.kind == "reread" and habit.resource not in circled:
             said = f"The last attempt read `{habit.resource}` {times(habit.count)} unchanged. Read it once."
-            found.append(habit.replace(correction=said))
+            found.append(replace(habit, correction=said))
         elif habit.kind == "retry" and failing:
             found.append(habit)
         elif habit.kind == "untested_edits" and len(calls.edited) >= limits.files_edited:
@@ -261,7 +239,5 @@ def in_words(habit: WastefulHabit) -> str:
             return f"{habit.count} files were edited since the last test run"
         case "same_failures":
             return f"{resource} failed in {habit.count} test runs in a row"
-        case "returning":
-            return f"{resource} went back to an earlier content {times(habit.count)}"
         case "circle":
             return f"{resource} came back the same {times(habit.count)}"

@@ -5,14 +5,15 @@ Commands and the server's pages give these orders; nothing that a model drives d
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from lopen.core.errors import LopenError
-from lopen.limits.budgets.budget import BudgetState, cleared, extended
-from lopen.limits.circuits.call_events import put_agents, read_agents
-from lopen.limits.circuits.circuit import CircuitState, acknowledged
-from lopen.limits.stores.records import Alert, Incident
-from lopen.limits.stores.store import LimitsStore, Rows
+from lopen.limits.agents import put_agents, read_agents
+from lopen.limits.budget import BudgetState, cleared, extended
+from lopen.limits.circuit import MAIN, AgentRow, CircuitState, acknowledged
+from lopen.limits.records import Alert, Incident
+from lopen.limits.store import LimitsStore, Rows
 
 
 class NoSuch(LopenError):
@@ -35,7 +36,7 @@ def confirm_budget(store: LimitsStore, budget_id: str) -> BudgetState:
     """A person said to go on past the confirmation threshold: for every session of the module, until an extension."""
 
     def work(rows: Rows) -> BudgetState:
-        state = _budget(rows, budget_id).replace(confirmed=True)
+        state = replace(_budget(rows, budget_id), confirmed=True)
         rows.put_budget(state)
         return state
 
@@ -60,7 +61,7 @@ def acknowledge_circuit(store: LimitsStore, circuit_id: str, now: datetime) -> C
 
     def work(rows: Rows) -> CircuitState:
         before = _circuit(rows, circuit_id)
-        state = acknowledged(before).replace(last_updated=now.timestamp())
+        state = replace(acknowledged(before), last_updated=now.timestamp())
         rows.put_circuit(state)
         if before.tripped:
             rows.add_incident(Incident(circuit_id, "ack", f"after {before.rule}: {before.trip_reason}", now))
@@ -78,9 +79,8 @@ def reset_circuit(store: LimitsStore, circuit_id: str, now: datetime) -> Circuit
         state = CircuitState(
             circuit_id,
             last_updated=now.timestamp(),
-            calls=before.calls.replace(iteration_count=0, duplicate_call_count=0, last_tool_call=""),
-            turn=before.turn,
-            turn_label=before.turn_label,
+            calls=replace(before.calls, iteration_count=0),
+            rows={MAIN: AgentRow(before.row().turn, before.row().label)},
             trips=before.trips,
         )
         rows.put_circuit(state)
@@ -99,7 +99,7 @@ def acknowledge_alert(store: LimitsStore, alert_id: str) -> Alert:
         if alert is None:
             raise NoSuch(f"there is no alert {alert_id}", hint="lopen alerts lists them")
         rows.acknowledge_alert(alert)
-        return alert.replace(acknowledged=True)
+        return replace(alert, acknowledged=True)
 
     return store.atomically(work)
 
@@ -109,8 +109,11 @@ def _forgive(rows: Rows, circuit_id: str, before: CircuitState) -> None:
     if not before.needs_ack or before.rule not in ("external_api", "agent_spawn"):
         return
     agents = read_agents(rows, circuit_id)
-    more = {"cost_forgiven": agents.cost_usd} if before.rule == "external_api" else {"spawned": 0}
-    put_agents(rows, circuit_id, agents.replace(**more))
+    if before.rule == "external_api":
+        agents = replace(agents, cost_forgiven=agents.cost_usd)
+    else:
+        agents = replace(agents, spawned=0)
+    put_agents(rows, circuit_id, agents)
 
 
 def _budget(rows: Rows, budget_id: str) -> BudgetState:

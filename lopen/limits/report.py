@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lopen.core.money import cost_text, dollars
-from lopen.limits.budgets.budget import BudgetState, BudgetUsage, format_usage, percent
-from lopen.limits.circuits.agents import AgentLimits, Agents
-from lopen.limits.circuits.circuit import CircuitState
-from lopen.limits.circuits.rules import RULES, RuleBook
-from lopen.limits.stores.records import Alert, Incident, Spend
-from lopen.limits.texts import NEAR_LIMIT
+from lopen.limits.agents import AgentLimits, Agents
+from lopen.limits.budget import BudgetState, format_usage, percent
+from lopen.limits.circuit import CircuitState
+from lopen.limits.records import Alert, Incident, field_values
+from lopen.limits.rules import RULES, RuleBook
+from lopen.limits.wording import NEAR_LIMIT
 
-Price = Callable[
-    [str, BudgetUsage], float | None
-]  # USD for a model's usage; None where it has no known price
 BAR = 10
 HALF = 0.5  # of a budget: from here on the model is told in its results what is left
 WRAP_UP = "Verify and complete what you have, or split the task: at 0 the run pauses for a person."
@@ -38,14 +35,14 @@ def budget_object(state: BudgetState) -> dict[str, Any]:
         "utilization": round(state.utilization, 4),
         "remaining": state.remaining,
         "status": state.status,
-        "alert_threshold": state.alert_threshold,
-        "agent": state.agent,
-        "task_description": state.task_description,
+        "alert_threshold": state.spec.alert_threshold,
+        "agent": state.spec.agent,
+        "task_description": state.spec.task_description,
         "started_at": instant(state.started_at),
         "last_updated": instant(state.last_updated),
         "reserved": state.reserved,
         "requests_used": state.requests_used,
-        "max_requests": state.max_requests,
+        "max_requests": state.spec.max_requests,
         "cost_usd": round(state.cost_usd, 6),
         "unpriced_tokens": state.unpriced_tokens,
         "estimated_tokens": state.estimated_tokens,
@@ -53,15 +50,15 @@ def budget_object(state: BudgetState) -> dict[str, Any]:
     }
 
 
-def circuit_object(state: CircuitState) -> dict[str, Any]:
-    """One circuit as a plain object."""
+def circuit_object(state: CircuitState, book: RuleBook) -> dict[str, Any]:
+    """One circuit as a plain object, beside the limits of the rules."""
     return {
         "circuit_id": state.circuit_id,
         "state": state.state,
         "iteration_count": state.calls.iteration_count,
-        "max_iterations": state.max_iterations,
-        "duplicate_call_count": state.calls.duplicate_call_count,
-        "duplicate_threshold": state.duplicate_threshold,
+        "max_iterations": book["max_iterations"].threshold,
+        "duplicate_call_count": state.row().same_calls,
+        "duplicate_threshold": book["duplicate_call"].threshold,
         "trip_reason": state.trip_reason,
         "tripped_at": _epoch(state.tripped_at),
         "last_updated": _epoch(state.last_updated),
@@ -74,17 +71,7 @@ def circuit_object(state: CircuitState) -> dict[str, Any]:
 
 def alert_object(alert: Alert) -> dict[str, Any]:
     """One alert as a plain object."""
-    return alert.fields() | {"timestamp": instant(alert.timestamp)}
-
-
-def priced(spends: Sequence[Spend], price: Price) -> tuple[float, int]:
-    """Cost in USD, and the tokens no price is known for, with prices now known for models counted in tokens."""
-    cost, unpriced = 0.0, 0
-    for spend in spends:
-        known = price(spend.model, spend.usage) if spend.unpriced_tokens and spend.model else None
-        cost += spend.cost_usd if known is None else known
-        unpriced += spend.unpriced_tokens if known is None else 0
-    return cost, unpriced
+    return field_values(alert) | {"timestamp": instant(alert.timestamp)}
 
 
 def budget_lines(states: Sequence[BudgetState]) -> list[str]:
@@ -102,20 +89,20 @@ def _budget_line(state: BudgetState, width: int) -> str:
     parts.append(f"{estimated}{format_usage(state.tokens_used, state.max_tokens)} tokens")
     if state.reserved:
         parts.append(f"{state.reserved:,} reserved")
-    if state.max_requests > 0:
-        parts.append(f"{format_usage(state.requests_used, state.max_requests)} requests")
+    if state.spec.max_requests > 0:
+        parts.append(f"{format_usage(state.requests_used, state.spec.max_requests)} requests")
     parts += [state.status, cost_text(state.cost_usd, state.unpriced_tokens)]
-    if state.task_description:
-        parts.append(state.task_description)
+    if state.spec.task_description:
+        parts.append(state.spec.task_description)
     return "  ".join(parts)
 
 
-def circuit_lines(state: CircuitState, now: datetime, *, rate: int = 0) -> list[str]:
-    """Return what is open and until when, and everything else in one line. `rate`: external calls a minute."""
-    count = f"{state.calls.iteration_count}/{state.max_iterations} calls"
+def circuit_lines(state: CircuitState, book: RuleBook, now: datetime) -> list[str]:
+    """Return what is paused and until when, and everything else in one line."""
+    count = f"{state.calls.iteration_count}/{book['max_iterations'].threshold} calls"
     if state.state == "closed":
-        found = "not tripped" if 0 < rate < _recent(state, now) else "all limits OK"
-        return [f"{state.circuit_id}: {found} ({count})"]
+        busy = _recent(state, now) > book["external_api"].threshold
+        return [f"{state.circuit_id}: {'nothing paused' if busy else 'all limits OK'} ({count})"]
     left = max(0.0, state.cooldown_until - now.timestamp())
     if state.state == "half_open":
         how = f"TRYING AGAIN ({'one call is being tried' if state.probe else 'one call will be tried'})"
@@ -129,6 +116,13 @@ def circuit_lines(state: CircuitState, now: datetime, *, rate: int = 0) -> list[
         f"  last trip: {_epoch(state.tripped_at)}: {state.trip_reason}",
         f"  the other {others} limits: OK ({count})",
     ]
+
+
+def in_words(state: CircuitState) -> str:
+    """The state of a circuit for people and models: OK, or what is paused."""
+    if state.state == "closed":
+        return "circuits OK"
+    return f"{state.rule} {'paused' if state.tripped else 'trying again'}"
 
 
 def resource_object(
@@ -151,7 +145,7 @@ def resource_object(
 
 def _recent(circuit: CircuitState, now: datetime) -> int:
     """Return the external calls of the last minute."""
-    return sum(now.timestamp() - at < 60 for at in circuit.external)
+    return sum(now.timestamp() - at < 60 for at in circuit.windows.get("external_api", ()))
 
 
 def resource_lines(
@@ -179,7 +173,7 @@ def _cost_limits(limits: AgentLimits) -> tuple[tuple[float, str], ...]:
 
 def incident_object(incident: Incident) -> dict[str, Any]:
     """One entry of the incident log."""
-    return incident.fields() | {"at": instant(incident.at), "until": _epoch(incident.until)}
+    return field_values(incident) | {"at": instant(incident.at), "until": _epoch(incident.until)}
 
 
 def incident_log(incidents: Sequence[Incident]) -> list[str]:
@@ -221,12 +215,12 @@ def left_line(states: Sequence[BudgetState]) -> str:
     if not told:
         return ""
     parts = [
-        f"{s.budget_type} {max(0, s.max_requests - s.requests_used):,} of {s.max_requests:,} requests"
+        f"{s.budget_type} {max(0, s.spec.max_requests - s.requests_used):,} of {s.spec.max_requests:,} requests"
         if s.request_utilization > s.token_utilization
         else f"{s.budget_type} {s.remaining or 0:,} of {s.max_tokens:,} tokens"
         for s in told
     ]
-    near = any(s.utilization >= s.alert_threshold for s in told)
+    near = any(s.utilization >= s.spec.alert_threshold for s in told)
     return f"Left of the budget: {', '.join(parts)}.{f' {WRAP_UP}' if near else ''}"
 
 
@@ -235,9 +229,8 @@ def snapshot_line(states: Sequence[BudgetState], circuit: CircuitState, book: Ru
     parts = [f"{s.budget_type} {format_usage(s.tokens_used, s.max_tokens)}" for s in states]
     budget = ", ".join(parts) or "not counted at the moment"
     most = book["max_iterations"].threshold
-    verb = "circuits closed" if circuit.state == "closed" else f"circuit {circuit.state} ({circuit.rule})"
-    line = f"Budget: {budget}; {verb} ({circuit.calls.iteration_count}/{most} calls since the last passing verify)."
-    near = any(s.utilization >= s.alert_threshold for s in states)
+    line = f"Budget: {budget}; {in_words(circuit)} ({circuit.calls.iteration_count}/{most} calls since the last passing verify)."
+    near = any(s.utilization >= s.spec.alert_threshold for s in states)
     return f"{line} {NEAR_LIMIT}" if near or circuit.state != "closed" else line
 
 

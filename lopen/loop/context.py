@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from lopen.core.clock import Clock
-from lopen.limits.budgets.meter import Meter
+from lopen.limits.meter import Meter
 from lopen.loop.model_calls import ModelAccess
 from lopen.loop.module_branch import ModuleBranch
 from lopen.loop.oracle_calls import Judge

@@ -14,8 +14,6 @@ from lopen.core.hashing import content_hash
 from lopen.git.checkout import Checkout
 from lopen.guardrails.guard import BudgetFacts, ChurnFacts, GuardFacts, OpenCircuit, ScopeFacts
 from lopen.guardrails.habits import HabitLimits, circles, undisciplined
-from lopen.guardrails.resource_limits import level_of
-from lopen.limits.texts import extension
 from lopen.loop.context import SessionContext
 from lopen.specification.drift import Drift, compare_hashes, section_hashes
 from lopen.specification.sections import SEPARATOR, normalise_name
@@ -188,24 +186,8 @@ def _upcoming(session: Session) -> Task | None:
 
 
 def _budget(context: SessionContext) -> BudgetFacts:
-    settings, session = context.settings.budget, context.record.journal.session
-    state = next((s for s in context.guards.meter.states() if s.budget_type == "module"), None)
-    if state is None:
-        return BudgetFacts(enabled=False)
-    return BudgetFacts(
-        tokens_used=state.tokens_used,
-        tokens_max=state.max_tokens,
-        requests_used=state.requests_used,
-        requests_max=state.max_requests,
-        warning=settings.warning_threshold,
-        confirmation=settings.confirmation_threshold,
-        pause=settings.pause_threshold,
-        confirmed_level=level_of(settings.confirmation_threshold) if state.confirmed else 0,
-        announced_level=session.limits.budget_told,
-        extension=extension(state),
-        enforcement=settings.enforcement,
-        enabled=settings.enabled,
-    )
+    found = context.guards.meter.standing()
+    return BudgetFacts(found.crossing, found.message, found.command)
 
 
 def _circuits(context: SessionContext) -> tuple[OpenCircuit, ...]:

@@ -18,8 +18,10 @@ from lopen.core.clock import Clock
 from lopen.core.errors import LopenError, StorageError
 from lopen.core.events import Event, Notice, TurnEnded, TurnStarted, Waiting
 from lopen.guardrails.pipeline import circuit_events
-from lopen.limits.answers import BudgetReached, Grant, ToolPass, ToolTrip
-from lopen.limits.budgets.meter import Meter
+from lopen.guardrails.resource_limits import CONFIRM_SUBJECT
+from lopen.limits.budget import CONFIRMATION
+from lopen.limits.call_gate import ToolPass, ToolTrip
+from lopen.limits.meter import BudgetReached, Grant, Meter
 from lopen.models.messages import (
     ContextTooLong,
     Model,
@@ -65,6 +67,13 @@ class ModelCall:
     turn: int = 0
     on_text: OnText = unheard
     on_response: Callable[[Response], None] = lambda _: None
+
+
+def budget_pause(reached: BudgetReached) -> Pause:
+    """The pause for a budget that lets no request be made: a person confirms, or extends it."""
+    if reached.crossing == CONFIRMATION:
+        return Pause("confirmation", reached.message, reached.command, subject=CONFIRM_SUBJECT)
+    return Pause("budget", reached.message, reached.command)
 
 
 class ModelAccess(Protocol):
@@ -199,7 +208,7 @@ class ModelCalls:
             grant = self.meter.reserve(weighted, request.max_tokens, call.agent, quote)
         except BudgetReached as reached:
             self.journal.tell(*reached.events)
-            raise CallPaused(Pause("budget", reached.message, reached.command)) from reached
+            raise CallPaused(budget_pause(reached)) from reached
         self.journal.tell(*grant.events)
         return grant
 

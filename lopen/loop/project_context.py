@@ -13,8 +13,8 @@ from lopen.git.errors import THEN_RESUME, TooManyFiles
 from lopen.git.trees import GITLINK
 from lopen.guardrails.completion import advice, missing_gates
 from lopen.judge.verdict import established
-from lopen.limits.budgets.scopes import DEFAULT_TASK_TYPE, task_tokens
-from lopen.limits.circuits.rules import RuleBook
+from lopen.limits.rules import RuleBook
+from lopen.limits.scopes import DEFAULT_TASK_TYPE, task_tokens
 from lopen.loop.context import SessionContext
 from lopen.loop.judged_files import is_specification, kind
 from lopen.loop.languages import installed, languages, outline

@@ -10,9 +10,8 @@ from lopen.guardrails.guard import GuardResult
 from lopen.guardrails.pipeline import Passed, events, selected
 from lopen.guardrails.pipeline import run as run_guardrails
 from lopen.guardrails.repeated_failures import NAME as CHURN
-from lopen.guardrails.resource_limits import level_in
 from lopen.loop.context import SessionContext
-from lopen.loop.continuation import CONTINUED, continue_conversation, stored_conversation
+from lopen.loop.continuation import continue_conversation, continues, stored_conversation
 from lopen.loop.conversation import Conversation
 from lopen.loop.facts import guard_facts
 from lopen.loop.iteration import (
@@ -149,7 +148,7 @@ def settle(context: SessionContext, outcome: Outcome) -> Session:
     ended = IterationEnded(decision.session.limits.iterations, outcome.kind, outcome.reason, outcome.turns)
     with record.journal.transaction():
         record.journal.save(decision.session, *decision.events, ended)
-        if outcome.pause is None or outcome.pause.kind not in CONTINUED:
+        if outcome.pause is None or not continues(outcome.pause):
             record.conversations.clear()
     record.write_plan()
     return record.journal.session if outcome.pause is None else pause(context, outcome.pause)
@@ -172,9 +171,8 @@ def check(context: SessionContext) -> Passed:
     """The guardrails' word on going on; warnings and blocks are told, and a wait is sat out."""
     passed = run_guardrails(selected(context.settings.guardrails.disabled), guard_facts(context))
     told = events(passed.results)
-    if told or level_in(passed.results) != context.record.journal.session.limits.budget_told:
-        session = changes.note_budget(context.record.journal.session, level_in(passed.results))
-        context.record.journal.save(session, *told)
+    if told:
+        context.record.journal.tell(*told)
     if passed.wait_s and not passed.blocked:
         context.record.journal.tell(Waiting("a circuit cools down", passed.wait_s))
         context.clock.sleep(passed.wait_s)

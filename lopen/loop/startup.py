@@ -11,7 +11,7 @@ from lopen.core.errors import LopenError
 from lopen.core.events import Notice, QuestionAsked, SessionComplete, SessionFailed, SessionStarted, TurnEnded
 from lopen.core.hashing import content_hash
 from lopen.guardrails.completion import tool_name
-from lopen.limits.budgets.budget import BudgetUsage
+from lopen.limits.budget import BudgetUsage
 from lopen.loop.boundaries import valid_approval
 from lopen.loop.context import SessionContext
 from lopen.loop.task_commit import adopt

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lopen.core.errors import StoreUnreachable
-from lopen.limits.stores.store import LimitsStore
+from lopen.limits.store import LimitsStore
 from lopen.retention.log_rotation import LogFile, log_names
 from lopen.retention.policy import SECONDS_PER_DAY, UNCOUNTED, RetentionPolicy, footprint
 from lopen.retention.upkeep import LAST_CLEANUP

@@ -11,12 +11,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 
 from lopen.application.decisions import release_circuit
-from lopen.application.limits import no_such, now, with_cost
+from lopen.application.limits import no_such, now, rules
 from lopen.core.errors import LopenError
 from lopen.limits import admin_actions, report
-from lopen.limits.budgets.budget import BudgetState
-from lopen.limits.circuits.circuit import CircuitState, cooled
-from lopen.limits.stores.store import LimitsStore
+from lopen.limits.budget import BudgetState
+from lopen.limits.circuit import CircuitState, cooled
+from lopen.limits.store import LimitsStore
 from lopen.server.orders import ExtendBudgetRequest
 from lopen.server.served import Chosen, Limit, Offset, OpenProject, ServedProject, page
 
@@ -57,9 +57,9 @@ async def list_budgets(project: Chosen, offset: Offset = 0, limit: Limit = 100) 
     """List budgets."""
 
     def work(store: LimitsStore) -> dict[str, Any]:
-        found = store.budgets(offset=offset, limit=limit)
-        budgets = [_budget(with_cost(store, state)) for state in found]
-        return {"budgets": budgets, "total": store.budget_count()}
+        found = store.budgets()
+        budgets = [_budget(state) for state in page(found, offset, limit)]
+        return {"budgets": budgets, "total": len(found)}
 
     return await project.run_limits(work)
 
@@ -97,7 +97,7 @@ async def get_budget(project: Chosen, budget_id: BudgetId) -> dict[str, Any]:
         found = store.budgets(budget_id)
         if not found:
             raise no_such("budget", budget_id)
-        return _budget(with_cost(store, found[0]))
+        return _budget(found[0])
 
     return await project.run_limits(work)
 
@@ -122,21 +122,25 @@ async def reset_budget(project: Chosen, budget_id: BudgetId) -> dict[str, Any]:
 @routes.get("/circuit")
 async def list_circuits(project: Chosen, offset: Offset = 0, limit: Limit = 100) -> dict[str, Any]:
     """List circuits."""
-    found = await project.run_limits(lambda store: store.circuits())
-    shown = [_circuit(state) for state in page(found, offset, limit)]
-    return {"circuits": shown, "total": len(found)}
+    found = await project.run(_circuits)
+    return {"circuits": page(found, offset, limit), "total": len(found)}
 
 
-def _circuit(state: CircuitState) -> dict[str, Any]:
-    return report.circuit_object(cooled(state, now().timestamp()))
+def _circuits(opened: OpenProject) -> list[dict[str, Any]]:
+    with opened.limits() as store:
+        return [_circuit(opened, state) for state in store.circuits()]
+
+
+def _circuit(opened: OpenProject, state: CircuitState) -> dict[str, Any]:
+    return report.circuit_object(cooled(state, now().timestamp()), rules(opened.settings))
 
 
 @routes.get("/circuit/{circuit_id}")
 async def get_circuit(project: Chosen, circuit_id: CircuitId) -> dict[str, Any]:
     """Return one circuit."""
-    for state in await project.run_limits(lambda store: store.circuits()):
-        if state.circuit_id == circuit_id:
-            return _circuit(state)
+    for found in await project.run(_circuits):
+        if found["circuit_id"] == circuit_id:
+            return found
     raise no_such("circuit", circuit_id)
 
 
@@ -157,10 +161,10 @@ async def _changed(
 ) -> dict[str, Any]:
     """Change a circuit, and let its session continue."""
 
-    def work(opened: OpenProject) -> CircuitState:
+    def work(opened: OpenProject) -> dict[str, Any]:
         with opened.limits() as store:
             state = change(store, circuit_id, now())
         release_circuit(opened.context, opened.store, circuit_id)
-        return state
+        return _circuit(opened, state)
 
-    return report.circuit_object(await project.run(work))
+    return await project.run(work)

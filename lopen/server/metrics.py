@@ -26,9 +26,10 @@ from starlette.responses import PlainTextResponse, Response
 
 from lopen.core.errors import StoreUnreachable
 from lopen.core.events import IterationStarted, ToolEnded, TurnEnded, VerificationRan
-from lopen.limits.budgets.budget import ALERT_TYPES, PAUSE, BudgetState
-from lopen.limits.circuits.rules import RULES
-from lopen.limits.stores.store import LimitsStore
+from lopen.limits.budget import ALERT_TYPES, PAUSE, BudgetState
+from lopen.limits.records import field_values
+from lopen.limits.rules import RULES
+from lopen.limits.store import LimitsStore
 from lopen.server.served import OpenProject, ServedProject, ServedProjects
 from lopen.store.sessions import SessionStore
 from lopen.workflow.steps import Step, phase_of
@@ -127,16 +128,16 @@ class ProjectCounts:
 
     def _count_budgets(self, budgets: list[BudgetState], limits: LimitsStore) -> None:
         for state in sorted(budgets, key=lambda b: b.last_updated):  # the one that was used last counts
-            self.utilization[state.agent or PERSONLESS, state.budget_type] = state.utilization
+            self.utilization[state.spec.agent or PERSONLESS, state.budget_type] = state.utilization
         self.tokens.clear()
         self.cost_usd.clear()
         for spend in limits.spend():
             kind, agent = spend.budget_id.partition(":")[0], spend.agent or PERSONLESS
-            for token_type, count in spend.usage.fields().items():
+            for token_type, count in field_values(spend.usage).items():
                 self.tokens[agent, kind, token_type.removesuffix("_tokens")] += count
             if kind == "session":  # each request is charged to every kind once
                 self.cost_usd[(agent,)] += spend.cost_usd
-        agents = {b.budget_id: b.agent or PERSONLESS for b in budgets}
+        agents = {b.budget_id: b.spec.agent or PERSONLESS for b in budgets}
         for alert in limits.alerts():
             if self._is_new("alert", alert.alert_id):
                 agent = agents.get(alert.budget_id, PERSONLESS)
@@ -146,7 +147,7 @@ class ProjectCounts:
     def _count_circuits(self, budgets: dict[str, BudgetState], limits: LimitsStore) -> None:
         def agent_of(circuit_id: str) -> str:
             state = budgets.get(circuit_id)
-            return state.agent if state is not None and state.agent else PERSONLESS
+            return state.spec.agent if state is not None and state.spec.agent else PERSONLESS
 
         self.circuits.clear()
         for circuit in limits.circuits():

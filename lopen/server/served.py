@@ -22,7 +22,7 @@ from lopen.application.command_context import CommandContext
 from lopen.application.limits import settled_limits
 from lopen.application.open_store import NOWHERE, open_store
 from lopen.core.errors import LopenError
-from lopen.limits.stores.store import LimitsStore
+from lopen.limits.store import LimitsStore
 from lopen.settings.schema import Settings
 from lopen.store.sessions import SessionStore
 

@@ -14,7 +14,6 @@ from lopen.application import decisions
 from lopen.application.command_context import CommandContext
 from lopen.application.detached import start_detached
 from lopen.application.details import TaskDetails, details, no_details
-from lopen.application.limits import with_cost
 from lopen.application.open_store import store_with
 from lopen.application.session_report import module_object, session_object, session_summary, standstill
 from lopen.core.errors import ExitCode, LopenError, StoreUnreachable
@@ -58,7 +57,7 @@ async def list_modules(project: Chosen, offset: Offset = 0, limit: Limit = 100) 
         with suppress(StoreUnreachable), opened.limits() as limits:  # modules are shown without it too
             for name in shown:
                 for budget in limits.budgets(f"module:{name}"):
-                    counted[name] = with_cost(limits, budget)
+                    counted[name] = budget
         found = [
             module_object(opened.root, opened.store, name, counted.get(name))
             | {"worked_on": is_worked_on(opened.root, name)}

@@ -17,8 +17,7 @@ from lopen.guardrails.habits import guard_of, in_words, notice
 from lopen.guardrails.pipeline import circuit_events
 from lopen.guardrails.shell_text import looks_like_tests
 from lopen.judge.runner_output import failed_tests
-from lopen.limits.answers import ToolPass, ToolTrip
-from lopen.limits.circuits.call_gate import CallGate
+from lopen.limits.call_gate import CallGate, ToolPass, ToolTrip
 from lopen.models.messages import ToolUse
 from lopen.store.journal import Journal
 from lopen.tools.calls import ToolResult, failed

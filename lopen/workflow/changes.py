@@ -255,11 +255,6 @@ def escalate(session: Session, pressure: Mapping[str, str]) -> Session:
     return _limits(session, replace(session.limits, pressure=pressure))
 
 
-def note_budget(session: Session, percent: int) -> Session:
-    """Record the share of the module's budget that was last reported."""
-    return _limits(session, replace(session.limits, budget_told=percent))
-
-
 def confirm(session: Session, subject: str, level: int) -> Session:
     """Record what is confirmed, and up to which level."""
     confirmed = {**session.limits.confirmed, subject: level}

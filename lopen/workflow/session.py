@@ -152,7 +152,6 @@ class SessionLimits:
     module_failures: int = 0  # consecutive failed verifications of the module
     step_failures: int = 0  # consecutive failures of a planning step
     pressure: Mapping[str, str] = field(default_factory=dict)  # task or step → escalation, if it fails
-    budget_told: int = 0  # percent of the module's budget in the guard's last report
     context_level: int = 0  # 0: full size; each context overflow makes the next prompt smaller
 
     @property

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lopen.limits.budgets.budget import BudgetState
-from lopen.limits.circuits.circuit import CircuitState
-from lopen.limits.stores.sqlite_store import SqliteStore
+from lopen.limits.budget import BudgetState
+from lopen.limits.circuit import CircuitState
+from lopen.limits.sqlite_store import SqliteStore
 from lopen.store.database import Database
 
 ROOT = Path(__file__).parents[2]

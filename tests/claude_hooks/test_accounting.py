@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,7 @@ def test_counters_that_nobody_changed_for_long_start_anew(project: HookedProject
     project.send("post-tool-use", **usage)
     store = project.store()
     state = project.budget()
-    old = state.replace(last_updated=state.started_at.replace(2020))
+    old = replace(state, last_updated=state.started_at.replace(2020))
     store.atomically(lambda rows: rows.put_budget(old))
     project.send("post-tool-use", **usage)
     assert project.budget().tokens_used == 900

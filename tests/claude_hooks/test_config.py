@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from lopen.claude_hooks.config import BOUNDS, ENVIRONMENT, INFINITE, KEYS, _fits, load, table
-from lopen.limits.circuits.rules import rule_book
+from lopen.limits.rules import rule_book
 from lopen.settings.schema import Budget, Settings, Trust
 from lopen.settings.sources import SHORT_VARIABLES
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from lopen.limits.stores.redis_client import project_prefix
-from lopen.limits.stores.redis_store import RedisStore
+from lopen.limits.redis_store import RedisStore, project_prefix
 from tests.claude_hooks.process import COMMAND, HookedProject
+from tests.limits.conftest import charged
 from tests.limits.redis_server import RedisServer
 
 BAD = {
@@ -63,10 +63,10 @@ def test_an_event_of_ten_megabytes_is_answered(project: HookedProject) -> None:
 
 
 def test_an_event_that_names_a_session_of_lopens_own_changes_nothing(project: HookedProject) -> None:
-    from lopen.limits.budgets.budget import BudgetSpec, Charge
+    from lopen.limits.budget import BudgetSpec, Charge
 
     spec = BudgetSpec("session:auth-20260101-1", "session", 1_000, agent="builder")
-    project.store().record([spec], Charge(10), datetime.now(UTC))
+    charged(project.store(), [spec], Charge(10), datetime.now(UTC))
     answered = project.send(
         "post-tool-use",
         session="auth-20260101-1",

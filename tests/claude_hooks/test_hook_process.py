@@ -26,7 +26,7 @@ def test_usage_in_the_event_is_counted_in_either_shape(project: HookedProject) -
     assert project.raw("post-tool-use", json.dumps(old).encode()).code == 0
     assert project.budget().tokens_used == 8_000
     assert project.budget("session-abc123").tokens_used == 7_000
-    assert project.budget().agent == "claude-code"
+    assert project.budget().spec.agent == "claude-code"
 
 
 def test_a_warning_is_given_once_and_an_exhausted_budget_blocks_until_extended(

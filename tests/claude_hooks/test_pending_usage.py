@@ -14,8 +14,9 @@ import pytest
 
 from lopen.claude_hooks import config, pending_usage
 from lopen.claude_hooks.pending_usage import Owed
-from lopen.limits.budgets.budget import BudgetSpec, Charge
+from lopen.limits.budget import BudgetSpec, Charge
 from tests.claude_hooks.process import Answered, HookedProject
+from tests.limits.conftest import charged
 from tests.project import Project
 
 NOW = datetime.now(UTC)
@@ -111,7 +112,7 @@ def test_what_a_repository_brought_along_charges_nobody(begun: HookedProject) ->
 
 
 def test_a_session_of_lopens_own_is_not_charged(begun: HookedProject) -> None:
-    begun.store().record([BudgetSpec("session:own", "session", 9, agent="builder")], Charge(1), NOW)
+    charged(begun.store(), [BudgetSpec("session:own", "session", 9, agent="builder")], Charge(1), NOW)
     with locked(begun):
         used(begun, 7_000, "own")
     begun.send("session-start", source="startup")

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 from lopen.application.session_report import Counter, counters
 from lopen.guardrails.call_history import CallHistory
-from lopen.limits.circuits.circuit import CircuitState
+from lopen.limits.circuit import MAIN, AgentRow, CircuitState
+from lopen.limits.rules import RuleBook
 from lopen.settings.schema import Settings
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, Task, TaskTree
@@ -29,9 +30,9 @@ def session() -> Session:
 
 
 def test_every_counter_has_its_limit() -> None:
-    calls = CallHistory(iteration_count=12, duplicate_call_count=2, edited=("a.py",))
-    circuit = CircuitState("session:s", calls=calls)
-    told = [str(c) for c in counters(session(), Settings(), circuit)]
+    calls = CallHistory(iteration_count=12, edited=("a.py",))
+    circuit = CircuitState("session:s", calls=calls, rows={MAIN: AgentRow(same_calls=2)})
+    told = [str(c) for c in counters(session(), Settings(), circuit, RuleBook())]
     assert told == [
         "iterations: 7/100",
         "questions asked: 1/1",
@@ -46,4 +47,6 @@ def test_every_counter_has_its_limit() -> None:
 
 def test_a_failing_step_is_counted_under_its_name() -> None:
     failing = changed(Session("s", "m", NOW), step_failures=2)
-    assert Counter("failures in a row of draft_specification", 2, 3) in counters(failing, Settings(), None)
+    assert Counter("failures in a row of draft_specification", 2, 3) in counters(
+        failing, Settings(), None, RuleBook()
+    )

@@ -25,20 +25,20 @@ def facts(**changes: Any) -> GuardFacts:
 
 def ended(tool: str, argument: str = "", **changes: Any) -> CallEnd:
     """A call that ended."""
-    return CallEnd(tool, signature(tool, {"argument": argument}), resource=argument).replace(**changes)
+    return replace(CallEnd(tool, signature(tool, {"argument": argument}), resource=argument), **changes)
 
 
 def read(path: str = "src/a.py", content: str | None = "h1", *, part: str = "", **changes: Any) -> CallEnd:
     """A file read."""
     call = signature("read_file", {"path": path, "offset": part})
-    return CallEnd("read_file", call, resource=path, content_hash=content).replace(**changes)
+    return replace(CallEnd("read_file", call, resource=path, content_hash=content), **changes)
 
 
 def ran(command: str, exit_code: int | None = 0, output: str | None = "o1", **changes: Any) -> CallEnd:
     """A command that ran."""
     call = signature("run_command", {"command": command})
-    return CallEnd("run_command", call, exit_code=exit_code, resource=command, content_hash=output).replace(
-        **changes
+    return replace(
+        CallEnd("run_command", call, exit_code=exit_code, resource=command, content_hash=output), **changes
     )
 
 

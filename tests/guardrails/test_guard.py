@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.guardrails.guard import confirm_command, extend_command, listing, one_line, times
+from lopen.guardrails.guard import confirm_command, listing, one_line, times
+from lopen.limits.budget import BudgetSpec, BudgetState
+from lopen.limits.wording import extend_command
 
 
 @given(st.text(max_size=300), st.integers(2, 50))
@@ -46,5 +48,5 @@ def test_counts_and_listings_read_as_prose() -> None:
 )
 def test_a_command_survives_the_shell_whatever_the_name(name: str) -> None:
     assert shlex.split(confirm_command(name)) == ["lopen", "confirm", name]
-    assert shlex.split(extend_command(name, 1_000))[3] == f"module:{name}"
-    assert shlex.split(extend_command(name, 0)) == ["lopen", "budget", "reset", f"module:{name}"]
+    state = BudgetState(BudgetSpec(f"module:{name}", "module", 1_000), tokens_used=1_000)
+    assert shlex.split(extend_command(state))[3] == f"module:{name}"

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from lopen.core.clock import FakeClock
 from lopen.core.events import AlertRaised
-from lopen.limits.budgets.meter import Meter
-from lopen.limits.stores.redis_store import RedisStore
-from lopen.limits.stores.sqlite_store import SqliteStore
-from lopen.limits.stores.store import LimitsStore
+from lopen.limits.budget import BudgetSpec, Charge
+from lopen.limits.charging import Charged, charge_all
+from lopen.limits.meter import Meter
+from lopen.limits.redis_store import RedisStore
+from lopen.limits.sqlite_store import SqliteStore
+from lopen.limits.store import LimitsStore
 from lopen.models.messages import Usage
 from lopen.settings.schema import Settings
 from lopen.store.database import Database
 from tests.limits.redis_server import RedisServer
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MakeMeter = Callable[..., Meter]
 
 
@@ -72,6 +76,11 @@ def make_meter(store: LimitsStore, clock: FakeClock) -> MakeMeter:
         return meter
 
     return make
+
+
+def charged(store: LimitsStore, specs: Sequence[BudgetSpec], charge: Charge, now: datetime = NOW) -> Charged:
+    """Charge budgets in a transaction of their own."""
+    return store.atomically(lambda rows: charge_all(rows, specs, charge, now))
 
 
 def spend(meter: Meter, tokens: int, cost: float | None = 0.0, agent: str = "") -> list[str]:

@@ -6,13 +6,14 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lopen.limits.budgets.budget import BudgetSpec, Charge
-from lopen.limits.stores.redis_store import RedisStore
-from lopen.limits.stores.sqlite_store import SqliteStore
-from lopen.limits.stores.store import LimitsStore
+from lopen.limits.budget import BudgetSpec, Charge
+from lopen.limits.redis_store import RedisStore
+from lopen.limits.sqlite_store import SqliteStore
+from lopen.limits.store import LimitsStore
 from lopen.store.database import Database
+from tests.limits.conftest import charged
 
-SPEC = BudgetSpec("session:counted", "session", 80_000)
+SPEC = BudgetSpec("session:counted", "session", 8_000)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -32,7 +33,7 @@ def count(where: str, how_many: int) -> list[str]:
     said = [
         a.alert_type
         for _ in range(how_many)
-        for _, alerts in store.record([SPEC], charge, NOW)
+        for _, alerts in charged(store, [SPEC], charge, NOW)
         for a in alerts
     ]
     store.close()

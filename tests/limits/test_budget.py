@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lopen.core.errors import WrongUsage
-from lopen.limits.budgets.budget import (
+from lopen.limits.budget import (
     PAUSE,
     BudgetSpec,
     BudgetState,
@@ -15,18 +17,19 @@ from lopen.limits.budgets.budget import (
     answer_room,
     cleared,
     extended,
+    extension,
     format_usage,
     opened,
     record,
 )
-from lopen.limits.texts import extend_command, extension
+from lopen.limits.wording import extend_command
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def module(max_tokens: int = 100, **changes: object) -> BudgetState:
+def module(max_tokens: int = 100, **changes: Any) -> BudgetState:
     spec = BudgetSpec("module:m", "module", max_tokens, confirmation_threshold=0.9)
-    return opened(spec.replace(**changes), NOW)
+    return opened(replace(spec, **changes), NOW)
 
 
 def spend(state: BudgetState, *amounts: int) -> tuple[BudgetState, list[str]]:
@@ -79,10 +82,10 @@ def test_an_extension_is_a_persons_confirmation_until_the_threshold_is_met_anew(
     assert said == ["warning", "confirmation"]
 
 
-def test_a_small_extension_is_active_until_the_next_record_and_repeats_no_warning() -> None:
+def test_a_small_extension_lets_work_go_on_and_repeats_no_warning() -> None:
     state, _ = spend(module(1_000), 1_000)
     state = extended(state, 100, "a little more", NOW)
-    assert state.status == "active"
+    assert state.status == "warning"
     state, said = spend(state, 1)
     assert (state.status, said) == ("warning", [])
     state, said = spend(state, 99)
@@ -144,7 +147,9 @@ def test_a_reset_budget_counts_from_nothing_with_the_same_limit() -> None:
 def test_an_answer_shrinks_to_what_is_left_but_not_below_its_smallest(
     left: int, wanted: int, room: int
 ) -> None:
-    state = module(100_000, alert_threshold=0.99).replace(tokens_used=100_000 - left - 7, reserved=7)
+    state = replace(
+        module(100_000, alert_threshold=0.99), tokens_used=100_000 - left - 7, reserved=7, confirmed=True
+    )
     assert answer_room(state, 1_000, wanted) == room
 
 
@@ -174,15 +179,15 @@ def test_between_extensions_no_threshold_is_announced_twice(steps: list[int | tu
 def test_the_extension_that_is_told_lets_work_go_on_and_is_never_refused() -> None:
     for limit in (500, 2_000, 100_000, 1_900_000, 30_000_000):
         for used in (0, limit // 2, limit, limit + 300_000):
-            state = module(limit).replace(tokens_used=used)
+            state = replace(module(limit), tokens_used=used)
             tokens = extension(state, 20_000)
             grown = extended(state, tokens, "needed", NOW)
             assert answer_room(grown, 4_000, 16_000) == 16_000, state
-    assert extend_command(module(100).replace(tokens_used=2_000_000)) == "lopen budget reset module:m"
+    assert extend_command(replace(module(100), tokens_used=2_000_000)) == "lopen budget reset module:m"
 
 
 def test_what_was_announced_stays_so_where_the_limits_do() -> None:
     spec = BudgetSpec("module:m", "module", 100)
-    refused = opened(spec, NOW).replace(tokens_used=70, announced=(PAUSE,))
+    refused = replace(opened(spec, NOW), tokens_used=70, announced=(PAUSE,))
     assert opened(spec, NOW, refused).status == "paused"
-    assert opened(spec.replace(max_tokens=200), NOW, refused).status == "active"
+    assert opened(replace(spec, max_tokens=200), NOW, refused).status == "active"

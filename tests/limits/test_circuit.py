@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from lopen.guardrails.call_history import CallEnd
-from lopen.limits.circuits.breaker import PROBE_LOST_S, after_call, before_call
-from lopen.limits.circuits.circuit import CallDecision, CircuitCall, CircuitState, acknowledged, verified
-from lopen.limits.circuits.rules import LADDER, RuleBook, rule_book
+from lopen.limits.breaker import PROBE_LOST_S, after_call, before_call
+from lopen.limits.circuit import CallDecision, CircuitCall, CircuitState, acknowledged, verified
+from lopen.limits.rules import LADDER, RuleBook, rule_book
 
 BOOK = RuleBook()
 START = 1_000_000.0
@@ -31,9 +34,9 @@ class Run:
         return decision
 
     def end(
-        self, tool: str = "read_file", ok: bool = True, signature: str = "", **more: object
+        self, tool: str = "read_file", ok: bool = True, signature: str = "", **more: Any
     ) -> CallDecision | None:
-        outcome = CallEnd(tool, signature or f"{tool}:{self.calls}", ok).replace(**more)
+        outcome = replace(CallEnd(tool, signature or f"{tool}:{self.calls}", ok), **more)
         self.state, decision = after_call(self.state, outcome, self.now, self.book)
         return decision
 
@@ -53,7 +56,7 @@ def test_the_fifth_identical_call_in_a_row_is_not_made() -> None:
     assert [d.allowed for d in decisions] == [True] * 4 + [False]
     assert decisions[-1].rule == "duplicate_call"
     assert decisions[-1].needs_ack
-    assert run.state.calls.duplicate_call_count == 5
+    assert run.state.row().same_calls == 5
 
 
 def test_another_call_in_between_starts_the_row_anew() -> None:

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from lopen.guardrails.call_history import CallEnd
-from lopen.limits.circuits.breaker import PROBE_LOST_S, after_call, before_call, is_failure
-from lopen.limits.circuits.circuit import (
+from lopen.limits.breaker import PROBE_LOST_S, after_call, before_call, is_failure
+from lopen.limits.circuit import (
     TRIP,
     CallDecision,
     CircuitCall,
@@ -16,8 +16,8 @@ from lopen.limits.circuits.circuit import (
     acknowledged,
     verified,
 )
-from lopen.limits.circuits.rules import HISTORY, RuleBook, rule_book
-from lopen.limits.stores.records import dump, load
+from lopen.limits.records import dump, load
+from lopen.limits.rules import HISTORY, RuleBook, rule_book
 
 # Low, so that sixty steps meet every rule, and go on after it.
 LOW = {
@@ -106,7 +106,7 @@ class Circuits(RuleBasedStateMachine):
         )
         before = self.state
         self.state, decision = before_call(before, call, self.now, BOOK)
-        if self.probe is not None and self.now - before.probe_at > PROBE_LOST_S:
+        if before.probe is not None and self.now - before.probe[1] > PROBE_LOST_S:
             self.probe = None
         if decision.allowed or decision.kind == TRIP:
             self._saw(call)
@@ -194,7 +194,7 @@ class Circuits(RuleBasedStateMachine):
     @invariant()
     def stays_small_and_survives_storage(self) -> None:
         assert len(self.state.calls.history) <= HISTORY
-        assert max(len(self.state.times), len(self.state.external)) <= 11
+        assert max(map(len, self.state.windows.values()), default=0) <= 11
         assert len(dump(self.state)) < 8_000
         assert load(CircuitState, dump(self.state)) == self.state
 

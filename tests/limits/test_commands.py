@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,13 @@ from typer.testing import CliRunner
 
 from lopen.cli.commands import alerts, budget, circuit
 from lopen.core.errors import LopenError
-from lopen.limits.budgets.budget import BudgetSpec, BudgetUsage, Charge
-from lopen.limits.circuits.call_events import announce_call
-from lopen.limits.circuits.circuit import CircuitCall
-from lopen.limits.circuits.rules import RuleBook
-from lopen.limits.stores.sqlite_store import SqliteStore
+from lopen.limits.breaker import announce_call
+from lopen.limits.budget import BudgetSpec, BudgetUsage, Charge
+from lopen.limits.circuit import CircuitCall
+from lopen.limits.rules import RuleBook
+from lopen.limits.sqlite_store import SqliteStore
 from lopen.store.database import Database
+from tests.limits.conftest import charged
 
 NOW = datetime.now(UTC)
 
@@ -30,8 +32,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     database = Database(tmp_path / ".lopen" / "state.db")
     store = SqliteStore(database)
-    store.record(
-        [BudgetSpec("session:s", "session", 1_000, task_description="\x1b[2Jevil")], Charge(1_000), NOW
+    charged(
+        store, [BudgetSpec("session:s", "session", 1_000, task_description="\x1b[2Jevil")], Charge(1_000), NOW
     )
     for number in range(5):
         call = CircuitCall("read_file", "same", str(number))
@@ -87,26 +89,14 @@ def test_alerts_are_listed_and_acknowledged(folder: Path) -> None:
     assert "No new alerts" in run(alerts.app, "list", "--new", folder=folder)
 
 
-def test_hooks_tokens_have_a_cost_where_the_model_has_a_price(folder: Path) -> None:
-    database = Database(folder / ".lopen" / "state.db")
-    spec = BudgetSpec("session:claude", "session", 500_000, agent="claude-code")
-    for model in ("claude-opus-5-5", "their-own"):
-        charge = Charge(1_000, BudgetUsage(1_000), 1, None, "claude-code", model)
-        SqliteStore(database).record([spec], charge, NOW)
-    database.close()
-    [shown] = objects(run(budget.app, "show", "session:claude", "--json", folder=folder))
-    assert shown["cost_usd"] > 0
-    assert shown["unpriced_tokens"] == 1_000
-
-
 def test_a_reset_budget_costs_nothing_of_what_was_spent_before(folder: Path) -> None:
     database = Database(folder / ".lopen" / "state.db")
     spec = BudgetSpec("session:claude", "session", 500_000, agent="claude-code")
-    charge = Charge(1_000, BudgetUsage(1_000), 1, None, "claude-code", "claude-opus-5-5")
+    charge = Charge(1_000, BudgetUsage(1_000), 1, 0.01, "claude-code", "claude-opus-5-5")
     store = SqliteStore(database)
-    store.record([spec], charge.replace(tokens=400_000, usage=BudgetUsage(400_000)), NOW)
+    charged(store, [spec], replace(charge, tokens=400_000, usage=BudgetUsage(400_000)), NOW)
     run(budget.app, "reset", "session:claude", folder=folder)
-    store.record([spec], charge, NOW)
+    charged(store, [spec], charge, NOW)
     [shown] = objects(run(budget.app, "show", "session:claude", "--json", folder=folder))[:1]
     assert shown["tokens_used"] == 1_000
     assert 0 < shown["cost_usd"] < 0.1

@@ -15,11 +15,10 @@ from lopen.core.errors import ExitCode
 from lopen.core.events import AlertRaised
 from lopen.core.process_identity import is_gone, this_process
 from lopen.limits import admin_actions
-from lopen.limits.answers import BudgetReached
-from lopen.limits.budgets.meter import Meter
-from lopen.limits.budgets.scopes import task_tokens
-from lopen.limits.stores.sqlite_store import SqliteStore
-from lopen.limits.stores.store import LimitsStore
+from lopen.limits.meter import BudgetReached, Meter
+from lopen.limits.scopes import task_tokens
+from lopen.limits.sqlite_store import SqliteStore
+from lopen.limits.store import LimitsStore
 from lopen.models.messages import Usage
 from lopen.settings.schema import Budget, Settings
 from lopen.store.database import Database
@@ -51,7 +50,7 @@ def test_the_answer_shrinks_to_what_is_left_and_then_the_session_pauses(make_met
     assert meter.reserve(500, 16_000).max_tokens == 1_500
     with pytest.raises(BudgetReached) as raised:
         meter.reserve(1, 16_000)
-    assert raised.value.budget_id == "task:t1"
+    assert "task:t1" in raised.value.message
     assert raised.value.exit_code is ExitCode.PERSON_NEEDED
     assert raised.value.command.startswith("lopen budget extend task:t1 --tokens ")
     assert [e.alert_type for e in raised.value.events if isinstance(e, AlertRaised)] == ["budget_exhausted"]
@@ -116,7 +115,7 @@ def test_module_requests_are_counted_and_limited(make_meter: MakeMeter) -> None:
     assert said == [[], [], [], ["warning_threshold"], ["confirmation", "budget_exhausted"]]
     with pytest.raises(BudgetReached) as raised:
         meter.reserve(1, 100)
-    assert raised.value.budget_id == "module:m"
+    assert "module:m" in raised.value.message
 
 
 def test_a_confirmation_holds_until_an_extension(
@@ -159,9 +158,9 @@ CRASH = """
 import os, sys
 from pathlib import Path
 from lopen.core.clock import SystemClock
-from lopen.limits.budgets.meter import Meter
-from lopen.limits.stores.redis_store import RedisStore
-from lopen.limits.stores.sqlite_store import SqliteStore
+from lopen.limits.meter import BudgetReached, Meter
+from lopen.limits.redis_store import RedisStore
+from lopen.limits.sqlite_store import SqliteStore
 from lopen.models.messages import Usage
 from lopen.settings.schema import Settings
 from lopen.store.database import Database
@@ -180,7 +179,7 @@ def test_what_a_crash_left_unsettled_counts_as_spent_once(
 ) -> None:
     where, prefix = str(tmp_path / "state.db"), ""
     if not isinstance(store, SqliteStore):
-        where, prefix = request.getfixturevalue("shared_redis").url, store._key.prefix  # type: ignore[attr-defined] # the fixture's own
+        where, prefix = request.getfixturevalue("shared_redis").url, store._prefix  # type: ignore[attr-defined] # the fixture's own
     crashed = subprocess.run([sys.executable, "-c", CRASH, where, prefix], check=False, timeout=120)
     assert crashed.returncode == 9
     meter = make_meter()
@@ -206,7 +205,7 @@ def test_a_new_session_settles_what_a_dead_one_of_its_module_left(
         return meter
 
     with monkeypatch.context() as patch:
-        patch.setattr("lopen.limits.budgets.meter.this_process", lambda: "elsewhere/1/1")
+        patch.setattr("lopen.limits.meter.this_process", lambda: "elsewhere/1/1")
         opened("m-1", "m").reserve(70_000, 16_000)
         opened("other-1", "other").reserve(5_000, 2_000)
     living = opened("m-2", "m").reserve(1_000, 2_000)
@@ -222,7 +221,7 @@ def test_a_new_session_settles_what_a_dead_one_of_its_module_left(
     assert found["session:m-1"] == (70_000, 0)
     assert found["module:other"] == (0, 7_000)
     new.abandon(living)
-    assert store.atomically(lambda rows: [r.session for r in rows.promised()]) == ["other-1"]
+    assert store.atomically(lambda rows: [r.session for r in rows.reservations()]) == ["other-1"]
 
 
 def test_a_process_is_known_to_be_gone_only_when_it_is() -> None:
@@ -259,7 +258,7 @@ def test_the_snapshot_is_one_line_and_guides_near_a_limit(make_meter: MakeMeter)
     line = meter.snapshot()
     assert "\n" not in line
     assert "session 900/10,000 (9%)" in line
-    assert "circuits closed (0/50" in line
+    assert "circuits OK (0/50" in line
     assert "wrap up" not in line
     spend(meter, 7_200)
     assert "wrap up" in meter.snapshot()

@@ -10,11 +10,11 @@ from lopen.core.clock import FakeClock
 from lopen.core.events import AlertRaised, CircuitChanged
 from lopen.guardrails.call_history import CallEnd
 from lopen.limits import admin_actions
-from lopen.limits.answers import ToolPass, ToolTrip
-from lopen.limits.circuits.call_events import read_agents
-from lopen.limits.circuits.circuit import CallDecision
-from lopen.limits.stores.store import LimitsStore
-from lopen.limits.texts import trip_text
+from lopen.limits.agents import read_agents
+from lopen.limits.call_gate import ToolPass, ToolTrip
+from lopen.limits.circuit import CallDecision
+from lopen.limits.store import LimitsStore
+from lopen.limits.wording import trip_text
 from tests.limits.conftest import MakeMeter
 
 

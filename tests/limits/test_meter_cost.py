@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from lopen.core.clock import FakeClock
 from lopen.core.events import AlertRaised, Notice
 from lopen.limits import admin_actions
-from lopen.limits.answers import BudgetReached, ToolPass, ToolTrip
-from lopen.limits.budgets.meter import Meter
-from lopen.limits.stores.sqlite_store import SqliteStore
-from lopen.limits.stores.store import LimitsStore
+from lopen.limits.call_gate import ToolPass, ToolTrip
+from lopen.limits.meter import BudgetReached, Meter
+from lopen.limits.sqlite_store import SqliteStore
+from lopen.limits.store import LimitsStore
 from lopen.models.messages import Usage
 from lopen.settings.schema import Settings
 from lopen.store.database import Database
@@ -80,7 +80,7 @@ def test_what_a_crash_left_unsettled_has_its_cost_too(make_meter: MakeMeter) -> 
     grant = meter.reserve(1_000, 2_000, "oracle", lambda answer: answer / 1_000)
     meter.streamed(grant, Usage(1_000, 500), 2.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lopen.limits.budgets.meter.is_gone", lambda owner: True)
+        patch.setattr("lopen.limits.meter.is_gone", lambda owner: True)
         told = meter.recover("s1")
     assert meter.cost() == pytest.approx(2.0)
     assert [e.alert_type for e in told if isinstance(e, AlertRaised)] == ["warning_threshold"]

@@ -10,12 +10,12 @@ import pytest
 
 from lopen.core.clock import FakeClock
 from lopen.core.events import AlertRaised
-from lopen.limits.answers import ToolPass
-from lopen.limits.budgets.meter import Meter
-from lopen.limits.circuits.call_events import read_agents
-from lopen.limits.stores.redis_store import RedisStore
-from lopen.limits.stores.sqlite_store import SqliteStore
-from lopen.limits.unsettled_charges import NO_LEDGER, RETRY_S, DatabaseLedger, Ledger
+from lopen.limits.agents import AgentLimits, read_agents
+from lopen.limits.call_gate import ToolPass
+from lopen.limits.debts import RETRY_S, Debt, Debts
+from lopen.limits.meter import Meter
+from lopen.limits.redis_store import RedisStore
+from lopen.limits.sqlite_store import SqliteStore
 from lopen.models.messages import Usage
 from lopen.settings.schema import Settings
 from lopen.store.database import Database
@@ -25,10 +25,12 @@ from tests.limits.redis_server import RedisServer
 class Watched:
     """A meter over a store that can be taken away, and what was said about that."""
 
-    def __init__(self, store: SqliteStore | RedisStore, clock: FakeClock, ledger: Ledger = NO_LEDGER) -> None:
+    def __init__(
+        self, store: SqliteStore | RedisStore, clock: FakeClock, debts_in: Database | None = None
+    ) -> None:
         self.said: list[str] = []
         self.clock = clock
-        self.meter = Meter(store, Settings(), clock, ledger=ledger, warn=self.said.append)
+        self.meter = Meter(store, Settings(), clock, debts_in=debts_in, warn=self.said.append)
         self.meter.open("s1", "m", "t1")
 
     def spend(self, tokens: int) -> None:
@@ -39,9 +41,9 @@ class Watched:
 
 
 def test_a_redis_that_goes_and_comes_back_empty_is_caught_up(
-    own_redis: RedisServer, clock: FakeClock
+    own_redis: RedisServer, database: Database, clock: FakeClock
 ) -> None:
-    store = RedisStore(own_redis.url)
+    store = RedisStore(own_redis.url, copies=SqliteStore(database))
     watched = Watched(store, clock)
     watched.spend(1_000)
     under_way = watched.meter.reserve(500, 1_500)
@@ -65,7 +67,12 @@ def test_a_redis_that_goes_and_comes_back_empty_is_caught_up(
 
 def owing(database: Database, url: str, clock: FakeClock) -> Watched:
     """A process of the project whose Redis may be gone."""
-    return Watched(RedisStore(url), clock, DatabaseLedger(database))
+    return Watched(RedisStore(url, copies=SqliteStore(database)), clock, database)
+
+
+def owed(database: Database) -> list[Debt]:
+    """The debts that the project keeps."""
+    return Debts(database, AgentLimits())._owed
 
 
 def test_what_a_gone_redis_is_owed_is_paid_by_the_next_process_once(
@@ -78,19 +85,19 @@ def test_what_a_gone_redis_is_owed_is_paid_by_the_next_process_once(
     first.meter.settle(under_way, Usage(output_tokens=2_000), 1.5, "opus")
     first.spend(100)
     assert first.meter.cost() == pytest.approx(1.52)
-    assert len(DatabaseLedger(database).debts()) == 2
+    assert len(owed(database)) == 2
 
     own_redis.start()
     later = [
         owing(database, own_redis.url, clock) for _ in range(2)
     ]  # both read the debts before either pays
 
-    assert [each.used() for each in later] == [2_100, 2_100]
-    assert DatabaseLedger(database).debts() == ()
+    assert [each.used() for each in later] == [3_100, 3_100]
+    assert owed(database) == []
     clock.advance(RETRY_S)
     first.spend(5)  # the first one lives and pays what is paid already
-    assert first.used() == 2_105
-    assert later[0].meter.cost() == pytest.approx(1.52)
+    assert first.used() == 3_105
+    assert later[0].meter.cost() == pytest.approx(1.53)
     agents = RedisStore(own_redis.url).atomically(lambda rows: read_agents(rows, "session:s1"))
     assert agents.cost_usd == pytest.approx(1.5)
 
@@ -103,15 +110,15 @@ def test_a_promise_given_back_while_the_store_is_gone_is_not_charged_later(
     own_redis.hang()
     first.meter.abandon(under_way)
     own_redis.go_on()
-    assert len(DatabaseLedger(database).debts()) == 1
+    assert len(owed(database)) == 1
 
     next_one = owing(database, own_redis.url, clock)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lopen.limits.budgets.meter.is_gone", lambda owner: True)
+        patch.setattr("lopen.limits.meter.is_gone", lambda owner: True)
         next_one.meter.recover("s1")
 
     assert [(s.tokens_used, s.reserved) for s in next_one.meter.states()] == [(0, 0)] * 3
-    assert DatabaseLedger(database).debts() == ()
+    assert owed(database) == []
 
 
 def test_what_a_crash_left_is_charged_when_the_store_is_back_if_it_was_gone_at_the_start(
@@ -121,7 +128,7 @@ def test_what_a_crash_left_is_charged_when_the_store_is_back_if_it_was_gone_at_t
     own_redis.hang()
     resumed = owing(database, own_redis.url, clock)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lopen.limits.budgets.meter.is_gone", lambda owner: True)
+        patch.setattr("lopen.limits.meter.is_gone", lambda owner: True)
         assert resumed.meter.recover("s1") == ()
         own_redis.go_on()
         clock.advance(RETRY_S)
@@ -131,7 +138,7 @@ def test_what_a_crash_left_is_charged_when_the_store_is_back_if_it_was_gone_at_t
 
 def test_a_debt_that_another_version_kept_is_passed_over(database: Database) -> None:
     database.write("INSERT INTO memos VALUES ('debt:1', '{\"specs\": 3}'), ('debt:2', 'x')")
-    assert DatabaseLedger(database).debts() == ()
+    assert owed(database) == []
 
 
 @pytest.fixture

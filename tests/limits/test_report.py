@@ -2,24 +2,20 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from lopen.guardrails.call_history import CallHistory
 from lopen.limits import report
-from lopen.limits.budgets.budget import BudgetState, BudgetUsage
-from lopen.limits.circuits.agents import AgentLimits, Agents
-from lopen.limits.circuits.circuit import CircuitState, opened
-from lopen.limits.circuits.rules import BY_NAME
-from lopen.limits.stores.records import Alert, Incident, Spend
+from lopen.limits.agents import AgentLimits, Agents
+from lopen.limits.budget import BudgetSpec, BudgetState
+from lopen.limits.circuit import CircuitState, opened
+from lopen.limits.records import Alert, Incident
+from lopen.limits.rules import BY_NAME, RuleBook
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 STATE = BudgetState(
-    "session:s",
-    "session",
-    100_000,
+    BudgetSpec("session:s", "session", 100_000),
+    NOW,
+    NOW,
     82_000,
-    started_at=NOW,
-    last_updated=NOW,
     cost_usd=0.421,
     unpriced_tokens=500,
 )
@@ -46,7 +42,7 @@ def test_a_budget_object_has_the_documented_fields() -> None:
 
 def test_a_circuit_object_has_the_documented_fields() -> None:
     tripped = opened(CircuitState("session:s"), BY_NAME["tool_failure"], "pytest failed", NOW.timestamp())
-    shown = report.circuit_object(tripped)
+    shown = report.circuit_object(tripped, RuleBook())
     assert (shown["circuit_id"], shown["state"], shown["trip_reason"]) == (
         "session:s",
         "open",
@@ -54,7 +50,7 @@ def test_a_circuit_object_has_the_documented_fields() -> None:
     )
     assert (shown["tripped_at"], shown["cooldown_until"]) == ("2026-01-01T12:00:00Z", "2026-01-01T12:00:05Z")
     assert {"iteration_count", "max_iterations", "duplicate_call_count", "last_updated"} <= shown.keys()
-    assert report.circuit_object(CircuitState("x"))["tripped_at"] is None
+    assert report.circuit_object(CircuitState("x"), RuleBook())["tripped_at"] is None
 
 
 def test_an_alert_object_has_the_documented_fields() -> None:
@@ -72,7 +68,10 @@ def test_an_alert_object_has_the_documented_fields() -> None:
 
 def test_budgets_are_shown_in_lines() -> None:
     lines = report.budget_lines(
-        [STATE, BudgetState("module:m", "module", 0, 5, max_requests=10, requests_used=2)]
+        [
+            STATE,
+            BudgetState(BudgetSpec("module:m", "module", 0, max_requests=10), tokens_used=5, requests_used=2),
+        ]
     )
     assert lines == [
         "session:s  [========--]  82,000/100,000 (82%) tokens  warning  $0.42 and 500 tokens without a known price",
@@ -85,19 +84,21 @@ def test_an_open_circuit_says_until_when_and_how_to_go_on() -> None:
     tripped = opened(
         CircuitState("session:s"), BY_NAME["tool_failure"], "pytest failed 4 times", NOW.timestamp()
     )
-    lines = report.circuit_lines(tripped, NOW + timedelta(seconds=2))
+    lines = report.circuit_lines(tripped, RuleBook(), NOW + timedelta(seconds=2))
     assert lines[0] == "session:s: tool_failure PAUSED (cooldown: 3s remaining)"
     assert "pytest failed 4 times" in lines[1]
     waits = opened(CircuitState("session:s"), BY_NAME["duplicate_call"], "x", NOW.timestamp())
-    assert "lopen circuit ack session:s" in report.circuit_lines(waits, NOW)[0]
-    assert report.circuit_lines(CircuitState("session:s", calls=CallHistory(iteration_count=12)), NOW) == [
-        "session:s: all limits OK (12/50 calls)"
-    ]
+    assert "lopen circuit ack session:s" in report.circuit_lines(waits, RuleBook(), NOW)[0]
+    assert report.circuit_lines(
+        CircuitState("session:s", calls=CallHistory(iteration_count=12)), RuleBook(), NOW
+    ) == ["session:s: all limits OK (12/50 calls)"]
 
 
 def test_resources_and_incidents_are_shown_against_their_limits() -> None:
     agents = Agents((("a", 0.0), ("b", 0.0)), 3, cost_usd=0.34)
-    circuit = CircuitState("s", external=(NOW.timestamp() - 70, NOW.timestamp() - 5), external_total=7)
+    circuit = CircuitState(
+        "s", windows={"external_api": (NOW.timestamp() - 70, NOW.timestamp() - 5)}, external_total=7
+    )
     said = "\n".join(report.resource_lines(agents, circuit, AgentLimits(), NOW, 10))
     for part in (
         "2/5 at once (40% capacity)",
@@ -107,8 +108,8 @@ def test_resources_and_incidents_are_shown_against_their_limits() -> None:
         "$0.34 / $1.00 warn / $5.00 block",
     ):
         assert part in said
-    busy = CircuitState("s", external=(NOW.timestamp() - 5,) * 11, external_total=11)
-    assert report.circuit_lines(busy, NOW, rate=10) == ["s: not tripped (0/50 calls)"]
+    busy = CircuitState("s", windows={"external_api": (NOW.timestamp() - 5,) * 11}, external_total=11)
+    assert report.circuit_lines(busy, RuleBook(), NOW) == ["s: nothing paused (0/50 calls)"]
     assert "(110% rate), 11/50 this session; not limited where" in "".join(
         report.resource_lines(agents, busy, AgentLimits(), NOW, 10)
     )
@@ -118,16 +119,3 @@ def test_resources_and_incidents_are_shown_against_their_limits() -> None:
         "Incidents in the last 24 h: tool_failure x2; lopen circuit incidents tells more"
     ]
     assert report.incident_lines([], NOW) == ["Incidents in the last 24 h: none"]
-
-
-def test_models_counted_in_tokens_are_priced_where_a_price_is_known() -> None:
-    spends = [
-        Spend("s", "builder", "known", BudgetUsage(1_000), 1, 1_000, 0.0, 1_000),
-        Spend("s", "builder", "strange", BudgetUsage(500), 1, 500, 0.0, 500),
-        Spend("s", "oracle", "priced", BudgetUsage(500), 1, 500, 0.25, 0),
-    ]
-    cost, unpriced = report.priced(
-        spends, lambda model, usage: usage.input_tokens / 1e3 if model == "known" else None
-    )
-    assert cost == pytest.approx(1.25)
-    assert unpriced == 500

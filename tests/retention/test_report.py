@@ -6,8 +6,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from lopen.core.clock import FakeClock
-from lopen.limits.stores.records import Alert
-from lopen.limits.stores.sqlite_store import SqliteStore
+from lopen.limits.records import Alert
+from lopen.limits.sqlite_store import SqliteStore
 from lopen.retention.log_rotation import LogFile
 from lopen.retention.policy import RetentionPolicy
 from lopen.retention.report import memory_report, report_lines

@@ -11,8 +11,8 @@ import pytest
 
 from lopen.core.clock import FakeClock
 from lopen.core.events import IterationEnded, Notice, Recorded, SessionStarted
-from lopen.limits.budgets.budget import BudgetSpec, Charge
-from lopen.limits.stores.sqlite_store import SqliteStore
+from lopen.limits.budget import BudgetSpec, Charge
+from lopen.limits.sqlite_store import SqliteStore
 from lopen.retention.policy import LogLimits, RetentionPolicy, footprint, reclaim, retention_policy
 from lopen.retention.upkeep import CleanupResult
 from lopen.settings.schema import Settings
@@ -21,6 +21,7 @@ from lopen.store.database import Database
 from lopen.store.folder import exclusive_lock
 from lopen.store.journal import Journal
 from lopen.store.sessions import SET_ASIDE, SessionStore
+from tests.limits.conftest import charged
 from tests.retention.conftest import MakeUpkeep
 from tests.store.history import NOW, lived, many
 
@@ -117,7 +118,7 @@ def test_budgets_of_sessions_that_are_not_lopen_s_are_forgotten_after_seven_days
     store: SessionStore, make_upkeep: MakeUpkeep, clock: FakeClock
 ) -> None:
     limits = SqliteStore(store.database)
-    limits.record([BudgetSpec("session:claude", "session", 10)], Charge(7, requests=1), NOW)
+    charged(limits, [BudgetSpec("session:claude", "session", 10)], Charge(7, requests=1), NOW)
     limits.atomically(lambda rows: rows.put_memo("hooks:claude", {"offset": 1}))
     lived(store, "calc-20260301-1", finished=False)
     clock.advance(8 * 86_400)

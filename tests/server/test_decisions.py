@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from playwright.sync_api import Browser, expect
 
-from lopen.limits.circuits.circuit import CircuitState
-from lopen.limits.stores.opening import open_limits
+from lopen.limits.circuit import CircuitState
+from lopen.limits.opening import open_limits
 from lopen.settings.schema import Settings
 from lopen.store.database import Database
 from lopen.store.sessions import SessionStore

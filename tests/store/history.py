@@ -7,16 +7,17 @@ from datetime import UTC, datetime, timedelta
 
 from lopen.core.clock import FakeClock
 from lopen.core.events import Notice, ToolEnded, VerdictGiven
-from lopen.limits.budgets.budget import BudgetSpec, BudgetUsage, Charge
-from lopen.limits.circuits.call_events import announce_call
-from lopen.limits.circuits.circuit import CircuitCall
-from lopen.limits.circuits.rules import RuleBook
-from lopen.limits.stores.sqlite_store import SqliteStore
+from lopen.limits.breaker import announce_call
+from lopen.limits.budget import BudgetSpec, BudgetUsage, Charge
+from lopen.limits.circuit import CircuitCall
+from lopen.limits.rules import RuleBook
+from lopen.limits.sqlite_store import SqliteStore
 from lopen.store.audit import AuditTrail
 from lopen.store.journal import Journal
 from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Plan, Session
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
+from tests.limits.conftest import charged
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -48,7 +49,7 @@ def lived(
     limits = SqliteStore(store.database)
     charge = Charge(1_000, BudgetUsage(900, 100), 1, 0.25, "builder", "claude-sonnet-5-5")
     specs = [BudgetSpec(f"session:{session_id}", "session", 1_100), BudgetSpec(f"task:{task}", "task", 9_000)]
-    limits.record([*specs, BudgetSpec(f"module:{module}", "module", 0)], charge, at)
+    charged(limits, [*specs, BudgetSpec(f"module:{module}", "module", 0)], charge, at)
     circuit, call = f"session:{session_id}", CircuitCall("read_file", "same", "1")
     limits.atomically(lambda rows: announce_call(rows, circuit, call, at, RuleBook()))
     return journal.save(replace(journal.session, status="complete" if finished else "paused"))

@@ -10,7 +10,7 @@ import pytest
 
 from lopen.core.errors import StorageError
 from lopen.core.files import store_bytes
-from lopen.limits.stores.sqlite_store import SqliteStore
+from lopen.limits.sqlite_store import SqliteStore
 from lopen.store.archives import (
     archive_session,
     archived_sessions,

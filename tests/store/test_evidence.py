@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lopen.limits.stores.records import Alert, Incident
-from lopen.limits.stores.sqlite_store import SqliteStore
+from lopen.limits.records import Alert, Incident
+from lopen.limits.sqlite_store import SqliteStore
 from lopen.store.database import Database
 from lopen.store.sessions import SessionStore
 from tests.store.history import lived

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.application.limits import no_such, now, opened_limits, tell, the_one, with_cost
+from lopen.application.limits import no_such, now, opened_limits, tell, the_one
 from lopen.cli.command import command, group
 from lopen.cli.parameters import NO_REASON, ReasonOption, budget_ids
 from lopen.core.errors import ExitCode, WrongUsage
@@ -46,7 +46,6 @@ def show(context: CommandContext, budget_id: OneBudget = None) -> ExitCode:
         states = store.budgets(budget_id)
         if budget_id is not None and not states:
             raise no_such("budget", budget_id)
-        states = [with_cost(store, state) for state in states]
         granted = [i for i in store.incidents(budget_id) if i.rule in GRANTED] if budget_id else []
     for state in states:
         context.emit("budget", **report.budget_object(state))

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.application.limits import no_such, now, opened_limits, resource_limits, tell, the_one
+from lopen.application.limits import no_such, now, opened_limits, resource_limits, rules, tell, the_one
 from lopen.cli.command import command, group
 from lopen.cli.parameters import circuit_ids
 from lopen.core.errors import ExitCode
@@ -35,9 +35,8 @@ OneOwner = Annotated[
 def status(context: CommandContext, circuit_id: OneCircuit = None) -> ExitCode:
     """Show every circuit, its resources, and the incidents of the last 24 hours."""
     from lopen.limits import report
-    from lopen.limits.circuits.call_events import read_agents
-    from lopen.limits.circuits.circuit import cooled
-    from lopen.limits.circuits.rules import rule_book
+    from lopen.limits.agents import read_agents
+    from lopen.limits.circuit import cooled
     from lopen.retention.policy import retention_policy
     from lopen.retention.report import memory_line
 
@@ -49,14 +48,17 @@ def status(context: CommandContext, circuit_id: OneCircuit = None) -> ExitCode:
         happened = store.incidents(circuit_id)
         agents = store.atomically(lambda rows: [read_agents(rows, s.circuit_id) for s in states])
     present, limits = now(), resource_limits(settings)
-    rate = rule_book(settings.circuit.model_dump())["external_api"].threshold
+    book = rules(settings)
+    rate = book["external_api"].threshold
     lines = ["Circuit breakers"] if states else ["No circuits yet."]
     for state, theirs in zip(states, agents, strict=True):
         own = [i for i in happened if i.circuit_id == state.circuit_id]
         resources = report.resource_object(theirs, state, limits, present)
         counts = report.incident_counts(own, present)
-        context.emit("circuit", **report.circuit_object(state), resources=resources, incidents_24h=counts)
-        lines += report.circuit_lines(state, present, rate=rate)
+        context.emit(
+            "circuit", **report.circuit_object(state, book), resources=resources, incidents_24h=counts
+        )
+        lines += report.circuit_lines(state, book, present)
         lines += report.resource_lines(theirs, state, limits, present, rate)
     memory = memory_line(context.root / ".lopen", retention_policy(settings))
     tell(context, [*lines, memory, *report.incident_lines(happened, present)])
@@ -88,14 +90,14 @@ def ack(context: CommandContext, circuit_id: OpenCircuit = None) -> ExitCode:
     from lopen.limits import admin_actions, report
 
     require_person("circuit ack", context.root)
-    with opened_limits(context) as (store, _):
+    with opened_limits(context) as (store, settings):
         waiting = [c.circuit_id for c in store.circuits() if c.tripped and c.needs_ack]
         circuit_id = circuit_id or the_one("circuit", waiting)
         state = admin_actions.acknowledge_circuit(store, circuit_id, now())
     resume = _resume_line(context, circuit_id)
-    context.emit("circuit_acknowledged", **report.circuit_object(state))
+    context.emit("circuit_acknowledged", **report.circuit_object(state, rules(settings)))
     nothing = [] if state.state == "half_open" else ["Nothing is paused: there is nothing to acknowledge."]
-    tell(context, [*nothing, *report.circuit_lines(state, now()), *resume])
+    tell(context, [*nothing, *report.circuit_lines(state, rules(settings), now()), *resume])
     return ExitCode.OK
 
 
@@ -107,11 +109,11 @@ def reset(context: CommandContext, circuit_id: CircuitId) -> ExitCode:
     from lopen.limits import admin_actions, report
 
     require_person("circuit reset", context.root)
-    with opened_limits(context) as (store, _):
+    with opened_limits(context) as (store, settings):
         state = admin_actions.reset_circuit(store, circuit_id, now())
     resume = _resume_line(context, circuit_id)
-    context.emit("circuit_reset", **report.circuit_object(state))
-    tell(context, [*report.circuit_lines(state, now()), *resume])
+    context.emit("circuit_reset", **report.circuit_object(state, rules(settings)))
+    tell(context, [*report.circuit_lines(state, rules(settings), now()), *resume])
     return ExitCode.OK
 
 

@@ -204,7 +204,7 @@ def default_text(key: Key) -> str:
 
 def rule_value(name: str) -> str:
     """Return the circuit rule's own value of an unset key `circuit.<rule>.<part>`; "" where the rule has none."""
-    from lopen.limits.circuits.rules import BY_NAME
+    from lopen.limits.rules import BY_NAME
 
     _, rule_name, part = name.split(".")
     rule = BY_NAME[rule_name]

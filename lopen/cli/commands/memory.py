@@ -16,7 +16,7 @@ app = group("Show and clean what lopen keeps on disk.", default="report")
 def report(context: CommandContext) -> ExitCode:
     """Show disk usage against its limits, and what the last cleanup freed."""
     from lopen.application.open_store import open_store
-    from lopen.limits.stores.opening import open_limits
+    from lopen.limits.opening import open_limits
     from lopen.retention.policy import retention_policy
     from lopen.retention.report import memory_report as gathered
     from lopen.retention.report import report_lines

@@ -17,7 +17,7 @@ from lopen.core.errors import ExitCode, LopenError
 from lopen.core.escape import inert
 from lopen.core.money import cost_text
 from lopen.core.trusted_programs import find_on_path
-from lopen.limits.budgets.budget import BudgetState
+from lopen.limits.budget import BudgetState
 from lopen.store.audit import verifications
 from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session

@@ -22,8 +22,8 @@ from lopen.workflow.task_tree import State, TaskTree, progress
 if TYPE_CHECKING:
     from lopen.application.limits import ProjectLimits
     from lopen.application.session_report import Counter
-    from lopen.limits.budgets.budget import BudgetState
-    from lopen.limits.circuits.circuit import CircuitState
+    from lopen.limits.budget import BudgetState
+    from lopen.limits.circuit import CircuitState
     from lopen.store.sessions import SessionStore
     from lopen.workflow.session import Session
 
@@ -84,7 +84,7 @@ def _tell_claude_code(context: CommandContext, limits: ProjectLimits) -> None:
     from lopen.claude_hooks.config import AGENT
     from lopen.limits import report
 
-    guarded = [state for state in limits.budgets if state.agent == AGENT]
+    guarded = [state for state in limits.budgets if state.spec.agent == AGENT]
     if not guarded:
         return
     name = max(guarded, key=lambda state: state.last_updated).budget_id.partition(":")[2]
@@ -92,7 +92,9 @@ def _tell_claude_code(context: CommandContext, limits: ProjectLimits) -> None:
     for state in states:
         context.emit("budget", **report.budget_object(state))
     own = (circuit for circuit in limits.circuits if circuit.circuit_id == f"session:{name}")
-    lines = [line for circuit in own for line in report.circuit_lines(circuit, datetime.now(UTC))]
+    lines = [
+        line for circuit in own for line in report.circuit_lines(circuit, limits.book, datetime.now(UTC))
+    ]
     told = (
         "Claude Code, newest session:",
         *report.budget_lines(states),
@@ -184,7 +186,10 @@ def _spent(session: Session, limits: ProjectLimits) -> list[str]:
             told.append(f"spent: {cost}{most}, {budget.tokens_used:,}{tokens} tokens")
     near, now = [b for b in budgets if b.status != "active"], datetime.now(UTC)
     told += budget_lines(near) if near else []
-    return [*told, *(line for c in circuits if c.state != "closed" for line in circuit_lines(c, now))]
+    return [
+        *told,
+        *(line for c in circuits if c.state != "closed" for line in circuit_lines(c, limits.book, now)),
+    ]
 
 
 def _own_limits(session: Session, limits: ProjectLimits) -> tuple[list[BudgetState], list[CircuitState]]:
@@ -247,7 +252,7 @@ def limits_lines(context: CommandContext, session: Session, limits: ProjectLimit
     settings, now = context.load().settings, datetime.now(UTC)
     return [
         *(budget_lines(budgets) if budgets else []),
-        *(line for c in circuits for line in circuit_lines(c, now)),
+        *(line for c in circuits for line in circuit_lines(c, limits.book, now)),
         memory_line(context.root / ".lopen", retention_policy(settings)),
         *(f"  {counter}" for counter in session_counters(context, session, limits)),
     ]
@@ -258,4 +263,4 @@ def session_counters(context: CommandContext, session: Session, limits: ProjectL
     from lopen.application.session_report import counters
 
     circuits = _own_limits(session, limits)[1]
-    return counters(session, context.load().settings, circuits[0] if circuits else None)
+    return counters(session, context.load().settings, circuits[0] if circuits else None, limits.book)

@@ -12,7 +12,7 @@ from lopen.cli.rendering.lines import MARKS, STEP_TITLES, line, step_title, test
 from lopen.core import events as e
 from lopen.core.escape import clipped
 from lopen.core.money import dollars
-from lopen.limits.budgets.budget import BudgetState
+from lopen.limits.budget import BudgetState
 from lopen.workflow.steps import Step, phase_of
 from lopen.workflow.task_tree import Component, State, Task, TaskTree, progress
 

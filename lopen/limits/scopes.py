@@ -5,11 +5,12 @@ See docs/reference/budgets-and-circuits.md.
 
 from __future__ import annotations
 
-from lopen.limits.budgets.budget import BudgetSpec, BudgetState
+from dataclasses import replace
+
+from lopen.limits.budget import TASK, BudgetSpec
 from lopen.settings.schema import Budget
 
 DEFAULT_TASK_TYPE = "implement"
-TASK = "task"  # the type of a budget
 
 
 def task_tokens(budget: Budget, task_type: str) -> int:
@@ -47,16 +48,13 @@ def specs_for(
             enforcement=budget.enforcement,
         )
 
-    of_module = spec(f"module:{module}", "module", budget.token_budget_per_module).replace(
-        max_requests=on * budget.premium_request_budget, confirmation_threshold=budget.confirmation_threshold
+    of_module = replace(
+        spec(f"module:{module}", "module", budget.token_budget_per_module),
+        max_requests=on * budget.premium_request_budget,
+        confirmation_threshold=budget.confirmation_threshold,
     )
     of_session = spec(f"session:{session_id}", "session", budget.session_tokens)
     if task is None:
         return of_module, of_session
-    of_task = spec(f"task:{task}", "task", task_tokens(budget, task_type))
-    return of_module, of_session, of_task.replace(task_description=task_description)
-
-
-def spec_of(state: BudgetState) -> BudgetSpec:
-    """The spec that opens this budget again as it is."""
-    return BudgetSpec(**{name: getattr(state, name) for name in BudgetSpec.names})
+    of_task = spec(f"task:{task}", TASK, task_tokens(budget, task_type))
+    return of_module, of_session, replace(of_task, task_description=task_description)

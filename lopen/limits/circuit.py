@@ -9,25 +9,21 @@ See docs/reference/budgets-and-circuits.md.
 
 from __future__ import annotations
 
-from lopen.core.quick_stdlib import Value
-from lopen.guardrails.call_history import CallHistory
-from lopen.limits.circuits.rules import LAST_RUNG, CircuitRule, RuleBook
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+from lopen.guardrails.call_history import CallHistory
+from lopen.limits.rules import BY_NAME, LAST_RUNG, CircuitRule, RuleBook
 
 WHOLE_SESSION = "*"  # the task of a caller without tasks
-# Rules about one kind of call, with the kinds they hold
-ABOUT = {"external_api": ("external", "oracle"), "agent_spawn": ("agent",), "hook_recursion": ("hook",)}
-STREAK = ("turn", "turn_label", "turn_calls", "failures")
-ROW = ("last_tool_call", "duplicate_call_count")
 AGENTS_KEPT = 32
+MAIN = ""  # the main agent's name among the rows
+OUTLIVES_COOLDOWN = ("external_api", "agent_spawn")  # windows that count on after it
 ALLOW, TRIP, WAIT, ACK, LATER = "allow", "trip", "wait", "ack", "later"
 
 
-class CircuitCall(Value):
+@dataclass(frozen=True, slots=True)
+class CircuitCall:
     """A call that is about to be made.
 
     `turn` is the caller's label of the turn: a new label is a new turn, and `head/7` is two turns after
@@ -45,7 +41,7 @@ class CircuitCall(Value):
     task: str = WHOLE_SESSION
     inner: bool = False
     nonce: str = ""
-    agent: str = ""
+    agent: str = MAIN
     verifies: bool = False
 
     @property
@@ -53,8 +49,14 @@ class CircuitCall(Value):
         """Return the mark that identifies the call."""
         return self.nonce or self.signature
 
+    @property
+    def of_task(self) -> bool:
+        """Tell whether the call counts as an iteration of the task; a sub-agent's calls do not."""
+        return bool(self.task) and not self.inner and not self.agent
 
-class CallDecision(Value):
+
+@dataclass(frozen=True, slots=True)
+class CallDecision:
     """The decision about a call.
 
     `kind`: allow; trip (this call opened the circuit); wait (open until `until`); ack (a person is needed);
@@ -75,78 +77,75 @@ class CallDecision(Value):
         return self.kind == ALLOW
 
 
-class CircuitState(Value):
-    """The state of a circuit, with the history of calls that its rules count."""
+@dataclass(frozen=True, slots=True)
+class AgentRow:
+    """The turn of one agent, the calls of each tool in it, its identical calls in a row, and its latest failures.
+
+    A failure is (tool, turn, number of the work tree's state).
+    """
+
+    turn: int = 0
+    label: str = ""
+    calls: Mapping[str, int] = field(default_factory=dict)
+    last_call: str = ""
+    same_calls: int = 0
+    failures: tuple[tuple[str, int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitState:
+    """The state of a circuit, with the history of calls that its rules count.
+
+    `windows` holds the seconds or turns of the calls that a rule counts; `rows` what is counted of each agent.
+    """
 
     circuit_id: str
     state: str = "closed"  # closed, open, half_open
-    calls: CallHistory = CallHistory()
-    max_iterations: int = 50
-    duplicate_threshold: int = 5
+    calls: CallHistory = field(default_factory=CallHistory)
+    rule: str = ""  # that tripped
     trip_reason: str = ""
     tripped_at: float | None = None
     last_updated: float = 0.0
-    rule: str = ""  # that tripped
     cooldown_until: float = 0.0
     needs_ack: bool = False
     trips_in_row: int = 0
     trips: int = 0
-    probe: str = ""  # mark of the running probe
-    probe_at: float = 0.0
-    task: str = ""
-    turn: int = 0
-    turn_label: str = ""
-    turn_calls: Mapping[str, int] = {}
-    times: tuple[float, ...] = ()
-    failures: tuple[tuple[str, int, int], ...] = ()  # (tool, turn, number of the work tree's state)
-    hooks: tuple[int, ...] = ()
-    agents: tuple[int, ...] = ()
-    external: tuple[float, ...] = ()
+    probe: tuple[str, float] | None = None  # the running probe's mark, and when it began
+    windows: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    rows: Mapping[str, AgentRow] = field(default_factory=dict)
     external_total: int = 0
-    streaks: Mapping[str, Mapping[str, Any]] = {}  # sub-agent → its values of `STREAK` and `ROW`
 
     @property
     def tripped(self) -> bool:
         """Tell whether calls are refused."""
         return self.state == "open"
 
+    @property
+    def holds_all(self) -> bool:
+        """Tell whether the circuit is about every kind of call."""
+        return self.state != "closed" and not BY_NAME[self.rule].own
+
     def holds(self, call: CircuitCall) -> bool:
         """Tell whether the circuit is about this call. Rules about one kind of call hold no other kind."""
         if self.state == "closed" or (self.rule == "max_iterations" and call.verifies):
             return False
-        return call.kind in ABOUT.get(self.rule, (call.kind,))
+        return self.holds_all or call.kind in BY_NAME[self.rule].kinds
 
-    @property
-    def holds_all(self) -> bool:
-        """Tell whether the circuit is about every kind of call."""
-        return self.state != "closed" and self.rule not in ABOUT
+    def row(self, agent: str = MAIN) -> AgentRow:
+        """Return what is counted of an agent."""
+        return self.rows.get(agent, AgentRow())
 
-
-def as_agent(state: CircuitState, agent: str) -> CircuitState:
-    """Return the state with the rows and turns of a sub-agent in the place of the main agent's."""
-    if not agent:
-        return state
-    own = state.streaks.get(agent, {})
-    calls = state.calls.replace(**{name: own.get(name, CallHistory.blank[name]) for name in ROW})
-    turns = {name: own.get(name, CircuitState.blank[name]) for name in STREAK}
-    return state.replace(calls=calls, **turns)
-
-
-def as_main(state: CircuitState, agent: str, before: CircuitState) -> CircuitState:
-    """Take back `as_agent`: keep the sub-agent's rows under its name, with the main agent's from `before`."""
-    if not agent:
-        return state
-    own = {name: getattr(state, name) for name in STREAK} | {name: getattr(state.calls, name) for name in ROW}
-    others = {name: rows for name, rows in state.streaks.items() if name != agent}
-    calls = state.calls.replace(**{name: getattr(before.calls, name) for name in ROW})
-    turns = {name: getattr(before, name) for name in STREAK}
-    kept = dict([*others.items(), (agent, own)][-AGENTS_KEPT:])
-    return state.replace(calls=calls, streaks=kept, **turns)
+    def with_row(self, agent: str, row: AgentRow) -> CircuitState:
+        """Keep what is counted of an agent; of sub-agents the latest."""
+        others = [(name, each) for name, each in self.rows.items() if name not in (MAIN, agent)]
+        main = {MAIN: row if agent == MAIN else self.row()}
+        named = [*others, (agent, row)] if agent != MAIN else others
+        return replace(self, rows={**main, **dict(named[-AGENTS_KEPT:])})
 
 
 def verified(state: CircuitState) -> CircuitState:
     """Count the task's calls from here: a verify command passed."""
-    return state.replace(calls=state.calls.replace(iteration_count=0))
+    return replace(state, calls=replace(state.calls, iteration_count=0))
 
 
 def acknowledged(state: CircuitState) -> CircuitState:
@@ -156,7 +155,8 @@ def acknowledged(state: CircuitState) -> CircuitState:
 
 def closed(state: CircuitState) -> CircuitState:
     """Close the circuit; the cooldowns start from the shortest again."""
-    return _cleared(state).replace(state="closed", trips_in_row=0, rule="", trip_reason="", tripped_at=None)
+    state = _cleared(state)
+    return replace(state, state="closed", trips_in_row=0, rule="", trip_reason="", tripped_at=None)
 
 
 def opened(
@@ -165,9 +165,11 @@ def opened(
     """Open the circuit for `rule`; the fifth trip in a row needs a person, with any rule."""
     row = state.trips_in_row + 1
     free_at = 0.0
-    if rule.name == "external_api" and len(state.external) >= rule.threshold:
-        free_at = state.external[-rule.threshold] + rule.window
-    return state.replace(
+    window = state.windows.get(rule.name, ())
+    if rule.name == "external_api" and len(window) >= rule.threshold:
+        free_at = window[-rule.threshold] + rule.window
+    return replace(
+        state,
         state="open",
         rule=rule.name,
         trip_reason=seen,
@@ -177,7 +179,7 @@ def opened(
         needs_ack=ack or rule.needs_ack or row >= LAST_RUNG,
         trips_in_row=row,
         trips=state.trips + 1,
-        probe="",
+        probe=None,
     )
 
 
@@ -196,7 +198,7 @@ def refusal(state: CircuitState, book: RuleBook, seen: str = "") -> CallDecision
 
 def probe_lost(state: CircuitState, now: float, book: RuleBook) -> CircuitState:
     """Count the running probe as failed: its process is gone."""
-    if state.state != "half_open" or not state.probe:
+    if state.state != "half_open" or state.probe is None:
         return state
     return opened(state, book[state.rule], "the probe after the cooldown never ended", now)
 
@@ -211,7 +213,7 @@ def cooled(state: CircuitState, now: float) -> CircuitState:
 
 def half_open(state: CircuitState) -> CircuitState:
     """Allow one probe."""
-    return _cleared(state).replace(state="half_open", needs_ack=False)
+    return replace(_cleared(state), state="half_open", needs_ack=False)
 
 
 def _cleared(state: CircuitState) -> CircuitState:
@@ -220,20 +222,20 @@ def _cleared(state: CircuitState) -> CircuitState:
     Those of external calls and of sub-agents outlive a cooldown, and so does a row of identical calls: only the person
     who lets one go on begins it anew.
     """
-    begun_anew = state.rule == "duplicate_call" or state.needs_ack
-    row = {name: CallHistory.blank[name] for name in ROW} if begun_anew else {}
-    rows = {agent: {name: own[name] for name in ROW if name in own} for agent, own in state.streaks.items()}
-    return state.replace(
-        probe="",
+    anew = state.rule == "duplicate_call" or state.needs_ack
+    rows = {
+        agent: AgentRow(row.turn, row.label)
+        if anew
+        else AgentRow(row.turn, row.label, last_call=row.last_call, same_calls=row.same_calls)
+        for agent, row in state.rows.items()
+    }
+    iterations = 0 if state.rule == "max_iterations" else state.calls.iteration_count
+    return replace(
+        state,
+        probe=None,
         cooldown_until=0.0,
-        calls=state.calls.replace(
-            **row,
-            iteration_count=0 if state.rule == "max_iterations" else state.calls.iteration_count,
-        ),
-        turn_calls={},
-        times=(),
-        failures=(),
-        hooks=(),
-        streaks={} if begun_anew else rows,
+        calls=replace(state.calls, iteration_count=iterations),
+        windows={name: window for name, window in state.windows.items() if name in OUTLIVES_COOLDOWN},
+        rows=rows,
         external_total=0 if state.rule == "external_api" and state.needs_ack else state.external_total,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
 
@@ -15,24 +16,46 @@ from lopen.core.clock import Clock
 from lopen.core.events import CircuitChanged, Event, Notice
 from lopen.guardrails.call_history import RUN, CallEnd, CallHistory, WastefulHabit, signature
 from lopen.guardrails.habits import HabitLimits, after_turn, find_habits, untested_edits
-from lopen.limits.answers import ToolPass, ToolTrip, raised
-from lopen.limits.circuits.agents import OVERRIDE, AgentLimits, ended, spawn
-from lopen.limits.circuits.call_events import (
-    CountedEnd,
-    announce_call,
-    end_call,
-    put_agents,
-    read_agents,
-    trip,
-    trip_if_dear,
-)
-from lopen.limits.circuits.circuit import ALLOW, LATER, TRIP, CallDecision, CircuitCall, CircuitState
-from lopen.limits.circuits.rules import RuleBook
-from lopen.limits.stores.records import Alert, Incident
-from lopen.limits.stores.store import LimitsStore, Rows
-from lopen.limits.texts import new_id, trip_text
+from lopen.limits.agents import OVERRIDE, AgentLimits, ended, put_agents, read_agents, spawn
+from lopen.limits.breaker import Answer, CountedEnd, announce_call, end_call, trip, trip_on_cost
+from lopen.limits.circuit import ALLOW, LATER, TRIP, CallDecision, CircuitCall, CircuitState
+from lopen.limits.records import Alert, Incident
+from lopen.limits.rules import RuleBook
+from lopen.limits.store import LimitsStore, Rows
+from lopen.limits.wording import new_id, raised, trip_text
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPass:
+    """Leave to make one call. Hand it back to `CallGate.after_tool` when the call ended.
+
+    `ended`: the sub-agent that had to end to make room.
+    """
+
+    tool: str
+    signature: str
+    counted: bool = True
+    ended: str = ""
+    nonce: str = ""  # this call's, which no other with the same signature has
+
+
+@dataclass(frozen=True, slots=True)
+class ToolTrip:
+    """A call that is not made. `text` is for the model and the person.
+
+    Either `until` says when calls may go on, which the caller waits for (clock.sleep), or `needs_ack` says
+    that only `command`, a person's, lets them. `later`: nothing is wrong with the call, it only comes too soon.
+    """
+
+    rule: str
+    text: str
+    until: datetime | None
+    needs_ack: bool
+    command: str
+    events: tuple[Event, ...] = ()
+    later: bool = False
 
 
 class Try(Protocol):
@@ -73,7 +96,7 @@ class CallGate:
     def plan_known(self, tasks: int) -> None:
         """Allow 3 external calls for each planned task, where that is more than the limit."""
         most = max(self._limits.api_session_max, 3 * tasks)
-        self.book = self.book.replace(api_session_max=most)
+        self.book = replace(self.book, api_session_max=most)
 
     def circuit(self) -> CircuitState | None:
         """Return the circuit; None where it is unknown."""
@@ -91,7 +114,7 @@ class CallGate:
 
         def work(rows: Rows) -> CallHistory:
             state = rows.circuit(self.circuit_id) or CircuitState(self.circuit_id)
-            state = state.replace(calls=state.calls.conversation(subject, shown))
+            state = replace(state, calls=state.calls.conversation(subject, shown))
             rows.put_circuit(state)
             return state.calls
 
@@ -115,7 +138,7 @@ class CallGate:
 
         `passed_verify`: a verify command passed, so the calls of the task are counted from here.
         """
-        end = end.replace(signature=passed.signature, nonce=passed.nonce, agent=self._inside)
+        end = replace(end, signature=passed.signature, nonce=passed.nonce, agent=self._inside)
         now = self._clock.now()
         counted = self._counted_here(end)
         if passed.counted:
@@ -141,7 +164,7 @@ class CallGate:
             calls = after_turn(state.calls, lambda: here.tests_known)
             habit = untested_edits(calls, self._habits)
             found = () if habit is None else (habit,)
-            rows.put_circuit(state.replace(calls=calls.found(found)))
+            rows.put_circuit(replace(state, calls=calls.found(found)))
             return calls.found(found), found
 
         unknown: tuple[WastefulHabit, ...] = ()
@@ -164,9 +187,9 @@ class CallGate:
         now = self._clock.now()
         call = self._call(name, f"external:{name}", turn, "oracle", inner=True)
 
-        def work(rows: Rows) -> tuple[CallDecision, tuple[Alert, ...]]:
-            if dear := trip_if_dear(rows, self.circuit_id, self._limits, now, self.book):
-                return dear
+        def work(rows: Rows) -> Answer:
+            if spent := trip_on_cost(rows, self.circuit_id, self._limits, now, self.book):
+                return spent
             return announce_call(rows, self.circuit_id, call, now, self.book)
 
         return self._answered(work, call, now)
@@ -179,7 +202,7 @@ class CallGate:
         """Return a trip where sub-agents and external calls have cost all that they may."""
         now = self._clock.now()
         answer = self._atomically(
-            lambda rows: trip_if_dear(rows, self.circuit_id, self._limits, now, self.book), None
+            lambda rows: trip_on_cost(rows, self.circuit_id, self._limits, now, self.book), None
         )
         return self._tripped(*answer, now) if answer else None
 
@@ -206,14 +229,14 @@ class CallGate:
     def spawn_agent(self, agent_id: str, turn: int) -> ToolPass | ToolTrip:
         """Decide whether the sub-agent may start; `ended` in the pass names the one that has to end for it."""
         now = self._clock.now()
-        call = self._call("agent", f"agent:{agent_id}", turn, "agent", inner=True).replace(nonce="")
+        call = replace(self._call("agent", f"agent:{agent_id}", turn, "agent", inner=True), nonce="")
         oldest: list[str] = []
         no_alerts: tuple[Alert, ...] = ()
 
-        def work(rows: Rows) -> tuple[CallDecision, tuple[Alert, ...]]:
+        def work(rows: Rows) -> Answer:
             oldest.clear()
-            if dear := trip_if_dear(rows, self.circuit_id, self._limits, now, self.book):
-                return dear
+            if spent := trip_on_cost(rows, self.circuit_id, self._limits, now, self.book):
+                return spent
             agents = read_agents(rows, self.circuit_id)
             agents, answer = spawn(agents, agent_id, now.timestamp(), self._limits, lifted=self._lifted)
             if not answer.allowed and answer.until is None:
@@ -229,7 +252,7 @@ class CallGate:
             return decision, alerts
 
         answer = self._answered(work, call, now)
-        return answer.replace(ended=oldest[0]) if oldest and isinstance(answer, ToolPass) else answer
+        return replace(answer, ended=oldest[0]) if oldest and isinstance(answer, ToolPass) else answer
 
     def agent_done(self, agent_id: str, ok: bool = True) -> ToolTrip | None:
         """Count the end of a sub-agent."""
@@ -256,7 +279,7 @@ class CallGate:
         )
 
     def _answered(
-        self, work: Callable[[Rows], tuple[CallDecision, tuple[Alert, ...]]], call: CircuitCall, now: datetime
+        self, work: Callable[[Rows], Answer], call: CircuitCall, now: datetime
     ) -> ToolPass | ToolTrip:
         answer = self._atomically(work, None)
         if answer is None:

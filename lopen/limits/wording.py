@@ -1,26 +1,25 @@
-"""Texts for people and models: what was seen, until when, what to do instead, how to go on."""
+"""Texts of limits for people and models: what was seen, until when, what to do instead, how to go on."""
 
 from __future__ import annotations
 
 import os
+import shlex
+from collections.abc import Sequence
+from datetime import UTC, datetime
 
-from lopen.core.quick_stdlib import UTC, datetime
-from lopen.limits.budgets.budget import (
+from lopen.core.events import AlertRaised, Event
+from lopen.limits.budget import (
     ALERT_TYPES,
     CONFIRMATION,
-    LARGEST_EXTENSION,
     PAUSE,
     SMALLEST_ANSWER,
+    WARNING,
     BudgetState,
+    extension,
     percent,
-    shortfall,
 )
-from lopen.limits.circuits.agents import OVERRIDE
-from lopen.limits.stores.records import Alert
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from lopen.limits.circuits.circuit import CallDecision
+from lopen.limits.circuit import LATER, CallDecision
+from lopen.limits.records import Alert
 
 NEAR_LIMIT = (
     "At 80% wrap up the current work; at 100% execution pauses until a person extends the budget. "
@@ -36,20 +35,8 @@ def new_id() -> str:
 def used_of(state: BudgetState) -> str:
     """`82,000 / 100,000`, in tokens, or in requests where those are the tighter limit."""
     if state.request_utilization > state.token_utilization:
-        return f"{state.requests_used:,} / {state.max_requests:,} requests"
+        return f"{state.requests_used:,} / {state.spec.max_requests:,} requests"
     return f"{state.tokens_used:,} / {state.max_tokens:,}"
-
-
-def extension(state: BudgetState, need: int = SMALLEST_ANSWER) -> int:
-    """Tokens to grant so that work goes on: half as much again, at least what a request of `need` tokens lacks.
-
-    0 where no extension helps: requests are what is short, or more is lacking than one extension may grant.
-    """
-    lacking = shortfall(state, need)
-    requests = state.request_utilization > state.token_utilization
-    if requests or state.max_tokens <= 0 or lacking > LARGEST_EXTENSION:
-        return 0
-    return min(LARGEST_EXTENSION, -(-max(state.max_tokens // 2, lacking) // 1_000) * 1_000)
 
 
 def extend_command(state: BudgetState, need: int = SMALLEST_ANSWER, *, short: bool = False) -> str:
@@ -57,18 +44,29 @@ def extend_command(state: BudgetState, need: int = SMALLEST_ANSWER, *, short: bo
 
     `short`: without the budget's id, which the command finds where one budget alone is used up.
     """
-    tokens, which = extension(state, need), "" if short else f" {state.budget_id}"
+    tokens, budget_id = extension(state, need), shlex.quote(state.budget_id)
     if not tokens:
-        return f"lopen budget reset {state.budget_id}"
-    return f"lopen budget extend{which} --tokens {tokens}"
+        return f"lopen budget reset {budget_id}"
+    return f"lopen budget extend{'' if short else f' {budget_id}'} --tokens {tokens}"
+
+
+def standing_text(state: BudgetState, crossing: str) -> str:
+    """What a budget answers to any further request, by the threshold that matters."""
+    share = f"{percent(state.utilization)} used ({used_of(state)})"
+    if crossing == WARNING:
+        return f"budget {state.budget_id}: {share}"
+    if crossing == CONFIRMATION:
+        return f"budget {state.budget_id} needs a person's confirmation to go on: {share}"
+    promised = f", {state.reserved:,} more reserved for requests under way" if state.reserved else ""
+    return f"budget {state.budget_id} has no room for another request: {share}{promised}"
 
 
 def budget_alert(state: BudgetState, crossing: str, now: datetime, need: int = SMALLEST_ANSWER) -> Alert:
     """The alert for a threshold that was crossed just now; `need`: tokens of the request that found no room."""
     share = f"{percent(state.utilization)} ({used_of(state)})"
     if crossing == PAUSE:
-        verb = "is used up" if state.enforcement == "hard" else "is past its limit, which only warns"
-        if state.utilization < state.pause_threshold:  # refused before it was reached
+        verb = "is used up" if state.spec.enforcement == "hard" else "is past its limit, which only warns"
+        if state.utilization < state.spec.pause_threshold:  # refused before it was reached
             verb = "has no room for another request"
         message = f"budget {state.budget_id} {verb}: {share}; to go on: {extend_command(state, need)}"
     elif crossing == CONFIRMATION:
@@ -83,7 +81,7 @@ def trip_text(decision: CallDecision, now: datetime, *, short: bool = False) -> 
 
     `short`: in two lines, and without the circuit's id, which the command finds where one circuit alone waits.
     """
-    later = decision.kind == "later"
+    later = decision.kind == LATER
     reason = f"{'Resource limit reached' if later else 'Circuit breaker tripped'}: {decision.seen}."
     if decision.instead:
         reason += f" Instead: {decision.instead}."
@@ -93,7 +91,7 @@ def trip_text(decision: CallDecision, now: datetime, *, short: bool = False) -> 
         until = datetime.fromtimestamp(-(-decision.until // 1), UTC).strftime("%H:%M:%S UTC")
         ways.append(f"Cooldown: {wait}s, until {until}{'' if later else '; then one call is let through'}.")
     if decision.rule == "agent_spawn":
-        ways.append(f"{OVERRIDE} in the person's prompt lifts the limits on sub-agents.")
+        ways.append("SUDO PARALLEL in the person's prompt lifts the limits on sub-agents.")
     if decision.needs_ack:
         command = "lopen circuit ack" if short else f"lopen circuit ack {decision.circuit_id}"
         ways.append(f"A person lets it go on with: {command}")
@@ -103,3 +101,8 @@ def trip_text(decision: CallDecision, now: datetime, *, short: bool = False) -> 
 def trip_alert(decision: CallDecision, now: datetime) -> Alert:
     """The alert for a circuit that only a person can close."""
     return Alert(new_id(), decision.circuit_id, "circuit_tripped", trip_text(decision, now), 0.0, now)
+
+
+def raised(alerts: Sequence[Alert]) -> tuple[Event, ...]:
+    """The events for alerts."""
+    return tuple(AlertRaised(a.alert_type, a.budget_id, a.message, round(a.utilization, 4)) for a in alerts)

@@ -8,21 +8,27 @@ See docs/reference/budgets-and-circuits.md.
 
 from __future__ import annotations
 
+from dataclasses import astuple, dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Final, Literal
+
 from lopen.core.errors import WrongUsage
-from lopen.core.quick_stdlib import UTC, Value, datetime
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LARGEST_EXTENSION = 1_000_000
 SMALLEST_ANSWER = 1_024  # an answer that may be shorter than this is not worth its input
+TASK = "task"  # the type of a budget
 
-# Crossings, in the order in which a growing budget meets them.
-WARNING = "warning"
-CONFIRMATION = "confirmation"
-PAUSE = "pause"
+# Thresholds, in the order in which a growing budget crosses them
+Crossing = Literal["", "warning", "confirmation", "pause"]
+WARNING: Final = "warning"
+CONFIRMATION: Final = "confirmation"
+PAUSE: Final = "pause"
 ALERT_TYPES = {WARNING: "warning_threshold", CONFIRMATION: "confirmation", PAUSE: "budget_exhausted"}
 
 
-class BudgetUsage(Value):
+@dataclass(frozen=True, slots=True)
+class BudgetUsage:
     """Tokens of one or more requests by kind, as billed (not weighted)."""
 
     input_tokens: int = 0
@@ -30,17 +36,23 @@ class BudgetUsage(Value):
     cache_write_tokens: int = 0
     cache_read_tokens: int = 0
 
+    @property
+    def counts(self) -> tuple[int, int, int, int]:
+        """The four counts, in order."""
+        return self.input_tokens, self.output_tokens, self.cache_write_tokens, self.cache_read_tokens
+
     def billed(self, cache_read_weight: float) -> int:
         """Tokens as budgets count them: reads from the cache at their weight, all else whole."""
         whole = self.input_tokens + self.output_tokens + self.cache_write_tokens
         return whole + round(self.cache_read_tokens * cache_read_weight)
 
 
-class Charge(Value):
+@dataclass(frozen=True, slots=True)
+class Charge:
     """An amount that is added to budgets at once. `cost_usd` is None where the model has no known price."""
 
     tokens: int
-    usage: BudgetUsage = BudgetUsage()
+    usage: BudgetUsage = field(default_factory=BudgetUsage)
     requests: int = 0
     cost_usd: float | None = None
     agent: str = ""
@@ -53,7 +65,8 @@ class Charge(Value):
         return self.tokens if self.cost_usd is None else 0
 
 
-class BudgetSpec(Value):
+@dataclass(frozen=True, slots=True)
+class BudgetSpec:
     """A budget as the settings want it. 0 tokens or requests: unlimited."""
 
     budget_id: str
@@ -65,35 +78,52 @@ class BudgetSpec(Value):
     alert_threshold: float = 0.8
     confirmation_threshold: float = 0.0  # 0: none is asked for
     pause_threshold: float = 1.0
-    enforcement: str = "hard"  # or "warn": says it, never pauses
+    enforcement: str = "hard"  # or "warn": announces, never pauses
+
+    @property
+    def limits(self) -> tuple[object, ...]:
+        """Everything but who works on what."""
+        return astuple(replace(self, agent="", task_description=""))
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """The thresholds this budget knows, lowest first."""
+        asks = {CONFIRMATION: self.confirmation_threshold} if self.confirmation_threshold > 0 else {}
+        return {WARNING: self.alert_threshold, **asks, PAUSE: self.pause_threshold}
 
 
-class BudgetState(Value):
+@dataclass(frozen=True, slots=True)
+class BudgetState:
     """A budget as it stands."""
 
-    budget_id: str
-    budget_type: str
-    max_tokens: int
-    tokens_used: int = 0
-    reserved: int = 0  # tokens promised to requests that are under way
-    alert_threshold: float = 0.8
-    confirmation_threshold: float = 0.0
-    pause_threshold: float = 1.0
-    enforcement: str = "hard"
+    spec: BudgetSpec
     started_at: datetime = EPOCH
     last_updated: datetime = EPOCH
-    agent: str = ""
-    task_description: str = ""
-    max_requests: int = 0
+    tokens_used: int = 0
     requests_used: int = 0
+    reserved: int = 0  # tokens promised to requests that are under way
     requests_reserved: int = 0
     cost_usd: float = 0.0
     unpriced_tokens: int = 0
-    announced: tuple[str, ...] = ()  # crossings already told
-    confirmed: bool = False  # a person said to go on past the confirmation threshold
-    extended: int = 0  # tokens granted by extensions, part of max_tokens
     estimated_tokens: int = 0  # of tokens_used, those of requests that were cut off
-    eased_at: int = -1  # tokens_used at the last extension: active until the next record
+    extended: int = 0  # tokens that extensions granted on top of the spec's
+    announced: tuple[str, ...] = ()  # thresholds that were announced
+    confirmed: bool = False  # a person said to go on past the confirmation threshold
+
+    @property
+    def budget_id(self) -> str:
+        """`module:<name>`, `session:<id>` or `task:<id>`."""
+        return self.spec.budget_id
+
+    @property
+    def budget_type(self) -> str:
+        """module, session or task."""
+        return self.spec.budget_type
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens allowed, extensions included; 0 is unlimited."""
+        return self.spec.max_tokens + self.extended if self.spec.max_tokens > 0 else 0
 
     @property
     def token_utilization(self) -> float:
@@ -103,7 +133,7 @@ class BudgetState(Value):
     @property
     def request_utilization(self) -> float:
         """Requests made of those allowed; 0.0 where unlimited."""
-        return self.requests_used / self.max_requests if self.max_requests > 0 else 0.0
+        return self.requests_used / self.spec.max_requests if self.spec.max_requests > 0 else 0.0
 
     @property
     def utilization(self) -> float:
@@ -118,19 +148,34 @@ class BudgetState(Value):
     @property
     def status(self) -> str:
         """active, warning, paused or exhausted."""
-        if self.enforcement == "hard":
-            if self.utilization > max(1.0, self.pause_threshold):
+        if self.spec.enforcement == "hard":
+            if self.utilization > max(1.0, self.spec.pause_threshold):
                 return "exhausted"
-            if PAUSE in self.announced or self.utilization >= self.pause_threshold:
+            if PAUSE in self.announced or self.utilization >= self.spec.pause_threshold:
                 return "paused"
-        if self.utilization >= self.alert_threshold and self.tokens_used != self.eased_at:
-            return "warning"
-        return "active"
+        return "warning" if self.utilization >= self.spec.alert_threshold else "active"
 
     @property
     def stopped(self) -> bool:
         """Nothing more may be spent until a person extends it."""
         return self.status in ("paused", "exhausted")
+
+    @property
+    def asks(self) -> bool:
+        """Nothing more may be spent until a person confirms that it goes on."""
+        at = self.spec.confirmation_threshold
+        return self.spec.enforcement == "hard" and 0 < at <= self.utilization and not self.confirmed
+
+    @property
+    def refusal(self) -> Crossing:
+        """The threshold that lets no request be made now: PAUSE, CONFIRMATION or ""."""
+        return PAUSE if self.stopped else CONFIRMATION if self.asks else ""
+
+    @property
+    def due(self) -> tuple[str, ...]:
+        """Thresholds reached and not yet announced, lowest first."""
+        reached = (name for name, at in self.spec.thresholds.items() if 0 < self.utilization >= at)
+        return tuple(name for name in reached if name not in self.announced)
 
 
 def opened(spec: BudgetSpec, now: datetime, earlier: BudgetState | None = None) -> BudgetState:
@@ -139,39 +184,16 @@ def opened(spec: BudgetSpec, now: datetime, earlier: BudgetState | None = None) 
     What was announced stays announced where the limits are what they were: a budget that paused for want of
     room is still paused when the next process opens it.
     """
-    limits = spec.fields()
     if earlier is None:
-        return BudgetState(started_at=now, last_updated=now, **limits)
-    if spec.max_tokens > 0:
-        limits["max_tokens"] = spec.max_tokens + earlier.extended
-    present = earlier.replace(**limits)
-    return present if _limits(present) == _limits(earlier) else rearmed(present)
-
-
-def _limits(state: BudgetState) -> tuple[object, ...]:
-    return state.max_tokens, state.max_requests, thresholds(state), state.enforcement
-
-
-def thresholds(state: BudgetState) -> tuple[tuple[str, float], ...]:
-    """The crossings this budget knows, lowest first."""
-    known = [(WARNING, state.alert_threshold), (PAUSE, state.pause_threshold)]
-    if state.confirmation_threshold > 0:
-        known.insert(1, (CONFIRMATION, state.confirmation_threshold))
-    return tuple(known)
-
-
-def due(state: BudgetState) -> tuple[str, ...]:
-    """Crossings reached and not yet announced, lowest first."""
-    return tuple(
-        name
-        for name, at in thresholds(state)
-        if state.utilization >= at and state.utilization > 0 and name not in state.announced
-    )
+        return BudgetState(spec, started_at=now, last_updated=now)
+    present = replace(earlier, spec=spec)
+    return present if spec.limits == earlier.spec.limits else rearmed(present)
 
 
 def record(state: BudgetState, charge: Charge, now: datetime) -> tuple[BudgetState, tuple[str, ...]]:
     """The budget after `charge`, and the thresholds it is the first to cross, also on a jump over several."""
-    charged = state.replace(
+    charged = replace(
+        state,
         tokens_used=state.tokens_used + charge.tokens,
         requests_used=state.requests_used + charge.requests,
         cost_usd=state.cost_usd + (charge.cost_usd or 0.0),
@@ -179,15 +201,15 @@ def record(state: BudgetState, charge: Charge, now: datetime) -> tuple[BudgetSta
         estimated_tokens=state.estimated_tokens + (charge.tokens if charge.estimated else 0),
         last_updated=now,
     )
-    crossed = due(charged)
-    return charged.replace(announced=(*state.announced, *crossed)), crossed
+    crossed = charged.due
+    return replace(charged, announced=(*state.announced, *crossed)), crossed
 
 
 def rearmed(state: BudgetState) -> BudgetState:
     """Thresholds above the present utilisation may be announced again."""
-    levels = dict(thresholds(state))
+    levels = state.spec.thresholds
     kept = tuple(name for name in state.announced if state.utilization >= levels.get(name, 2.0))
-    return state.replace(announced=kept, confirmed=state.confirmed and CONFIRMATION in kept)
+    return replace(state, announced=kept, confirmed=state.confirmed and CONFIRMATION in kept)
 
 
 def extended(state: BudgetState, tokens: int, reason: str, now: datetime) -> BudgetState:
@@ -198,38 +220,21 @@ def extended(state: BudgetState, tokens: int, reason: str, now: datetime) -> Bud
         raise WrongUsage("an extension needs a reason", hint="say why with --reason TEXT")
     if state.max_tokens <= 0:
         raise WrongUsage(f"{state.budget_id} has no token limit to extend")
-    grown = state.replace(
-        max_tokens=state.max_tokens + tokens,
-        extended=state.extended + tokens,
-        last_updated=now,
-        eased_at=state.tokens_used,
-    )
-    again = rearmed(grown)
+    grown = rearmed(replace(state, extended=state.extended + tokens, last_updated=now))
     # Whoever grants more has looked at it: that is the confirmation too, until the threshold is met anew.
-    return again.replace(confirmed=CONFIRMATION in again.announced)
+    return replace(grown, confirmed=CONFIRMATION in (*grown.announced, *grown.due))
 
 
 def cleared(state: BudgetState, now: datetime) -> BudgetState:
     """The budget as if nothing had been used; limits, extensions and open reservations stay."""
-    return state.replace(
-        tokens_used=0,
-        requests_used=0,
-        cost_usd=0.0,
-        unpriced_tokens=0,
-        estimated_tokens=0,
-        announced=(),
-        confirmed=False,
-        eased_at=-1,
+    return BudgetState(
+        state.spec,
         started_at=now,
         last_updated=now,
+        reserved=state.reserved,
+        requests_reserved=state.requests_reserved,
+        extended=state.extended,
     )
-
-
-def headroom(state: BudgetState) -> int | None:
-    """Tokens that may still be promised; None where nothing limits them."""
-    if state.enforcement != "hard" or state.max_tokens <= 0:
-        return None
-    return max(0, int(state.max_tokens * state.pause_threshold) - state.tokens_used - state.reserved)
 
 
 def answer_room(state: BudgetState, input_tokens: int, max_tokens: int) -> int:
@@ -237,20 +242,31 @@ def answer_room(state: BudgetState, input_tokens: int, max_tokens: int) -> int:
 
     Shrunk to what is left, not below `SMALLEST_ANSWER` (or `max_tokens`, if that is less).
     """
-    if state.stopped:
+    if state.refusal:
         return 0
+    if state.spec.enforcement != "hard":
+        return max_tokens
     requests = state.requests_used + state.requests_reserved
-    if state.enforcement == "hard" and 0 < state.max_requests * state.pause_threshold < requests + 1:
+    if 0 < state.spec.max_requests * state.spec.pause_threshold < requests + 1:
         return 0
-    left = headroom(state)
-    room = max_tokens if left is None else min(max_tokens, left - input_tokens)
+    if state.max_tokens <= 0:
+        return max_tokens
+    left = int(state.max_tokens * state.spec.pause_threshold) - state.tokens_used - state.reserved
+    room = min(max_tokens, left - input_tokens)
     return room if room >= min(SMALLEST_ANSWER, max_tokens) else 0
 
 
-def shortfall(state: BudgetState, need: int) -> int:
-    """Tokens by which the budget is too small for a request of `need` more; 0 where there is room."""
-    wanted = -int(-(state.tokens_used + state.reserved + need) // state.pause_threshold)  # rounded up
-    return max(0, wanted - state.max_tokens)
+def extension(state: BudgetState, need: int = SMALLEST_ANSWER) -> int:
+    """Tokens to grant so that work goes on: half as much again, at least what a request of `need` tokens lacks.
+
+    0 where no extension helps: requests are what is short, or more is lacking than one extension may grant.
+    """
+    wanted = -int(-(state.tokens_used + state.reserved + need) // state.spec.pause_threshold)  # rounded up
+    lacking = max(0, wanted - state.max_tokens)
+    requests = state.request_utilization > state.token_utilization
+    if requests or state.max_tokens <= 0 or lacking > LARGEST_EXTENSION:
+        return 0
+    return min(LARGEST_EXTENSION, -(-max(state.max_tokens // 2, lacking) // 1_000) * 1_000)
 
 
 def percent(fraction: float) -> str:

@@ -1,6 +1,6 @@
-"""The store's protocol: one view that changes together, and one counter that never loses an increment.
+"""The store's protocol: one view of rows that change together.
 
-`SqliteStore` (default) and `RedisStore` keep it; the same tests hold both. Every failure of a store is a
+`SqliteStore` (default) and `RedisStore` keep the protocol; the same tests hold both. Every failure of a store is a
 `StoreUnreachable`: work goes on, and what could not be counted is counted later.
 
 See docs/reference/budgets-and-circuits.md.
@@ -8,13 +8,12 @@ See docs/reference/budgets-and-circuits.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from lopen.limits.budgets.budget import BudgetSpec, BudgetState, Charge
-from lopen.limits.circuits.circuit import CircuitState
-from lopen.limits.stores.records import Alert, Dropped, Incident, Reservation, Spend
+from lopen.limits.budget import BudgetState, Charge
+from lopen.limits.circuit import CircuitState
+from lopen.limits.records import Alert, Dropped, Incident, Reservation, Spend
 
 T = TypeVar("T")
 
@@ -22,7 +21,7 @@ T = TypeVar("T")
 class Rows(Protocol):
     """The rows that work done `atomically` sees: reads show one moment, writes land together or not at all."""
 
-    forgets: bool  # what was written may be gone without anyone's doing
+    forgets: bool  # rows may be gone without anyone's doing
 
     def budget(self, budget_id: str) -> BudgetState | None: ...
     def put_budget(self, state: BudgetState) -> None: ...
@@ -30,11 +29,10 @@ class Rows(Protocol):
     def drop_spend(self, budget_id: str) -> None: ...
     def circuit(self, circuit_id: str) -> CircuitState | None: ...
     def put_circuit(self, state: CircuitState) -> None: ...
-    def reservations(self, session: str) -> list[Reservation]: ...
-    def promised(self) -> list[Reservation]: ...
-    def reservation(self, session: str, reservation_id: str) -> Reservation | None: ...
+    def reservations(self) -> list[Reservation]: ...
+    def reservation(self, reservation_id: str) -> Reservation | None: ...
     def put_reservation(self, reservation: Reservation) -> None: ...
-    def drop_reservation(self, reservation: Reservation) -> None: ...
+    def drop_reservation(self, reservation_id: str) -> None: ...
     def add_alert(self, alert: Alert) -> None: ...
     def alert(self, alert_id: str) -> Alert | None: ...
     def acknowledge_alert(self, alert: Alert) -> None: ...
@@ -50,29 +48,10 @@ class LimitsStore(Protocol):
         """Run `work` on one consistent view; it may be run again where another writer came between."""
         ...
 
-    def record(
-        self,
-        specs: Sequence[BudgetSpec],
-        charge: Charge,
-        now: datetime,
-        promised: Reservation | None = None,
-        *,
-        sure: bool = True,
-    ) -> list[tuple[BudgetState, tuple[Alert, ...]]]:
-        """Add `charge` to every budget, exactly, opening those that are not there; `promised` is given back.
-
-        Each threshold crossed comes back as an alert with the one writer that crossed it first. Nothing is
-        added, and nothing comes back, where this promise was settled before; `sure`: it certainly was made.
-        """
+    def budgets(self, budget_id: str | None = None) -> list[BudgetState]:
+        """One budget or all, in the order of their ids."""
         ...
 
-    def budgets(
-        self, budget_id: str | None = None, *, offset: int = 0, limit: int | None = None
-    ) -> list[BudgetState]:
-        """In the order of their ids: one, all, or a part of the list."""
-        ...
-
-    def budget_count(self) -> int: ...
     def circuits(self) -> list[CircuitState]: ...
     def alerts(self, budget_id: str | None = None, acknowledged: bool | None = None) -> list[Alert]:
         """Oldest first."""

@@ -1,0 +1,210 @@
+"""Changes of budgets inside a store's transaction: opened, promised, refused, charged, settled. Both stores share them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from lopen.limits.agents import AgentLimits, add_cost
+from lopen.limits.budget import (
+    PAUSE,
+    SMALLEST_ANSWER,
+    TASK,
+    BudgetSpec,
+    BudgetState,
+    Charge,
+    Crossing,
+    answer_room,
+    opened,
+    record,
+)
+from lopen.limits.records import Alert, Reservation
+from lopen.limits.store import Rows
+from lopen.limits.wording import budget_alert
+
+PAID = "paid:"  # memo of a settlement that its promise alone does not prove
+EXTERNAL_AGENTS = ("oracle", "research")  # whose cost falls under `resources.cost_*`
+
+Charged = list[tuple[BudgetState, tuple[Alert, ...]]]
+# USD for one request with an answer of so many tokens; None where its model has no known price
+Quote = Callable[[int], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetRefusal:
+    """A budget that lets a request not be made, and the alerts of the thresholds that were announced by it."""
+
+    state: BudgetState
+    crossing: Crossing  # PAUSE or CONFIRMATION
+    alerts: tuple[Alert, ...]
+
+
+def open_all(rows: Rows, specs: Sequence[BudgetSpec], now: datetime) -> list[BudgetState]:
+    """Put and return every budget with the present limits."""
+    states = [opened(spec, now, rows.budget(spec.budget_id)) for spec in specs]
+    for state in states:
+        rows.put_budget(state)
+    return states
+
+
+def promise(
+    rows: Rows,
+    specs: Sequence[BudgetSpec],
+    wanted: Reservation,
+    max_tokens: int,
+    now: datetime,
+    quote: Quote,
+) -> tuple[Reservation, int] | BudgetRefusal:
+    """Set tokens aside in every budget for a request whose input is `wanted.tokens`.
+
+    Gives the reservation with the answer's length, or the budget that refuses the request. `quote`: what it costs
+    with an answer of so many tokens.
+    """
+    states = [rows.budget(spec.budget_id) or opened(spec, now) for spec in specs]
+    room = max_tokens
+    for state in states:
+        room = answer_room(state, wanted.tokens, room)
+        if not room:
+            return _refused(rows, state, wanted.tokens + max_tokens, now)
+    kept = replace(
+        wanted,
+        tokens=wanted.tokens + room,
+        cost_usd=quote(room),
+        estimate=wanted.tokens,
+        estimate_usd=quote(0),
+    )
+    for state in states:
+        requests = state.requests_reserved + 1
+        rows.put_budget(replace(state, reserved=state.reserved + kept.tokens, requests_reserved=requests))
+    rows.put_reservation(kept)
+    return kept, room
+
+
+def _refused(rows: Rows, state: BudgetState, need: int, now: datetime) -> BudgetRefusal:
+    """Announce what was not announced yet: a budget without room pauses, whatever it has used."""
+    crossing = state.refusal or PAUSE
+    crossed = state.due
+    if crossing == PAUSE and PAUSE not in (*state.announced, *crossed):
+        crossed = (*crossed, PAUSE)
+    kept = replace(state, announced=(*state.announced, *crossed), last_updated=now)
+    rows.put_budget(kept)
+    return BudgetRefusal(kept, crossing, _announced(rows, kept, crossed, now, need))
+
+
+def _announced(
+    rows: Rows, state: BudgetState, crossed: Sequence[str], now: datetime, need: int = SMALLEST_ANSWER
+) -> tuple[Alert, ...]:
+    """Keep an alert for each threshold. `need`: tokens of the request that found no room."""
+    alerts = tuple(budget_alert(state, crossing, now, need) for crossing in crossed)
+    for alert in alerts:
+        rows.add_alert(alert)
+    return alerts
+
+
+def charge_all(
+    rows: Rows,
+    specs: Sequence[BudgetSpec],
+    charge: Charge,
+    now: datetime,
+    promised: Reservation | None = None,
+) -> Charged:
+    """Add `charge` to each budget, and give back what was promised there for it.
+
+    The alerts of thresholds crossed are kept and returned.
+    """
+    charged = []
+    for spec in specs:
+        before = rows.budget(spec.budget_id) or opened(spec, now)
+        if promised is not None and spec.budget_id in promised.budget_ids:
+            before = _given_back(before, promised)
+        after, crossed = record(before, charge, now)
+        rows.put_budget(after)
+        rows.add_spend(spec.budget_id, charge)
+        charged.append((after, _announced(rows, after, crossed, now)))
+    return charged
+
+
+def settle(
+    rows: Rows,
+    specs: Sequence[BudgetSpec],
+    charge: Charge,
+    now: datetime,
+    promised: Reservation,
+    *,
+    sure: bool,
+) -> Charged:
+    """Charge what was promised, once, and give the promise back; nothing comes back where that was done before.
+
+    A promise that is gone was settled before if it was `sure` to be made; a store that may have forgotten it,
+    and a promise that may never have been made, leave a mark of the settlement instead.
+    """
+    mark, trusted = PAID + promised.reservation_id, sure and not rows.forgets
+    there = release(rows, promised, keep=[spec.budget_id for spec in specs])
+    if not there and (trusted or rows.memo(mark) is not None):
+        return []
+    if not trusted:
+        rows.put_memo(mark, {"at": now.isoformat()})
+    return charge_all(rows, specs, charge, now, promised if there else None)
+
+
+def charge_cut_off(rows: Rows, left: Reservation, limits: AgentLimits, now: datetime) -> list[Alert]:
+    """Charge a request that was cut off as what it has used at most, once, to session and module.
+
+    A task is not charged: an interruption must not use it up, where an estimate is all that is known.
+    """
+    if not release(rows, left):
+        return []
+    states = [rows.budget(budget_id) for budget_id in left.budget_ids]
+    specs = [state.spec for state in states if state is not None and state.budget_type != TASK]
+    cost_usd = left.cost_usd if left.estimate is None else left.estimate_usd
+    charge = Charge(left.used_at_most, requests=1, cost_usd=cost_usd, agent=left.agent, estimated=True)
+    spent = charge_external(rows, f"session:{left.session}", charge, limits, now)
+    return [*(a for _, alerts in charge_all(rows, specs, charge, now) for a in alerts), *spent]
+
+
+def charge_external(
+    rows: Rows, circuit_id: str, charge: Charge, limits: AgentLimits, now: datetime
+) -> tuple[Alert, ...]:
+    """Keep what sub-agents and external calls cost; the alert on the one charge that reaches the warning."""
+    if charge.agent not in EXTERNAL_AGENTS or not charge.cost_usd:
+        return ()
+    return add_cost(rows, circuit_id, charge.cost_usd, limits, now)
+
+
+def replace_promise(rows: Rows, changed: Reservation) -> None:
+    """Keep another estimate with a promise, unless it was settled meanwhile."""
+    if rows.reservation(changed.reservation_id) is not None:
+        rows.put_reservation(changed)
+
+
+def release(rows: Rows, reservation: Reservation, *, keep: Sequence[str] = ()) -> bool:
+    """Give promised tokens back, but for the budgets `keep`; False where that was done before. Safe to retry."""
+    if rows.reservation(reservation.reservation_id) is None:
+        return False
+    rows.drop_reservation(reservation.reservation_id)
+    for budget_id in reservation.budget_ids:
+        state = None if budget_id in keep else rows.budget(budget_id)
+        if state is not None:
+            rows.put_budget(_given_back(state, reservation))
+    return True
+
+
+def _given_back(state: BudgetState, reservation: Reservation) -> BudgetState:
+    return replace(
+        state,
+        reserved=max(0, state.reserved - reservation.tokens),
+        requests_reserved=max(0, state.requests_reserved - 1),
+    )
+
+
+def affordable(quote: Quote, max_tokens: int, left_usd: float) -> int:
+    """Return the longest answer, in tokens, that `left_usd` pays for, input included; 0 where not even the smallest.
+
+    All of `max_tokens` where no price is known: such a model is limited in tokens alone.
+    """
+    whole, bare = quote(max_tokens), quote(0)
+    if whole is None or bare is None or whole <= left_usd:
+        return max_tokens
+    room = int((left_usd - bare) * max_tokens / (whole - bare)) if whole > bare else 0
+    return room if room >= min(SMALLEST_ANSWER, max_tokens) else 0

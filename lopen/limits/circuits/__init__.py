@@ -1,1 +1,0 @@
-"""Circuits: rules that stop calls which repeat, fail or come too fast."""

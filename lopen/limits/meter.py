@@ -1,0 +1,405 @@
+"""The meter: what the loop asks before it spends, and tells after. Budgets and cost here, calls in `gate`.
+
+Checked before the call: input and longest answer are promised in every budget, and settled with what was
+really used, so that a budget is overshot by no more than the estimate's error. Where the store is gone
+everything is allowed, said once, and counted when it is back (docs/reference/budgets-and-circuits.md).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+from lopen.core.clock import Clock
+from lopen.core.errors import PersonNeeded, StorageError, StoreUnreachable
+from lopen.core.events import Event, Notice
+from lopen.core.money import dollars
+from lopen.core.process_identity import is_gone, this_process
+from lopen.guardrails.habits import HabitLimits
+from lopen.limits.admin_actions import confirm_budget
+from lopen.limits.agents import agent_limits, put_agents, read_agents
+from lopen.limits.breaker import lose_probe
+from lopen.limits.budget import (
+    CONFIRMATION,
+    PAUSE,
+    SMALLEST_ANSWER,
+    TASK,
+    WARNING,
+    BudgetSpec,
+    BudgetState,
+    BudgetUsage,
+    Charge,
+    Crossing,
+)
+from lopen.limits.call_gate import CallGate
+from lopen.limits.charging import (
+    EXTERNAL_AGENTS,
+    BudgetRefusal,
+    Quote,
+    affordable,
+    charge_cut_off,
+    charge_external,
+    open_all,
+    promise,
+    release,
+    replace_promise,
+    settle,
+)
+from lopen.limits.circuit import CircuitState
+from lopen.limits.debts import Debt, Debts
+from lopen.limits.records import Alert, Reservation
+from lopen.limits.report import left_line, snapshot_line
+from lopen.limits.rules import rule_book
+from lopen.limits.scopes import specs_for
+from lopen.limits.store import LimitsStore, Rows
+from lopen.limits.wording import extend_command, new_id, raised, standing_text
+from lopen.models import messages
+from lopen.settings.schema import Settings
+from lopen.store.database import Database
+
+T = TypeVar("T")
+log = logging.getLogger("lopen.limits")
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Leave to make one request with an answer of at most `max_tokens`.
+
+    `sure` is false where the store was gone when it was asked for: what the request uses is then counted
+    when the store is back. `events`: what a person should know of it.
+    """
+
+    max_tokens: int
+    specs: tuple[BudgetSpec, ...]
+    agent: str
+    reservation: Reservation
+    sure: bool = True
+    events: tuple[Event, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The answer of the budgets before any request: the threshold that matters ("" for none), in words.
+
+    `command` is the person's, where the threshold lets no request be made.
+    """
+
+    crossing: Crossing = ""
+    message: str = ""
+    command: str = ""
+
+
+class BudgetReached(PersonNeeded):
+    """A budget lets no further request be made: it has no room (PAUSE), or a person has to confirm (CONFIRMATION).
+
+    `events` hold the alerts of thresholds that were announced by this refusal.
+    """
+
+    def __init__(
+        self, crossing: Crossing, message: str, command: str, events: tuple[Event, ...] = ()
+    ) -> None:
+        super().__init__(message, command=command)
+        self.crossing = crossing
+        self.events = events
+
+
+def unpriced(answer_tokens: int) -> float | None:
+    """The quote for a model without a known price."""
+    return None
+
+
+class Meter:
+    """One session's view of its budgets. Calls, agents and external calls are asked for at `gate`."""
+
+    def __init__(
+        self,
+        store: LimitsStore,
+        settings: Settings,
+        clock: Clock,
+        *,
+        debts_in: Database | None = None,
+        exempt: tuple[str, ...] = (),
+        warn: Callable[[str], None] = log.warning,
+    ) -> None:
+        """Open nothing yet. `debts_in` keeps what a store that lies elsewhere is owed; `exempt` circuit rules do not
+        hold; `warn` is told once when the store goes and once when it is back."""
+        self._store = store
+        self._budget = settings.budget
+        self._clock = clock
+        self._limits = agent_limits(settings.resources.model_dump())
+        self.max_cost = settings.budget.max_cost_usd  # 0 means no limit
+        self._debts = Debts(debts_in, self._limits, warn)
+        self._latest: dict[str, BudgetState] = {}  # as the store said last
+        self._late: tuple[Event, ...] = ()  # of debts paid meanwhile, told with the next settlement
+        self._specs: tuple[BudgetSpec, ...] = ()
+        self._told: set[str] = set()  # limits on cost of which was said that they do not hold
+        self._session = ""
+        self._to_recover = ""  # the session in whose stead `recover` waits for the store
+        self._agent = ""
+        book = rule_book(
+            settings.circuit.model_dump(),
+            api_session_max=self._limits.api_session_max,
+            exempt=exempt,
+            history=settings.memory.tool_history_max,
+        )
+        habits = HabitLimits.of(settings.tool_discipline)
+        self.gate = CallGate(store, self._tried, clock, book, self._limits, habits)
+
+    def open(
+        self,
+        session_id: str,
+        module: str,
+        task: str | None = None,
+        task_type: str = "implement",
+        agent: str = "builder",
+        *,
+        task_description: str = "",
+    ) -> None:
+        """Charge what follows to this module, session and task; called again where the task changes."""
+        self._session, self._agent = session_id, agent
+        self._specs = specs_for(
+            self._budget,
+            session_id=session_id,
+            module=module,
+            task=task,
+            task_type=task_type,
+            agent=agent,
+            task_description=task_description,
+        )
+        self.gate.enter(f"session:{session_id}", task or "")
+        now = self._clock.now()
+        self._atomically(lambda rows: open_all(rows, self._specs, now), list)
+
+    def recover(self, session_id: str) -> tuple[Event, ...]:
+        """Count what dead processes left unsettled as spent, in every session of this module, and a probe as failed.
+
+        To be called after `open` by whoever holds the module's lock, before anything is reserved. While the
+        store is gone it waits until the store is back.
+        """
+        self._to_recover = session_id
+        return self.settle_up()
+
+    def _recovered(self) -> tuple[Event, ...]:
+        session_id = self._to_recover
+        modules = {spec.budget_id for spec in self._specs if spec.budget_type == "module"}
+
+        def ours(left: Reservation) -> bool:
+            return left.session == session_id or not modules.isdisjoint(left.budget_ids)
+
+        def work(rows: Rows) -> tuple[Event, ...]:
+            now = self._clock.now()
+            dead = [left for left in rows.reservations() if ours(left) and is_gone(left.owner)]
+            alerts = [alert for left in dead for alert in charge_cut_off(rows, left, self._limits, now)]
+            circuit_id = f"session:{session_id}"
+            lose_probe(rows, circuit_id, now, self.gate.book)
+            agents = read_agents(rows, circuit_id)
+            if agents.running:  # they went with their process
+                put_agents(rows, circuit_id, replace(agents, running=()))
+            return (*_cut_off_notice(dead), *raised(alerts))
+
+        return self._store.atomically(work)
+
+    def reserve(
+        self, estimate_input: int, max_tokens: int, agent: str = "", quote: Quote = unpriced
+    ) -> Grant:
+        """Promise a request its input and answer in every budget; BudgetReached where one refuses.
+
+        `estimate_input` in weighted tokens. The answer shrinks to what is left, not below 1,024.
+        """
+        max_tokens = self._affordable(quote, max_tokens)
+        now = self._clock.now()
+        agent = agent or self._agent
+        # A task's budget stops further building, never the verdict on finished work.
+        specs = tuple(s for s in self._specs if agent != "oracle" or s.budget_type != TASK)
+        ids = tuple(spec.budget_id for spec in specs)
+        told = self._unpriced_notice(quote, agent)
+        wanted = Reservation(new_id(), self._session, this_process(), ids, max(0, estimate_input), agent, now)
+        answer = self._atomically(
+            lambda rows: promise(rows, specs, wanted, max_tokens, now, quote), lambda: None
+        )
+        if answer is None:
+            return Grant(max_tokens, specs, agent, wanted, sure=False, events=told)
+        if isinstance(answer, BudgetRefusal):
+            standing = self._refused(answer.state, answer.crossing, wanted.tokens + max_tokens)
+            raise BudgetReached(standing.crossing, standing.message, standing.command, raised(answer.alerts))
+        kept, room = answer
+        return Grant(room, specs, agent, kept, events=told)
+
+    def standing(self) -> Standing:
+        """The answer that the budgets of module and session give to any request now; "" while the store is gone.
+
+        A task's budget is asked for each of its requests alone: the next task has its own.
+        """
+        states = [state for state in self.states() if state.budget_type != TASK]
+        order: tuple[Crossing, ...] = (PAUSE, CONFIRMATION)
+        for crossing in order:
+            for state in states:
+                if state.refusal == crossing:
+                    return self._refused(state, crossing)
+        near = [state for state in states if state.utilization >= state.spec.alert_threshold]
+        if not near:
+            return Standing()
+        return Standing(WARNING, standing_text(max(near, key=lambda s: s.utilization), WARNING))
+
+    def confirm(self) -> None:
+        """A person said that the module goes on past the confirmation threshold."""
+        modules = [spec.budget_id for spec in self._specs if spec.budget_type == "module"]
+        self._tried(lambda: [confirm_budget(self._store, each) for each in modules], list)
+
+    def _refused(self, state: BudgetState, crossing: Crossing, need: int = SMALLEST_ANSWER) -> Standing:
+        confirm = f"lopen confirm {self._session}"
+        command = confirm if crossing == CONFIRMATION else extend_command(state, need)
+        return Standing(crossing, standing_text(state, crossing), command)
+
+    def _unpriced_notice(self, quote: Quote, agent: str) -> tuple[Event, ...]:
+        """Said once: a limit in dollars that does not hold for this model."""
+        block = self._limits.cost_block_usd if agent in EXTERNAL_AGENTS else 0.0
+        if quote(0) is not None or not (self.max_cost or block):
+            return ()
+        limit = f"the limit on cost ({dollars(self.max_cost)})"
+        limit = limit if self.max_cost else f"resources.cost_block_usd ({dollars(block)})"
+        if limit in self._told:
+            return ()
+        self._told.add(limit)
+        line = f"no price is known for the {agent}'s model: {limit} does not hold for it"
+        return (Notice("warning", line, "Budgets in tokens do: lopen budget show"),)
+
+    def _affordable(self, quote: Quote, max_tokens: int) -> int:
+        """The answer's length that `--max-cost` leaves money for; BudgetReached where it leaves none."""
+        if self.max_cost <= 0:
+            return max_tokens
+        cost = self.cost()
+        room = affordable(quote, max_tokens, self.max_cost - cost) if cost < self.max_cost else 0
+        if room:
+            return room
+        request = quote(max_tokens) or 0.0
+        message = f"this session has cost {dollars(cost)} of the {dollars(self.max_cost)} it may"
+        if cost < self.max_cost:
+            message += f", and another request may cost {dollars(request)}"
+        cents = math.ceil(round(100 * (cost + max(self.max_cost, request)), 4))  # as much again
+        raise BudgetReached(PAUSE, message, f"lopen resume {self._session} --max-cost {cents / 100:g}")
+
+    def _charge(self, grant: Grant, usage: messages.Usage, cost_usd: float | None, model: str) -> Charge:
+        counts = BudgetUsage(
+            usage.input_tokens, usage.output_tokens, usage.cache_write_tokens, usage.cache_read_tokens
+        )
+        tokens = counts.billed(self._budget.cache_read_weight)
+        return Charge(tokens, counts, 1, cost_usd, grant.agent, model, usage.estimated)
+
+    def settle(
+        self, grant: Grant, usage: messages.Usage, cost_usd: float | None, model: str = ""
+    ) -> tuple[Event, ...]:
+        """Charge what the request really used. `cost_usd` None: the model has no known price."""
+        charge, now = self._charge(grant, usage, cost_usd, model), self._clock.now()
+
+        def work(rows: Rows) -> tuple[list[BudgetState], tuple[Alert, ...]]:
+            charged = settle(rows, grant.specs, charge, now, grant.reservation, sure=grant.sure)
+            alerts = tuple(alert for _, raised_here in charged for alert in raised_here)
+            if charged:
+                alerts += charge_external(rows, self.gate.circuit_id, charge, self._limits, now)
+            return [state for state, _ in charged], alerts
+
+        def owe() -> tuple[list[BudgetState], tuple[Alert, ...]]:
+            self._owe(grant, charge)
+            return [], ()
+
+        states, alerts = self._atomically(work, owe)
+        self._seen(states)
+        late, self._late = self._late, ()
+        return (*late, *raised(alerts))
+
+    def owe(self, grant: Grant, usage: messages.Usage, cost_usd: float | None, model: str) -> None:
+        """Remember a charge that could not be recorded, until the store can be written."""
+        charge = self._charge(grant, usage, cost_usd, model)
+        with suppress(StorageError):  # kept in memory all the same
+            self._owe(grant, charge)
+
+    def _owe(self, grant: Grant, charge: Charge) -> bool:
+        self._debts.owe(Debt(grant.specs, charge, grant.reservation, grant.sure))
+        return True
+
+    def settle_up(self) -> tuple[Event, ...]:
+        """Pay what is still owed at the end of a run, without waiting for the next try."""
+        self._debts.wake()
+        self._tried(tuple, tuple)
+        late, self._late = self._late, ()
+        return late
+
+    def streamed(self, grant: Grant, usage: messages.Usage, cost_usd: float | None) -> Grant:
+        """Keep what a request that is under way has used so far, for the case that it is cut off."""
+        tokens = self._charge(grant, usage, cost_usd, "").tokens
+        kept = replace(grant.reservation, estimate=tokens, estimate_usd=cost_usd)
+        self._atomically(lambda rows: replace_promise(rows, kept), lambda: None)
+        return replace(grant, reservation=kept)
+
+    def cut_off(self, grant: Grant) -> tuple[Event, ...]:
+        """Charge a request that was cut off in this process as what it has used so far, to no task."""
+        left, now = grant.reservation, self._clock.now()
+        alerts = self._atomically(lambda rows: charge_cut_off(rows, left, self._limits, now), list[Alert])
+        return (*_cut_off_notice([left]), *raised(alerts))
+
+    def abandon(self, grant: Grant) -> None:
+        """The request failed and nothing is billed: give the promise back."""
+        work = partial(release, reservation=grant.reservation)
+        self._atomically(work, lambda: self._owe(grant, Charge(0)))
+
+    def states(self) -> list[BudgetState]:
+        """Module, session and task as they stand (empty where the store is gone)."""
+
+        def work(rows: Rows) -> list[BudgetState]:
+            return [state for spec in self._specs if (state := rows.budget(spec.budget_id)) is not None]
+
+        states = self._atomically(work, list[BudgetState])
+        self._seen(states)
+        return states
+
+    def _seen(self, states: Iterable[BudgetState]) -> None:
+        self._latest |= {state.budget_id: state for state in states}
+
+    def cost(self) -> float:
+        """Return the cost of this session in USD, as the store said last and what was paid since, oracle and agents included."""
+        self.states()
+        known = self._latest.get(f"session:{self._session}")
+        return (known.cost_usd if known else 0.0) + self._debts.cost_usd(self._session)
+
+    def left(self) -> str:
+        """Return what is left of the budgets in one line, once half of one is used; as the store said last."""
+        return left_line([s for spec in self._specs if (s := self._latest.get(spec.budget_id)) is not None])
+
+    def snapshot(self) -> str:
+        """Budgets and circuit in one line for the prompt, with guidance where a limit is near."""
+        circuit = self.gate.circuit() or CircuitState(self.gate.circuit_id)
+        return snapshot_line(self.states(), circuit, self.gate.book)
+
+    def _atomically(self, work: Callable[[Rows], T], otherwise: Callable[[], T]) -> T:
+        return self._tried(lambda: self._store.atomically(work), otherwise)
+
+    def _tried(self, work: Callable[[], T], otherwise: Callable[[], T]) -> T:
+        """`work`, or `otherwise` where the store is gone; debts are paid first."""
+        if self._debts.resting(self._clock.monotonic()):
+            return otherwise()
+        try:
+            if self._debts.due:
+                self._late += raised(self._debts.pay(self._store, self._clock.now()))
+            if self._to_recover:
+                self._late += self._recovered()
+                self._to_recover = ""
+            return work()
+        except StoreUnreachable as error:
+            self._debts.outage(error, self._clock.monotonic())
+            return otherwise()
+
+
+def _cut_off_notice(dead: Sequence[Reservation]) -> tuple[Event, ...]:
+    """Tell what requests count as that were cut off: their input, and their answers as far as they came."""
+    if not dead:
+        return ()
+    one = "a request that was cut off counts"
+    what = one if len(dead) == 1 else f"{len(dead)} requests that were cut off count"
+    tokens = sum(left.used_at_most for left in dead)
+    return (Notice("info", f"{what} as ≤ {tokens:,} tokens: the input, and the answer as far as it came"),)

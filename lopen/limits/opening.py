@@ -1,0 +1,29 @@
+"""Opening the store that the settings name: SQLite beside the sessions, or Redis."""
+
+from __future__ import annotations
+
+from lopen.core.errors import WrongUsage
+from lopen.core.extras import install_command
+from lopen.limits.records import EVIDENCE_KEPT
+from lopen.limits.sqlite_store import SqliteStore
+from lopen.limits.store import LimitsStore
+from lopen.settings.schema import Budget
+from lopen.store.database import Database
+
+
+def open_limits(budget: Budget, database: Database, *, evidence_max: int = EVIDENCE_KEPT) -> LimitsStore:
+    """Where budgets and circuits are counted. `evidence_max`: `memory.evidence_max`, for whoever writes."""
+    local = SqliteStore(database, evidence_max=evidence_max)
+    if budget.store == "sqlite":
+        return local
+    try:
+        from lopen.limits.redis_store import RedisStore, project_prefix
+    except ModuleNotFoundError as error:
+        raise WrongUsage(
+            "budget.store names a Redis server, but redis-py is not installed", hint=install_command("redis")
+        ) from error
+
+    prefix = project_prefix(budget.key_prefix, str(database.path.parent.parent))
+    return RedisStore(
+        budget.store, prefix=prefix, ttl_s=budget.ttl_s, evidence_max=evidence_max, copies=local
+    )

@@ -1,0 +1,139 @@
+"""Records that a store keeps beside budgets and circuits, and all of them as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from datetime import datetime
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from lopen.limits.budget import EPOCH, BudgetUsage
+
+V = TypeVar("V")
+EVIDENCE_KEPT = 100  # alerts of each budget, incidents of each circuit
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """Something a person should know."""
+
+    alert_id: str
+    budget_id: str
+    alert_type: str
+    message: str
+    utilization: float = 0.0
+    timestamp: datetime = EPOCH
+    acknowledged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """A circuit that tripped, or what a person granted, reset or lifted: the incident log."""
+
+    circuit_id: str
+    rule: str
+    seen: str
+    at: datetime
+    until: float | None = None
+    needs_ack: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Tokens promised to a request that is under way; a crash leaves it behind, to be charged as its estimate."""
+
+    reservation_id: str
+    session: str
+    owner: str
+    budget_ids: tuple[str, ...]
+    tokens: int
+    agent: str = ""
+    at: datetime = EPOCH
+    cost_usd: float | None = None  # at most; None where the model has no known price
+    estimate: int | None = None  # tokens used so far, if it is cut off; None: all of `tokens`
+    estimate_usd: float | None = None  # their cost
+
+    @property
+    def used_at_most(self) -> int:
+        """Tokens that the request has used if it was cut off."""
+        return self.tokens if self.estimate is None else self.estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """Tokens that one agent used of one model, charged to one budget: running totals."""
+
+    budget_id: str
+    agent: str
+    model: str
+    usage: BudgetUsage = field(default_factory=BudgetUsage)
+    requests: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    unpriced_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Entries that a capped list let go: how many entries, and the sum of what each measured."""
+
+    list: str  # alerts or incidents
+    owner: str
+    count: int
+    total: float
+
+
+def dump(value: object) -> str:
+    """One JSON value; a dataclass becomes an object."""
+    return json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":"))
+
+
+def field_values(value: Any) -> dict[str, Any]:
+    """Every field of a dataclass by name, nested values as they are."""
+    return {field.name: getattr(value, field.name) for field in fields(value)}
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else field_values(value)
+
+
+def load(kind: type[V], text: str) -> V:
+    """The value written by `dump`; fields of a newer writer are left out. ValueError if it is none."""
+    return decoded(kind, json.loads(text))
+
+
+def decoded(kind: type[V], value: Any) -> V:
+    """The value of type `kind` that JSON data describes; ValueError where it describes none."""
+    try:
+        found: V = _decoded(kind, value)
+    except (TypeError, AttributeError) as error:
+        raise ValueError(f"not a stored {kind.__name__}: {error}") from error
+    return found
+
+
+@cache
+def _field_types(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _decoded(kind: Any, value: Any) -> Any:
+    origin, parts = get_origin(kind), get_args(kind)
+    if isinstance(kind, type) and is_dataclass(kind):
+        types = _field_types(kind)
+        return kind(**{name: _decoded(types[name], each) for name, each in value.items() if name in types})
+    if origin is UnionType:
+        return None if value is None else _decoded(next(p for p in parts if p is not NoneType), value)
+    if origin is tuple and parts[-1] is Ellipsis:
+        return tuple(_decoded(parts[0], each) for each in value)
+    if origin is tuple:
+        return tuple(_decoded(part, each) for part, each in zip(parts, value, strict=True))
+    if origin is Mapping:
+        return {name: _decoded(parts[1], each) for name, each in value.items()}
+    if kind is datetime:
+        return datetime.fromisoformat(value)
+    if isinstance(kind, type) and not isinstance(value, (int, float) if kind is float else kind):
+        raise TypeError(f"{value!r} is no {kind.__name__}")
+    return value

@@ -1,1 +1,0 @@
-"""Where budgets and circuits are kept: SQLite or Redis, behind one protocol."""
