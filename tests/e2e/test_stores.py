@@ -51,7 +51,8 @@ def test_a_budget_without_room_pauses_before_the_call_and_its_command_is_enough(
     limit = 24_000
     others = {LIMITS[other]: "0" for other in LIMITS if other != kind}
     script = [plan(), greedy, greedy, build("calc-t1")]
-    project = make_project(script, **{**others, LIMITS[kind]: str(limit)}, **kept_in)
+    limits = {**others, LIMITS[kind]: str(limit), "LOPEN_BUDGET__CONFIRMATION_THRESHOLD": "1.0"}
+    project = make_project(script, **limits, **kept_in)
     project.specify()
 
     ran = project.drive()
@@ -78,6 +79,28 @@ def test_a_budget_without_room_pauses_before_the_call_and_its_command_is_enough(
     assert budgets(project)[kind]["max_tokens"] == extended.events[0]["max_tokens"]
     told = str(project.requests[-1]["messages"])  # the same conversation goes on
     assert f"{kind} {state['tokens_used']:,}/{extended.events[0]['max_tokens']:,} (" in told
+
+
+def test_a_module_near_its_limit_asks_once_before_the_call_and_goes_on_at_its_turn(
+    make_project: MakeProject,
+) -> None:
+    near = text("Soon.", usage=Usage(900_000, 3_000))
+    project = make_project([plan(), near, build("calc-t1")], LOPEN_BUDGET__TOKEN_BUDGET_PER_MODULE="1000000")
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 3, ran.err
+    [paused] = ran.named("session_paused")
+    assert (paused["kind"], len(project.requests)) == ("confirmation", 2)
+    assert "module:calc needs a person's confirmation" in paused["message"]
+    assert [e["alert_type"] for e in ran.named("alert")] == ["warning_threshold", "confirmation"]
+    confirmed = project.lopen(*shlex.split(ran.last_line.removeprefix("next: lopen ")))
+    assert confirmed.code == 0, confirmed.err
+    resumed = project.resume()
+    assert resumed.code == 0, resumed.out[-2000:] + resumed.err
+    assert resumed.named("alert") == []
+    assert "Soon." in str(project.requests[-1]["messages"])  # the same conversation goes on
 
 
 def test_a_redis_that_hangs_in_mid_run_is_tolerated_and_paid_by_the_next_command(
