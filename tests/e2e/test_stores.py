@@ -85,7 +85,8 @@ def test_a_module_near_its_limit_asks_once_before_the_call_and_goes_on_at_its_tu
     make_project: MakeProject,
 ) -> None:
     near = text("Soon.", usage=Usage(900_000, 3_000))
-    project = make_project([plan(), near, build("calc-t1")], LOPEN_BUDGET__TOKEN_BUDGET_PER_MODULE="1000000")
+    limits = {LIMITS["module"]: "1000000", LIMITS["task"]: "0"}
+    project = make_project([plan(), near, build("calc-t1")], **limits)
     project.specify()
 
     ran = project.drive()
