@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 FILES = Path(__file__).parent / "example_files"
+NOTHING: Mapping[str, str] = {}
 
 Call = tuple[str, Mapping[str, Any]]
 
@@ -43,9 +44,18 @@ def finish(task: str) -> tuple[Call, ...]:
     )
 
 
-def verdict(summary: str, *findings: Mapping[str, Any], passed: bool = True) -> Mapping[str, Any]:
-    """The oracle's answer."""
-    return {"passed": passed, "confidence": "high", "summary": summary, "findings": list(findings)}
+def verdict(
+    summary: str, *findings: Mapping[str, Any], passed: bool = True, shown_by: Mapping[str, str] = NOTHING
+) -> Mapping[str, Any]:
+    """The judge's answer. `shown_by`: criterion that holds → what shows it."""
+    criteria = [{"id": name, "holds": "yes", "evidence": shown} for name, shown in shown_by.items()]
+    return {
+        "passed": passed,
+        "confidence": "high",
+        "summary": summary,
+        "findings": list(findings),
+        "criteria": criteria,
+    }
 
 
 def component(name: str, description: str, **more: Any) -> Mapping[str, Any]:
@@ -398,10 +408,24 @@ ROUNDED_APART = {
     "criterion": "BILL-2",
 }
 
+MONEY = {
+    "MONEY-1": "tests/test_money.py adds ten times 0.10 and refuses a float",
+    "MONEY-2": "tests/test_money.py: a half penny goes to the even side",
+}
+BAND_CRITERIA = {
+    "BAND-1": "tests/test_bands.py: 22:00-06:00 holds 23:30 and 05:59, but not 06:00",
+    "BAND-2": "tests/test_bands.py names the first minute of a gap and of an overlap",
+}
+BILL = {
+    "BILL-1": "tests/test_bill.py charges each reading where it begins, lines in the tariff's order",
+    "BILL-2": "tests/test_bill.py: the total is the sum of the printed lines",
+    "BILL-3": "tests/test_bill.py compares the printed table whole",
+}
+
 VERDICTS: tuple[Mapping[str, Any], ...] = (
     verdict("Amounts are exact, floats are refused by name, and the tests would fail without either."),
     verdict("Rounding is half to even through Decimal, and text is grouped and has two decimals."),
-    verdict("MONEY-1 and MONEY-2 hold; nothing rounds on the way."),
+    verdict("MONEY-1 and MONEY-2 hold; nothing rounds on the way.", shown_by=MONEY),
     verdict(
         "Spans are read strictly, and the same count around the clock serves bands by day and over midnight."
     ),
@@ -413,7 +437,9 @@ VERDICTS: tuple[Mapping[str, Any], ...] = (
             "path": "tariff/tariff.py",
         },
     ),
-    verdict("BAND-1 and BAND-2 hold, and the tests cover both sides of each boundary."),
+    verdict(
+        "BAND-1 and BAND-2 hold, and the tests cover both sides of each boundary.", shown_by=BAND_CRITERIA
+    ),
     verdict(
         "Readings find their band and lines their order, but BILL-2 does not hold.",
         ROUNDED_APART,
@@ -425,6 +451,9 @@ VERDICTS: tuple[Mapping[str, Any], ...] = (
     verdict(
         "The table is aligned and ends with the total; the example of the specification runs as written."
     ),
-    verdict("BILL-1, BILL-2 and BILL-3 hold."),
-    verdict("All seven criteria hold, and every one of them has a test that would fail without it."),
+    verdict("BILL-1, BILL-2 and BILL-3 hold.", shown_by=BILL),
+    verdict(
+        "All seven criteria hold, and every one of them has a test that would fail without it.",
+        shown_by={**MONEY, **BAND_CRITERIA, **BILL},
+    ),
 )

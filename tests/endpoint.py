@@ -108,6 +108,8 @@ class ScriptedEndpoint:
         with self._guard:
             turn = self._turn(body)
             answer = turn(body) if callable(turn) else turn
+            if isinstance(answer, Message):
+                answer = _answering_all(answer, body)
             return self._numbered(answer) if isinstance(answer, Message) else answer
 
     def _turn(self, body: Body) -> Turn:
@@ -131,6 +133,49 @@ class ScriptedEndpoint:
         if block.get("type") == "tool_use" and "id" not in block:
             return {**block, "id": f"toolu_{next(self._ids):06}"}
         return dict(block)
+
+
+def asked_criteria(body: Body) -> list[str]:
+    """The ids of the acceptance criteria that a request to the judge shows."""
+    return [line.partition(":")[0] for line in _parts(body, "Acceptance criteria").get("criteria", ())]
+
+
+def asked_questions(body: Body) -> list[str]:
+    """The ids of the questions that a request to the judge asks."""
+    return list(_parts(body, "Questions about the change: answer each"))
+
+
+def _parts(body: Body, title: str) -> dict[str, list[str]]:
+    """The fenced parts below a title of the evidence: name → lines."""
+    content = body["messages"][0]["content"]
+    lines = "\n".join(block.get("text", "") for block in content).splitlines()
+    parts: dict[str, list[str]] = {}
+    here, name = False, ""
+    for line in lines:
+        if line.startswith("<<<"):
+            name = json.loads(line.partition(" ")[2])
+        elif line.startswith(">>>"):
+            name = ""
+        elif not name and line.startswith("# "):
+            here = line == f"# {title}"
+        elif here and name:
+            parts.setdefault(name, []).append(line)
+    return parts
+
+
+def _answering_all(answer: Message, body: Body) -> Message:
+    """A verdict that passes and names neither criteria nor questions answers all of them: a judge that does its work."""
+    blocks = []
+    for block in answer.content:
+        given = block.get("input")
+        if block.get("name") == "submit_verdict" and isinstance(given, dict) and given.get("passed") is True:
+            yes = [{"id": name, "holds": "yes"} for name in asked_criteria(body) if name != "(none)"]
+            justified = [
+                {"id": name, "answer": "justified", "because": "asked for"} for name in asked_questions(body)
+            ]
+            block = {**block, "input": {"criteria": yes, "questions": justified, **given}}
+        blocks.append(block)
+    return replace(answer, content=blocks)
 
 
 class _Queue:
@@ -184,7 +229,10 @@ def verdict(
     findings: Sequence[Json] = (),
     criteria: Sequence[Json] = (),
 ) -> Message:
-    """The oracle's answer; one that is not passed names an error, or it would be undecided."""
+    """The judge's answer; one that is not passed names an error, or it would be undecided.
+
+    A passing one that names no criteria answers `yes` to each that the request shows, and each question "justified".
+    """
     if not passed and not findings:
         findings = [{"severity": "error", "message": summary}]
     given = {

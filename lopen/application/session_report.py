@@ -21,7 +21,7 @@ from lopen.store.archives import ArchivedSession
 from lopen.store.audit import last_failure
 from lopen.store.folder import is_worked_on
 from lopen.store.sessions import SessionStore
-from lopen.workflow.next_step import displayed_step, met_criteria, scope_of, standing_work
+from lopen.workflow.next_step import displayed_step, scope_of, standing_work
 from lopen.workflow.pauses import FAILURES_TO_ASK
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step, phase_of
@@ -77,9 +77,8 @@ def present_verdicts(store: SessionStore, session: Session) -> list[dict[str, An
 
 
 def held_criteria(session: Session, verdicts: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    """Return the ids of the criteria that hold: of complete components, and as accepted verdicts found."""
-    found = established(map(verdict_from_json, verdicts), standing_work(session))
-    return met_criteria(session) | (found & session.plan.criteria.keys())
+    """Return the ids of the criteria to which accepted verdicts on work that stands said `yes`."""
+    return established(map(verdict_from_json, verdicts), standing_work(session)) & session.plan.criteria.keys()
 
 
 def criterion_states(

@@ -10,9 +10,9 @@ from typing import Literal
 
 from lopen.judge.mutation import MutationCheck
 from lopen.judge.verdict import Scope, Verdict
-from lopen.verification.findings import Finding
+from lopen.verification.findings import ChangeQuestion, Finding
 
-_FORMAT = 2  # counts up when what is hashed changes, so that no old verdict answers for new evidence
+_FORMAT = 3  # counts up when what is hashed changes, so that no old verdict answers for new evidence
 
 FileKind = Literal["source", "test", "other"]
 
@@ -71,8 +71,10 @@ class Evidence:
     `answers` are (question, answer) of the person. `note` is a claim of the builder. `tests` are (path, names).
     `removals` are the reasons for which removed tests are not an error by themselves.
     `mutation` is what the tests notice of small faults in the changed functions, None where there are none to make.
-    `refused` are lopen's findings that fail the work without a judge. `earlier` are the findings of the last verdict on
-    the same work, where it did not pass.
+    `findings` are lopen's own: an error among them fails the work without a judge. `questions` are those that the judge
+    must answer, `due` the ids of the criteria that need its `yes`. `carried` are (criterion, subject, what was missing)
+    of the criteria that narrower verdicts left open. `earlier` are the findings of the last verdict on the same work,
+    where it did not pass.
     """
 
     scope: Scope
@@ -84,7 +86,7 @@ class Evidence:
     diff: str
     files: tuple[ChangedFile, ...]
     results: tuple[VerifyResult, ...]
-    tampering: tuple[Finding, ...]
+    findings: tuple[Finding, ...]
     base_tree: str
     tree: str
     answers: tuple[tuple[str, str], ...] = ()
@@ -93,7 +95,9 @@ class Evidence:
     source: tuple[SourceFile, ...] = ()
     tests: tuple[tuple[str, tuple[str, ...]], ...] = ()
     mutation: MutationCheck | None = None
-    refused: tuple[Finding, ...] = ()
+    due: tuple[str, ...] = ()
+    questions: tuple[ChangeQuestion, ...] = ()
+    carried: tuple[tuple[str, str, str], ...] = ()
     earlier: tuple[Finding, ...] = ()
     removals: tuple[str, ...] = ()
 
@@ -117,6 +121,8 @@ def evidence_hash(evidence: Evidence) -> str:
         "results": sorted({(r.tool, r.command, r.passed, str(r.exit_code)) for r in evidence.results}),
         "description": evidence.description if unchanged else "",
     }
+    if evidence.questions:
+        content["questions"] = sorted((q.id, q.kind, q.path, q.text) for q in evidence.questions)
     if evidence.removals:
         content["removals"] = sorted(evidence.removals)
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))

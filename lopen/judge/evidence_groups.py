@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from lopen.judge.diff_files import is_text, numbered_diff, numbered_source, split_diff, visible
 from lopen.judge.evidence import ChangedFile, Evidence, VerifyResult
 from lopen.models.prompts.sizes import units
-from lopen.verification.findings import Finding
+from lopen.verification.findings import ChangeQuestion, Finding
 
 FINDINGS_SHOWN = 40  # of each severity
 LONGEST_FINDING = 500
@@ -19,17 +19,19 @@ LONGEST_NOTE = 2_000
 
 # Largest share of the whole that each group may take. The diff and the source get all that is left.
 SHARES = {
-    "findings": 0.12,
+    "findings": 0.08,
+    "questions": 0.12,
     "mutation": 0.04,
     "earlier": 0.04,
-    "results": 0.15,
+    "results": 0.12,
     "description": 0.06,
-    "criteria": 0.10,
-    "sections": 0.20,
+    "criteria": 0.08,
+    "sections": 0.16,
     "answers": 0.03,
     "note": 0.02,
-    "established": 0.10,
-    "tests": 0.06,
+    "established": 0.08,
+    "carried": 0.04,
+    "tests": 0.04,
     "unshown": 0.05,
 }
 _FENCE = 60  # characters of a part's two fence lines, without its name
@@ -81,6 +83,8 @@ def order_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
     criteria.add_lines(
         "criteria", [f"{name}: {_one_line(text)}" for name, text in evidence.criteria] or ["(none)"]
     )
+    if evidence.due:
+        criteria.add_lines("answer each of these", [", ".join(map(_one_line, evidence.due))])
     yield criteria
     sections = _group("Sections of the specification", "sections", whole)
     for name, text in evidence.sections:
@@ -95,8 +99,13 @@ def order_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
 def work_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
     """Return the evidence about the work without its files, the weightiest first."""
     found = _group("Found by lopen in the change", "findings", whole)
-    found.add_lines("findings", list(_finding_lines(evidence.tampering)))
+    found.add_lines("findings", list(_finding_lines(evidence.findings)))
     yield found
+    if evidence.questions:
+        questions = _group("Questions about the change: answer each", "questions", whole)
+        for question in evidence.questions:
+            questions.add_lines(question.id, list(_question_lines(question)))
+        yield questions
     if evidence.mutation is not None:
         title = "Mutants: one small fault each in a changed function, made and tried by lopen"
         mutation = _group(title, "mutation", whole)
@@ -118,6 +127,16 @@ def work_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
         table = _group("Accepted verdicts on narrower pieces of this work", "established", whole)
         table.add_lines("verdicts", list(_established_lines(evidence)))
         yield table
+    if evidence.carried:
+        open_ones = _group("Criteria that narrower verdicts left open", "carried", whole)
+        open_ones.add_lines(
+            "left open",
+            [
+                f"{_one_line(id)}: {_one_line(subject)} could not tell: {_one_line(lacks[:LONGEST_FINDING])}"
+                for id, subject, lacks in evidence.carried
+            ],
+        )
+        yield open_ones
     if evidence.tests:
         tests = _group("Tests by file", "tests", whole)
         tests.add_lines(
@@ -141,6 +160,18 @@ def _finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
             yield f"{severity}: {len(ours) - FINDINGS_SHOWN} more of this severity are not listed"
     if not findings:
         yield "(nothing)"
+
+
+def _question_lines(question: ChangeQuestion) -> Iterator[str]:
+    """The question, then both versions of what changed."""
+    place = (
+        f"{quoted(question.path)}{f':{question.line}' if question.line else ''}: " if question.path else ""
+    )
+    yield f"{place}{_one_line(question.text)}"
+    for title, text in (("before", question.before), ("after", question.after)):
+        if text:
+            yield f"{title}:"
+            yield from (f"| {visible(line)}" for line in text.removesuffix("\n").split("\n"))
 
 
 def _by_turns(findings: Sequence[Finding]) -> list[Finding]:

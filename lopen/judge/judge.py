@@ -9,7 +9,7 @@ from typing import Protocol
 from lopen.judge.evidence import Evidence, VerifyResult, evidence_hash
 from lopen.judge.rubric import EVIDENCE_TOKENS, EvidenceMessage, evidence_message, system_prompt
 from lopen.judge.runner_output import tail
-from lopen.judge.submission import TOOL, UnreadableVerdict, read_verdict, tool_spec
+from lopen.judge.submission import TOOL, UnreadableVerdict, read_verdict, tool_spec, unanswered
 from lopen.judge.verdict import Verdict, could_not_tell, serves, settled
 from lopen.models.messages import ContextTooLong, Json, Request, Response, SystemBlock, ToolSpec, ToolUse
 from lopen.models.prompts.parts import CHARS_PER_TOKEN
@@ -19,9 +19,10 @@ from lopen.verification.findings import Finding
 
 MAX_TURNS = 12  # of one judgement that reads
 MAX_TOKENS = 8_192
+MOST_NAMED = 50  # unanswered points that are named when the judge is asked again
 READING = 5  # times the size of the evidence that a judgement may read
-UNREADABLE = "the oracle's verdict could not be read"
-TOO_LARGE = "the evidence is too large for the oracle's model"
+UNREADABLE = "the judge's verdict could not be read"
+TOO_LARGE = "the evidence is too large for the judge's model"
 NO_ROOM = "There is no room to read more. Submit the verdict on what you have seen."
 READ_ON = (
     "What is not shown above can be read with the tools, over exactly the tree that is judged. Read what the verdict "
@@ -81,31 +82,24 @@ def judge(
 
     A verdict that could not tell is asked for once more, of the second model and with the tools. `remembered` and
     `remember` are keyed by evidence hash and hold only verdicts that an oracle gave: what lopen decided by itself
-    costs nothing to decide again, and an answer that could not be read is not a verdict.
+    costs nothing to decide again, and an answer that could not be read is not a verdict. Where lopen itself found an
+    error, nobody is asked.
     """
     digest = evidence_hash(evidence)
-    unfit = unfit_results(evidence)
-    if unfit or evidence.refused:
-        failed = Verdict(
-            False,
-            "high",
-            "a verify command stands in the way" if unfit else evidence.refused[0].message.partition(":")[0],
-            (*unfit, *evidence.refused),
-            evidence.scope,
-            evidence.subject,
-            digest,
-        )
-        return Judged(settled(failed, evidence.tampering), False, 0)
+    own = (*unfit_results(evidence), *evidence.findings)
+    if any(finding.severity == "error" for finding in own):
+        failed = Verdict(False, "high", "", (), evidence.scope, evidence.subject, digest)
+        return Judged(settled(failed, own), False, 0)
     known = remembered(digest)
     if known is not None and serves(known.scope, evidence.scope):
-        own = replace(known, scope=evidence.scope, subject=evidence.subject)
-        return Judged(settled(own, evidence.tampering), True, 0)
+        known = replace(known, scope=evidence.scope, subject=evidence.subject, due=evidence.due)
+        return Judged(settled(known, own), True, 0)
     first = _Judgement(evidence, court, court.model)
-    verdict = settled(first.verdict(), evidence.tampering)
+    verdict = settled(first.verdict(), own)
     asked, readable = first.asked, first.readable
     if could_not_tell(verdict):
         second = _Judgement(evidence, court, court.second_model, reads=True)
-        verdict = settled(second.verdict(), evidence.tampering)
+        verdict = settled(second.verdict(), own)
         asked, readable = asked + second.asked, second.readable
     if readable:
         remember(verdict)
@@ -188,7 +182,7 @@ class _Judgement:
 
     def _converse(self, request: Request, room: int) -> Verdict:
         """Ask until a verdict comes. `room` bounds what the tools may add, in units of text."""
-        unreadable, overflowed = 0, False
+        asked_again, overflowed = False, False
         for turn in range(1, MAX_TURNS + 1):
             if turn == MAX_TURNS or room <= 0:
                 request = replace(request, tool_choice=TOOL)
@@ -206,13 +200,19 @@ class _Judgement:
                 room -= sum(units(str(result["content"])) for result in results)
                 request = _with_results(request, response, results, last=room <= 0)
                 continue
+            last = asked_again or turn == MAX_TURNS
             try:
-                return read_verdict(response, self.evidence)
+                verdict = read_verdict(response, self.evidence)
             except UnreadableVerdict as error:
-                unreadable += 1
-                if unreadable > 1 or turn == MAX_TURNS:
+                if last:
                     raise
-                request = _asked_again(request, str(error))
+                request = _asked_again(request, f"could not be read ({error})")
+            else:
+                silent = unanswered(verdict)
+                if last or not verdict.passed or not silent:
+                    return verdict
+                request = _asked_again(request, f"does not answer {', '.join(silent[:MOST_NAMED])}")
+            asked_again = True
         raise UnreadableVerdict(f"{MAX_TURNS} turns brought no verdict")
 
     def _reading(self, response: Response) -> Sequence[ToolUse]:
@@ -246,6 +246,6 @@ def _without_last_results(request: Request) -> Request:
 def _asked_again(request: Request, problem: str) -> Request:
     """The same request, saying what was wrong with the last answer, which is left out."""
     *earlier, last = request.messages
-    note = f"Your last answer could not be read ({problem}). Call {TOOL} exactly once, with every field."
+    note = f"Your last answer {problem}. Call {TOOL} exactly once, with every field."
     content = [*last["content"], text_block(note)]
     return replace(request, messages=(*earlier, {"role": "user", "content": content}), tool_choice=TOOL)

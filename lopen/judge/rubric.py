@@ -1,4 +1,4 @@
-"""The oracle's own system prompt, and the evidence as one message of fenced data that fits a number of tokens."""
+"""The judge's own system prompt, and the evidence as one message of fenced data that fits a number of tokens."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from lopen.judge.verdict import Scope
 from lopen.models.prompts.parts import CHARS_PER_TOKEN
 from lopen.models.prompts.templates import TemplateError
 
-TEMPLATE = "oracle"
-VERSION = 2
+TEMPLATE = "judge"
+VERSION = 3
 EVIDENCE_TOKENS = 100_000
 MIN_EVIDENCE_TOKENS = 2_000
 WHAT: dict[Scope, str] = {
@@ -40,7 +40,7 @@ _HEADER = re.compile(r"\A<!-- lopen template: (?P<name>[\w-]+), version (?P<vers
 
 
 def system_prompt(folder: Path | None = None) -> str:
-    """Return the oracle's system prompt, from `folder` (setting `workflow.templates`) or the bundled template.
+    """Return the judge's system prompt, from `folder` (setting `workflow.templates`) or the bundled template.
 
     Raises `TemplateError`, naming the template, where it is missing or outdated.
     """

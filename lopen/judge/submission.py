@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from lopen.judge.evidence import Evidence, evidence_hash
-from lopen.judge.verdict import Confidence, CriterionResult, Holds, Verdict
+from lopen.judge.verdict import AnsweredQuestion, Confidence, CriterionResult, Holds, Justified, Verdict
 from lopen.models.messages import Response, ToolSpec
 from lopen.models.request_body import plain_schema
 from lopen.verification.findings import Finding, Severity
@@ -34,7 +34,7 @@ class UnreadableVerdict(Exception):
 
 
 class SubmittedFinding(BaseModel):
-    """One finding as the oracle submits it."""
+    """One finding as the judge submits it."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -48,13 +48,27 @@ class SubmittedFinding(BaseModel):
 
 
 class SubmittedCriterion(BaseModel):
-    """The oracle's answer on one criterion."""
+    """The judge's answer on one criterion."""
 
     model_config = ConfigDict(extra="ignore")
 
     id: StrictStr = Field(description="The criterion's id")
     holds: Annotated[Holds, LOWER_CASE] = Field(description="no: it does not hold, which fails the verdict")
     evidence: StrictStr = Field(default="", description="Path and line, or test, that shows it")
+
+
+class SubmittedAnswer(BaseModel):
+    """The judge's answer to one of lopen's questions."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    id: StrictStr = Field(description="The question's id")
+    answer: Annotated[Justified, LOWER_CASE] = Field(
+        description="not_justified: the change must be taken back, which fails the verdict"
+    )
+    because: StrictStr = Field(
+        default="", description="What justifies it (a criterion, a section, an answer), or why nothing does"
+    )
 
 
 class SubmittedVerdict(BaseModel):
@@ -71,10 +85,13 @@ class SubmittedVerdict(BaseModel):
     criteria: list[SubmittedCriterion] = Field(
         default_factory=list, description="One entry for each criterion that this work was to meet"
     )
+    questions: list[SubmittedAnswer] = Field(
+        default_factory=list, description="One entry for each question that lopen asks about the change"
+    )
 
 
 def tool_spec() -> ToolSpec:
-    """Return the tool as offered to the oracle."""
+    """Return the tool as offered to the judge."""
     schema = plain_schema(SubmittedVerdict.model_json_schema())
     return ToolSpec(TOOL, "Submit the verdict. Call it exactly once.", schema)
 
@@ -104,7 +121,16 @@ def read_verdict(response: Response, evidence: Evidence) -> Verdict:
         criteria=_criteria(submitted.criteria),
         base_tree=evidence.base_tree,
         tree=evidence.tree,
+        due=evidence.due,
+        questions=_answers(submitted.questions, evidence),
     )
+
+
+def unanswered(verdict: Verdict) -> tuple[str, ...]:
+    """Return the ids of the criteria that are due and of the questions on which the verdict says nothing."""
+    named = {result.id for result in verdict.criteria}
+    silent = [q.id for q in verdict.questions if q.answer == "cannot_tell" and not q.because]
+    return (*(name for name in verdict.due if name not in named), *silent)
 
 
 def _validated(value: dict[str, Any]) -> SubmittedVerdict:
@@ -131,3 +157,22 @@ def _criteria(submitted: list[SubmittedCriterion]) -> tuple[CriterionResult, ...
     return tuple(
         CriterionResult(c.id[:100], c.holds, c.evidence[:MAX_MESSAGE]) for c in ordered[:MAX_CRITERIA]
     )
+
+
+def _answers(submitted: list[SubmittedAnswer], evidence: Evidence) -> tuple[AnsweredQuestion, ...]:
+    """Every question with its answer: one that is not answered could not be told."""
+    given = {answer.id: answer for answer in submitted}
+    answered = []
+    for question in evidence.questions:
+        answer = given.get(question.id, SubmittedAnswer(id=question.id, answer="cannot_tell"))
+        answered.append(
+            AnsweredQuestion(
+                question.id,
+                question.text[:MAX_MESSAGE],
+                answer.answer,
+                answer.because[:MAX_MESSAGE],
+                question.path or None,
+                question.line,
+            )
+        )
+    return tuple(answered)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -11,15 +11,17 @@ from lopen.verification.findings import Finding, Severity
 Confidence = Literal["high", "medium", "low"]
 Scope = Literal["task", "component", "module"]
 Holds = Literal["yes", "no", "cannot_tell"]
+Justified = Literal["justified", "not_justified", "cannot_tell"]
+Outcome = Literal["passed", "failed", "could_not_tell"]
 
 BREADTH: Mapping[Scope, int] = {"task": 1, "component": 2, "module": 3}
 _ORDER: Mapping[Severity, int] = {"error": 0, "warning": 1, "info": 2}
-LOW_CONFIDENCE = "the oracle's confidence is low, and low confidence does not count as passed"
+LOW_CONFIDENCE = "the judge's confidence is low, and low confidence does not count as passed"
 
 
 @dataclass(frozen=True, slots=True)
 class CriterionResult:
-    """The oracle's answer on one acceptance criterion, with the evidence it names."""
+    """The judge's answer on one acceptance criterion, with the evidence it names."""
 
     id: str
     holds: Holds
@@ -27,11 +29,23 @@ class CriterionResult:
 
 
 @dataclass(frozen=True, slots=True)
+class AnsweredQuestion:
+    """One of lopen's questions about the change, with the judge's answer and its reason."""
+
+    id: str
+    text: str
+    answer: Justified
+    because: str = ""
+    path: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The judgement on one piece of work, bound to its evidence by `evidence_hash` and to its scope.
 
-    `base_tree` and `tree` are the trees between which the work was done. `by_person`: the oracle could not tell, and
-    a person accepted the work.
+    `base_tree` and `tree` are the trees between which the work was done. `due` are the ids of the criteria that need a
+    `yes` here. `by_person`: the judge could not tell, and a person accepted the work.
     """
 
     passed: bool
@@ -45,9 +59,11 @@ class Verdict:
     base_tree: str = ""
     tree: str = ""
     by_person: bool = False
+    due: tuple[str, ...] = ()
+    questions: tuple[AnsweredQuestion, ...] = ()
 
     def to_tool_result(self) -> dict[str, Any]:
-        """Return the fields of a `verify_*_completion` result beside `ok`; `passed` is the rule's, not the oracle's."""
+        """Return the fields of a `verify_*_completion` result beside `ok`; `passed` is the rule's, not the judge's."""
         return {
             "passed": accepted(self),
             "confidence": self.confidence,
@@ -78,6 +94,8 @@ def verdict_from_json(stored: Mapping[str, Any]) -> Verdict:
         base_tree=stored.get("base_tree", ""),
         tree=stored.get("tree", ""),
         by_person=stored.get("by_person", False),
+        due=tuple(stored.get("due", ())),
+        questions=tuple(AnsweredQuestion(**question) for question in stored.get("questions", ())),
     )
 
 
@@ -86,26 +104,69 @@ def serves(given: Scope, wanted: Scope) -> bool:
     return BREADTH[given] >= BREADTH[wanted]
 
 
-def accepted(verdict: Verdict) -> bool:
-    """Return whether the verdict passes.
+def outcome(verdict: Verdict) -> Outcome:
+    """Return what the verdict amounts to: the one rule of what passes.
 
-    It does where the oracle said so, no finding is an error, no criterion fails and the confidence is not low, or
-    where a person accepted what the oracle could not tell.
+    It failed where a finding is an error, a criterion does not hold or a question is answered "not justified". It
+    passed where a person accepted what could not be told, or where the judge says so with more than low confidence,
+    every criterion that is due has its `yes` and every question its "justified". Everything else could not be told.
     """
     if _refuted(verdict):
-        return False
-    return verdict.by_person or (verdict.passed and verdict.confidence != "low")
+        return "failed"
+    told = verdict.passed and verdict.confidence != "low" and not _open_points(verdict)
+    return "passed" if verdict.by_person or told else "could_not_tell"
+
+
+def accepted(verdict: Verdict) -> bool:
+    """Return whether the verdict passes."""
+    return outcome(verdict) == "passed"
 
 
 def could_not_tell(verdict: Verdict) -> bool:
     """Return whether the verdict is not passed and names nothing that is wrong."""
-    return not accepted(verdict) and not _refuted(verdict)
+    return outcome(verdict) == "could_not_tell"
 
 
 def _refuted(verdict: Verdict) -> bool:
-    return any(finding.severity == "error" for finding in verdict.findings) or any(
-        result.holds == "no" for result in verdict.criteria
+    return (
+        any(finding.severity == "error" for finding in verdict.findings)
+        or any(result.holds == "no" for result in verdict.criteria)
+        or any(question.answer == "not_justified" for question in verdict.questions)
     )
+
+
+def _open_points(verdict: Verdict) -> tuple[Finding, ...]:
+    """Return a warning for each due criterion without a `yes` and for each question without an answer."""
+    given = {result.id: result for result in verdict.criteria}
+    found = []
+    for name in verdict.due:
+        result = given.get(name)
+        if result is None or result.holds != "yes":
+            lacks = (result.evidence or "the evidence does not show it") if result else "it was not answered"
+            found.append(
+                Finding("warning", f"it could not be told whether {name} holds: {lacks}", criterion=name)
+            )
+    for question in verdict.questions:
+        if question.answer == "cannot_tell":
+            lacks = question.because or "it was not answered"
+            found.append(
+                Finding("warning", f"undecided: {question.text}: {lacks}", question.path, question.line)
+            )
+    return tuple(found)
+
+
+def left_open(verdicts: Iterable[Verdict]) -> tuple[tuple[str, str, str], ...]:
+    """Return (criterion, subject, what was missing) of the criteria that accepted verdicts, oldest first, left open.
+
+    A later answer of any verdict closes them.
+    """
+    found: dict[str, tuple[str, str, str]] = {}
+    for verdict in verdicts:
+        for result in verdict.criteria:
+            found.pop(result.id, None)
+            if result.holds == "cannot_tell" and accepted(verdict):
+                found[result.id] = (result.id, verdict.subject, result.evidence)
+    return tuple(found.values())
 
 
 def established(verdicts: Iterable[Verdict], standing: Collection[str]) -> frozenset[str]:
@@ -121,20 +182,33 @@ def established(verdicts: Iterable[Verdict], standing: Collection[str]) -> froze
     return frozenset(held)
 
 
-def settled(verdict: Verdict, own: Iterable[Finding] = ()) -> Verdict:
+def settled(verdict: Verdict, own: Sequence[Finding] = ()) -> Verdict:
     """Return the verdict with lopen's own findings merged in, and `passed` by the rule.
 
-    A criterion that does not hold becomes an error that names it, where no error does. An error of lopen's own fails
-    the verdict whatever the oracle said. Settling twice changes nothing more.
+    A criterion that does not hold becomes an error that names it, where no error does; so does a change that is not
+    justified. An error of lopen's own fails the verdict whatever the judge said, and is then its summary. Settling twice
+    changes nothing more.
     """
     findings = [*own, *verdict.findings]
     named = {finding.criterion for finding in findings if finding.severity == "error"}
+    wrong = [finding for finding in own if finding.severity == "error"]
     for result in verdict.criteria:
-        if result.holds == "no" and result.id not in named:
+        if result.holds == "no":
             message = f"{result.id} does not hold: {result.evidence}".rstrip(": ")
-            findings.append(Finding("error", message, criterion=result.id))
+            wrong.append(Finding("error", message, criterion=result.id))
+    for question in verdict.questions:
+        if question.answer == "not_justified":
+            message = f"not justified: {question.text}: {question.because}".rstrip(": ")
+            wrong.append(Finding("error", message, question.path, question.line))
+    findings += [finding for finding in wrong if finding.criterion is None or finding.criterion not in named]
+    undecided = () if verdict.by_person else _open_points(verdict)
+    findings += undecided
     if verdict.passed and verdict.confidence == "low" and not verdict.by_person:
         findings.append(Finding("warning", LOW_CONFIDENCE))
     unique = tuple(dict.fromkeys(findings))
     merged = replace(verdict, findings=tuple(sorted(unique, key=lambda f: _ORDER[f.severity])))
-    return replace(merged, passed=accepted(merged))
+    told = [finding for finding in wrong if finding in own or verdict.passed] or (
+        undecided if verdict.passed else ()
+    )
+    summary = next((finding.message.partition("\n")[0] for finding in told), verdict.summary)
+    return replace(merged, passed=accepted(merged), summary=summary)

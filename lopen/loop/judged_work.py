@@ -13,7 +13,7 @@ from lopen.guardrails.completion import holds_inline_tests
 from lopen.judge.evidence import ChangedFile, Established, Evidence, SourceFile, uncovered
 from lopen.judge.mutation import MutationCheck
 from lopen.judge.tests_run import TestsRun
-from lopen.judge.verdict import BREADTH, Scope, Verdict, accepted
+from lopen.judge.verdict import BREADTH, Scope, Verdict, accepted, left_open
 from lopen.loop.change_checks import ChangeChecks
 from lopen.loop.compared_trees import ComparedTrees, compared_trees, sides
 from lopen.loop.judged_change import (
@@ -48,6 +48,7 @@ from lopen.tools.verification import Verified
 from lopen.tools.workbench import Workbench
 from lopen.verification.findings import Finding
 from lopen.workflow.session import Session
+from lopen.workflow.task_tree import State
 
 MOST_NAMED = 10  # unchanged files that a judge is shown because the work's own words name them
 
@@ -95,7 +96,6 @@ def evidence_for(
         {"earlier tests": lambda: _earlier_tests(bench, repository, boundary, change, removals)}
     )
     mutation, blind = _mutation(bench, boundary, change, checks, first=bool(narrower))
-    told = (*earlier, *blind)
     return Evidence(
         scope=scope,
         subject=subject,
@@ -106,7 +106,7 @@ def evidence_for(
         diff=diff,
         files=_files(change, shown),
         results=tuple(r.as_evidence() for r in boundary.results),
-        tampering=own + unread + tuple(f for f in told if f.severity != "error"),
+        findings=(*own, *unread, *earlier, *blind),
         base_tree=base,
         tree=tree,
         answers=session.dialogue.answers,
@@ -115,10 +115,23 @@ def evidence_for(
         source=(*covered, *shown),
         tests=tests or (),
         mutation=mutation,
-        refused=tuple(f for f in told if f.severity == "error"),
+        due=due_criteria(session, scope, subject, [name for name, _ in criteria]),
+        carried=left_open(narrower),
         earlier=_earlier(verdicts, scope, subject),
         removals=tuple(sorted(removals.given)),
     )
+
+
+def due_criteria(session: Session, scope: Scope, subject: str, criteria: Sequence[str]) -> tuple[str, ...]:
+    """Return the criteria that need a `yes` of this verdict: none of a task, all of the module.
+
+    A component leaves those to the module that another component, which is not complete yet, is to meet too.
+    """
+    if scope == "task":
+        return ()
+    others = [c for c in session.tree.components if c.id != subject and c.state is not State.COMPLETE]
+    shared = {name for c in others for name in c.criteria} if scope == "component" else set()
+    return tuple(name for name in criteria if name not in shared)
 
 
 def _passing_tests(boundary: JudgedBoundary, change: ComparedTrees) -> TestRun | None:

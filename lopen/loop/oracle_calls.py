@@ -43,7 +43,7 @@ HIDDEN = (
     "the judge does not see {count} in {where}: a secret of the person's stands there, and it reads {mark}. "
     "Judge nothing by it; use a value that is not a secret"
 )
-BY_PERSON = "the oracle could not tell; a person accepted the work"
+BY_PERSON = "the judge could not tell; a person accepted the work"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class OracleCalls:
         known = verdicts_of(self.store, bench.session.id)
         evidence = evidence_for(bench, self.repository, JudgedBoundary(*wide, results, note), known)
         unseen = tuple(hidden_values(evidence, self.hide))
-        evidence = replace(evidence, tampering=(*evidence.tampering, *unseen))
+        evidence = replace(evidence, findings=(*evidence.findings, *unseen))
         return self.verdict(bench, evidence, results)
 
     def verdict(self, bench: Workbench, evidence: Evidence, results: tuple[Verified, ...]) -> BoundaryVerdict:
@@ -252,8 +252,10 @@ class OracleCalls:
             evidence.base_tree,
             evidence.tree,
             by_person=True,
+            due=evidence.due,
+            questions=known.questions if known else (),
         )
-        verdict = settled(own, evidence.tampering)
+        verdict = settled(own, evidence.findings)
         if not all(result.passed for result in evidence.results) or not accepted(verdict):
             return None
         self._remember(bench, verdict)

@@ -26,5 +26,5 @@ def test_every_template_is_checked_before_the_first_request(
 
     newer = [["tests.crash.faults:replace", "lopen.judge.rubric:VERSION", 99]]
     outdated = project.lopen("run", "calc", arrange=newer)
-    assert (outdated.code, "template oracle.md is outdated" in outdated.err) == (1, True)
+    assert (outdated.code, "template judge.md is outdated" in outdated.err) == (1, True)
     assert project.requests == []

@@ -23,7 +23,7 @@ EVIDENCE = Evidence(
     diff="diff --git a/money.py b/money.py\n--- a/money.py\n+++ b/money.py\n@@ -0,0 +1 @@\n+def add(a, b): return a + b\n",
     files=(ChangedFile("money.py", 34),),
     results=(TESTS_PASSED,),
-    tampering=(),
+    findings=(),
     base_tree="tree-0",
     tree="tree-1",
 )

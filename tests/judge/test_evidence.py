@@ -28,7 +28,7 @@ evidences = st.builds(
     diff=st.text(),
     files=st.lists(st.builds(ChangedFile, st.text(), st.none() | st.integers(0)), max_size=3).map(tuple),
     results=st.lists(results, max_size=4).map(tuple),
-    tampering=st.just(()),
+    findings=st.just(()),
     base_tree=st.just("0"),
     tree=st.text(min_size=2),
 )
@@ -83,7 +83,7 @@ def test_what_the_verdict_rests_on_counts(changed: dict[str, Any]) -> None:
         {"subject": "C-1"},
         {"description": "The whole component"},
         {"diff": "cut differently"},
-        {"tampering": (Finding("info", "x"),)},
+        {"findings": (Finding("info", "x"),)},
         {"note": "trust me"},
     ],
     ids=str,

@@ -11,7 +11,7 @@ from lopen.judge.evidence import ChangedFile, Evidence, evidence_hash
 from lopen.judge.judge import MAX_TURNS, NO_ROOM, TOO_LARGE, UNREADABLE, Court, Judged, judge
 from lopen.judge.verdict import Scope, Verdict, accepted, could_not_tell
 from lopen.models.messages import ContextTooLong, Rejected, Response
-from lopen.verification.findings import Finding
+from lopen.verification.findings import ChangeQuestion, Finding
 from tests.judge.samples import (
     EVIDENCE,
     FAILED,
@@ -71,7 +71,7 @@ def test_the_request_forces_the_one_tool_and_has_a_system_prompt_of_its_own() ->
     assert request.purpose == "oracle"
     assert request.tool_choice == "submit_verdict"
     assert [tool.name for tool in request.tools] == ["submit_verdict"]
-    assert "You are the oracle" in request.system[0].text
+    assert "You are the judge" in request.system[0].text
     assert request.system[0].cached
 
 
@@ -249,12 +249,6 @@ def test_an_error_of_the_second_model_decides() -> None:
     assert not could_not_tell(judged(EVIDENCE, Endpoint(answer(LOW), answer(FAILED))).verdict)
 
 
-def test_an_error_that_lopen_found_needs_no_second_model() -> None:
-    evidence = replace(EVIDENCE, tampering=(Finding("error", "gone"),))
-
-    assert judged(evidence, Endpoint(answer(LOW))).asked == 1
-
-
 def test_where_something_is_left_out_the_oracle_reads_before_it_judges() -> None:
     calls = reading(("read_file", {"path": "large.py"}), ("read_file", {"path": "small.py"}))
     endpoint, files = Endpoint(calls, answer(PASSED)), Files(**{"large.py": "x = 1"})
@@ -332,22 +326,62 @@ def test_keys_beyond_the_known_ones_are_let_go() -> None:
     assert accepted(judged(EVIDENCE, Endpoint(answer(chatty))).verdict)
 
 
-def test_an_error_that_lopen_found_fails_whatever_the_oracle_says() -> None:
-    found = Finding("error", "gone: 1 test test_add", "tests/test_money.py", 3)
-    evidence = replace(EVIDENCE, tampering=(found,))
-    endpoint = Endpoint(answer(PASSED))
+def test_an_error_that_lopen_found_fails_without_asking_and_is_the_summary() -> None:
+    found = Finding("error", "gone: 1 test test_add\nand its output", "tests/test_money.py", 3)
 
-    result = judged(evidence, endpoint)
+    result = judged(replace(EVIDENCE, findings=(found,)), Endpoint())
 
-    assert not accepted(result.verdict)
+    assert (accepted(result.verdict), result.asked) == (False, 0)
     assert result.verdict.findings[0] == found
-    assert "gone: 1 test test_add" in endpoint.texts[0]  # and the oracle was told
+    assert result.verdict.summary == "gone: 1 test test_add"
+
+
+ASKED = replace(
+    EVIDENCE,
+    due=("AC-1", "AC-2"),
+    questions=(ChangeQuestion("Q1", "fewer_assertions", "test_add asserts less", "t.py", 3, "old", "new"),),
+)
+BOTH = [{"id": "AC-1", "holds": "yes"}, {"id": "AC-2", "holds": "yes"}]
+JUSTIFIED = [{"id": "Q1", "answer": "justified", "because": "AC-2 asks for it"}]
+
+
+def test_what_is_not_answered_is_asked_for_once_more_by_name() -> None:
+    endpoint = Endpoint(answer(PASSED), answer({**PASSED, "criteria": BOTH, "questions": JUSTIFIED}))
+
+    result = judged(ASKED, endpoint)
+
+    assert (accepted(result.verdict), result.asked) == (True, 2)
+    assert "answer each of these" in endpoint.texts[0]
+    assert '"t.py":3: test_add asserts less\nbefore:\n| old\nafter:\n| new' in endpoint.texts[0]
+    assert "does not answer AC-1, AC-2, Q1" in endpoint.texts[1]
+
+
+def test_an_answer_that_leaves_a_criterion_open_goes_to_the_second_model_and_says_what_lacks() -> None:
+    half = {**PASSED, "criteria": [BOTH[0], {"id": "AC-2", "holds": "cannot_tell", "evidence": "no test"}]}
+    endpoint = Endpoint(answer({**half, "questions": JUSTIFIED}), answer({**half, "questions": JUSTIFIED}))
+
+    verdict = judged(ASKED, endpoint).verdict
+
+    assert could_not_tell(verdict)
+    assert verdict.summary == "it could not be told whether AC-2 holds: no test"
+    assert [request.model for request in endpoint.requests] == ["claude-haiku-5-5", "claude-opus-5-5"]
+
+
+def test_a_change_that_is_not_justified_fails_and_is_the_summary() -> None:
+    unjust = [{"id": "Q1", "answer": "not_justified", "because": "nothing asks for it"}]
+    endpoint = Endpoint(answer({**PASSED, "criteria": BOTH, "questions": unjust}))
+
+    verdict = judged(ASKED, endpoint).verdict
+
+    assert not accepted(verdict)
+    assert verdict.summary == "not justified: test_add asserts less: nothing asks for it"
+    assert verdict.findings[0] == Finding("error", verdict.summary, "t.py", 3)
 
 
 def test_a_warning_that_lopen_found_leaves_the_word_to_the_oracle() -> None:
     found = Finding("warning", "test_add has 1 assertion less")
 
-    result = judged(replace(EVIDENCE, tampering=(found,)), Endpoint(answer(PASSED)))
+    result = judged(replace(EVIDENCE, findings=(found,)), Endpoint(answer(PASSED)))
 
     assert accepted(result.verdict)
     assert found in result.verdict.findings
@@ -358,19 +392,11 @@ def test_many_warnings_push_out_none_of_another_kind() -> None:
     real = Finding("warning", "git ignores this file", "z.py")
     endpoint = Endpoint(answer(PASSED))
 
-    judged(replace(EVIDENCE, tampering=(*many, real)), endpoint)
+    judged(replace(EVIDENCE, findings=(*many, real)), endpoint)
 
     shown = endpoint.texts[0]
     assert "git ignores this file" in shown
     assert "41 more of this severity" in shown
-
-
-def test_findings_of_lopen_are_not_doubled_by_remembering() -> None:
-    memory = Memory()
-    evidence = replace(EVIDENCE, tampering=(Finding("error", "gone"),))
-    first = judged(evidence, Endpoint(answer(PASSED)), memory)
-
-    assert judged(evidence, Endpoint(), memory).verdict == first.verdict
 
 
 def test_what_the_endpoint_raises_passes_through() -> None:

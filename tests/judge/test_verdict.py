@@ -12,18 +12,22 @@ from hypothesis import strategies as st
 from lopen.judge.evidence import evidence_hash
 from lopen.judge.submission import MAX_FINDINGS, MAX_MESSAGE, read_verdict, tool_spec
 from lopen.judge.verdict import (
+    AnsweredQuestion,
     Confidence,
     CriterionResult,
     Holds,
+    Outcome,
     Scope,
     Verdict,
     accepted,
     could_not_tell,
+    left_open,
+    outcome,
     serves,
     settled,
     verdict_from_json,
 )
-from lopen.verification.findings import Finding, Severity
+from lopen.verification.findings import Finding
 from tests.judge.samples import EVIDENCE, FAILED, PASSED, answer
 
 VERDICT = Verdict(True, "high", "fine", (), "task", "T-1", "abc")
@@ -52,24 +56,73 @@ verdicts = st.builds(
 )
 
 
+YES, NO, OPEN = (CriterionResult("AC-1", holds) for holds in ("yes", "no", "cannot_tell"))
+JUST, UNJUST, UNDECIDED = (
+    AnsweredQuestion("Q1", "asserts less", answer) for answer in ("justified", "not_justified", "cannot_tell")
+)
+DUE = replace(VERDICT, due=("AC-1",))
+
+
 @pytest.mark.parametrize(
-    ("passed", "confidence", "severities", "counts"),
+    ("verdict", "amounts_to"),
     [
-        (True, "high", [], True),
-        (True, "medium", ["warning", "info"], True),
-        (True, "low", [], False),
-        (True, "high", ["warning", "error"], False),
-        (False, "high", [], False),
+        (VERDICT, "passed"),
+        (replace(VERDICT, confidence="medium", findings=(Finding("warning", "x"),)), "passed"),
+        (replace(VERDICT, confidence="low"), "could_not_tell"),
+        (replace(VERDICT, findings=(Finding("error", "x"),)), "failed"),
+        (replace(VERDICT, passed=False), "could_not_tell"),
+        (replace(VERDICT, passed=False, findings=(Finding("error", "x"),)), "failed"),
+        (replace(VERDICT, criteria=(OPEN,)), "passed"),  # not due here: the next wider verdict asks again
+        (replace(VERDICT, criteria=(NO,)), "failed"),
+        (DUE, "could_not_tell"),
+        (replace(DUE, criteria=(OPEN,)), "could_not_tell"),
+        (replace(DUE, criteria=(NO,)), "failed"),
+        (replace(DUE, criteria=(YES,)), "passed"),
+        (replace(DUE, criteria=(YES,), confidence="low"), "could_not_tell"),
+        (replace(DUE, criteria=(CriterionResult("AC-2", "yes"),)), "could_not_tell"),
+        (replace(DUE, criteria=(OPEN,), by_person=True), "passed"),
+        (replace(DUE, criteria=(NO,), by_person=True), "failed"),
+        (replace(VERDICT, questions=(JUST,)), "passed"),
+        (replace(VERDICT, questions=(JUST, UNDECIDED)), "could_not_tell"),
+        (replace(VERDICT, questions=(UNDECIDED,), by_person=True), "passed"),
+        (replace(VERDICT, questions=(UNJUST,)), "failed"),
+        (replace(VERDICT, questions=(UNJUST,), by_person=True), "failed"),
     ],
 )
-def test_passed_means_said_so_without_errors_and_not_at_low_confidence(
-    passed: bool, confidence: Confidence, severities: list[Severity], counts: bool
-) -> None:
-    given_findings = tuple(Finding(severity, "x") for severity in severities)
-    verdict = Verdict(passed, confidence, "", given_findings, "task", "T", "h")
+def test_what_a_verdict_amounts_to(verdict: Verdict, amounts_to: Outcome) -> None:
+    assert outcome(verdict) == amounts_to
+    assert verdict.to_tool_result()["passed"] is accepted(verdict) is (amounts_to == "passed")
+    assert could_not_tell(verdict) is (amounts_to == "could_not_tell")
+    assert outcome(settled(verdict)) == amounts_to
 
-    assert accepted(verdict) is counts
-    assert verdict.to_tool_result()["passed"] is counts
+
+@pytest.mark.parametrize(
+    ("verdict", "own", "summary"),
+    [
+        (VERDICT, (), "fine"),
+        (VERDICT, (Finding("error", "verify_tests failed\noutput"),), "verify_tests failed"),
+        (replace(VERDICT, passed=False), (Finding("error", "verify_tests failed"),), "verify_tests failed"),
+        (replace(VERDICT, criteria=(NO,)), (), "AC-1 does not hold"),
+        (replace(VERDICT, passed=False, criteria=(NO,)), (), "fine"),
+        (replace(VERDICT, questions=(UNJUST,)), (), "not justified: asserts less"),
+        (DUE, (), "it could not be told whether AC-1 holds: it was not answered"),
+        (replace(DUE, by_person=True), (), "fine"),
+    ],
+)
+def test_the_summary_never_says_that_all_is_well_where_it_is_not(
+    verdict: Verdict, own: tuple[Finding, ...], summary: str
+) -> None:
+    assert settled(verdict, own).summary == summary
+
+
+def test_a_criterion_stays_open_until_a_later_verdict_answers_it() -> None:
+    open_one = CriterionResult("AC-1", "cannot_tell", "nothing calls it yet")
+    first = replace(VERDICT, criteria=(open_one, CriterionResult("AC-2", "cannot_tell", "no test")))
+    second = replace(VERDICT, subject="T-2", criteria=(CriterionResult("AC-2", "yes"),))
+    refused = replace(first, subject="T-3", passed=False)
+
+    assert left_open([first, second]) == (("AC-1", "T-1", "nothing calls it yet"),)
+    assert left_open([refused]) == ()
 
 
 @given(verdicts)
@@ -102,7 +155,7 @@ def test_a_tool_result_leaves_out_what_is_not_known() -> None:
     assert verdict.to_tool_result() == {
         "passed": False,
         "confidence": "high",
-        "summary": "fine",
+        "summary": "x",
         "findings": [{"severity": "error", "message": "x", "path": "a.py"}],
     }
 
@@ -197,7 +250,14 @@ def test_a_flood_of_findings_is_cut_but_never_its_errors() -> None:
 def test_the_tool_asks_for_what_the_reference_names() -> None:
     schema = tool_spec().input_schema
 
-    assert set(schema["properties"]) == {"passed", "confidence", "summary", "findings", "criteria"}
+    assert set(schema["properties"]) == {
+        "passed",
+        "confidence",
+        "summary",
+        "findings",
+        "criteria",
+        "questions",
+    }
     assert set(schema["required"]) == {"passed", "confidence", "summary"}
     assert schema["properties"]["confidence"]["enum"] == ["high", "medium", "low"]
     json.dumps(schema)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -115,6 +115,7 @@ def report(store: SessionStore, session: Session, budget: BudgetState | None) ->
         last = verdicts[-1]
         passed = "passed" if last["passed"] else "did not pass"
         yield f"\nThe judge's last verdict, on {last['scope']} {plain(last['subject'])}, {passed}: {plain(last['summary'])}"
+    yield from _questions(verdicts)
     removed = removed_work(store, session)
     kept = [each for each in verifications(store, session.id) if not removed.includes(each.task, each.at)]
     yield from _check(
@@ -135,6 +136,18 @@ def report(store: SessionStore, session: Session, budget: BudgetState | None) ->
     if budget is not None:
         yield f"\nTokens: {budget.tokens_used:,}. Cost: {cost_text(budget.cost_usd, budget.unpriced_tokens)}."
     yield f"\nBuilt with lopen, session {session.id}."
+
+
+def _questions(verdicts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield lopen's questions about the changes with the judge's latest answers."""
+    asked = {(q["text"], q["path"]): q for verdict in verdicts for q in verdict.get("questions", ())}
+    if asked:
+        yield "\n## What lopen asked the judge about the changes\n"
+    for question in asked.values():
+        place = f"{plain(question['path'])}: " if question["path"] else ""
+        answer = f"{question['answer'].replace('_', ' ')}: {question['because']}".rstrip(": ")
+        yield f"- {place}{plain(question['text'])}"
+        yield f"  - {plain(answer)}"
 
 
 def _check(title: str, what: str, outputs: Mapping[str, str]) -> Iterator[str]:

@@ -116,8 +116,9 @@ def _task_lines(found: TaskDetails) -> Iterator[str]:
 def verdict_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
     """Return a stored verdict as lines for a person."""
     from lopen.application.details import verdict_name
+    from lopen.judge.verdict import outcome, verdict_from_json
 
-    result = "passed" if verdict["passed"] else "failed"
+    result = outcome(verdict_from_json(verdict)).replace("_", " ")
     yield (
         f"{verdict_name(verdict)} on {verdict['scope']} {verdict['subject']}: {result}"
         f" ({verdict['confidence']} confidence): {verdict['summary']}"
@@ -128,6 +129,9 @@ def verdict_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {finding['severity']}: {where + ': ' if where else ''}{finding['message']}{named}"
     for criterion in verdict.get("criteria", ()):
         yield f"  {criterion['id']} {HOLDS[criterion['holds']]}: {criterion['evidence']}".rstrip(": ")
+    for question in verdict.get("questions", ()):
+        yield f"  {question['id']} {question['text']}"
+        yield f"    {question['answer'].replace('_', ' ')}: {question['because']}".rstrip(": ")
 
 
 def _among_others(records: Sequence[VerificationRecord]) -> Iterator[str]:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lopen.core.escape import UNSEEN
-from lopen.workflow.next_step import met_criteria
 from lopen.workflow.session import Session
 from lopen.workflow.steps import number, phase_of
 from lopen.workflow.task_tree import Component, Task, next_task, progress
@@ -129,7 +128,7 @@ def state_lines(session: Session, established: frozenset[str]) -> str:
     done, step = progress(session.tree), session.step
     lines = [f"module: {session.module}", f"step: {number(step)} {step.value} ({phase_of(step)})"]
     if session.tree.components:
-        met = len((established & session.plan.criteria.keys()) | met_criteria(session))
+        met = len(established & session.plan.criteria.keys())
         lines += [
             f"judged to hold so far: {met} of {len(session.plan.criteria)} acceptance criteria",
             f"complete: {done.components_done} of {done.components} components, {done.tasks_done} of {done.tasks} tasks",
