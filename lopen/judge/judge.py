@@ -209,7 +209,7 @@ class _Judgement:
                 request = _asked_again(request, f"could not be read ({error})")
             else:
                 silent = unanswered(verdict)
-                if last or not verdict.passed or not silent:
+                if last or not silent or not verdict.passed or not could_not_tell(verdict):
                     return verdict
                 request = _asked_again(request, f"does not answer {', '.join(silent[:MOST_NAMED])}")
             asked_again = True

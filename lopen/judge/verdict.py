@@ -141,7 +141,7 @@ def _open_points(verdict: Verdict) -> tuple[Finding, ...]:
     found = []
     for name in verdict.due:
         result = given.get(name)
-        if result is None or result.holds != "yes":
+        if result is None or result.holds == "cannot_tell":
             lacks = (result.evidence or "the evidence does not show it") if result else "it was not answered"
             found.append(
                 Finding("warning", f"it could not be told whether {name} holds: {lacks}", criterion=name)

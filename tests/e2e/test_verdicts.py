@@ -215,8 +215,9 @@ def test_tests_taken_away_or_weakened_fail_whatever_the_oracle_says(make_project
         assert judged["passed"] is False
         assert judged["findings"][0]["severity"] == "error"
         assert judged["findings"][0]["path"] == "test_old.py"
+        assert judged["summary"] == judged["findings"][0]["message"].splitlines()[0]
     assert last_result(project.requests[2], "update_task_status").is_error
-    assert "test_old.py" in json.dumps(project.oracle_requests[0])
+    assert len(project.oracle_requests) == 1, "what lopen itself refuses costs no judgement"
     assert project.git("diff", "--stat", "HEAD~2", "--", "test_old.py") == ""
 
 
@@ -270,3 +271,44 @@ def test_the_oracle_s_words_count_in_any_case(make_project: MakeProject) -> None
     project.specify()
     assert project.drive().code == 0
     assert len(project.oracle_requests) == 1
+
+
+def test_a_module_is_complete_only_with_a_yes_for_every_criterion(make_project: MakeProject) -> None:
+    """A judge that passes everything and answers nothing: asked again, then the second model, then a person."""
+    silent = verdict(criteria=[{"id": "AC-9", "holds": "yes"}])
+    open_one = verdict(criteria=[{"id": "AC-1", "holds": "cannot_tell", "evidence": "no test calls it"}])
+    project = make_project(
+        [plan(), build("calc-t1"), tools(*verified("calc-t1"))], oracle=[silent, silent, open_one]
+    )
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 3, ran.err
+    assert [r["model"] for r in project.oracle_requests][-1] != project.oracle_requests[0]["model"]
+    assert "does not answer AC-1" in json.dumps(project.oracle_requests[1])
+    [paused] = ran.named("session_paused")
+    assert "it could not be told whether AC-1 holds: no test calls it" in paused["message"]
+    assert "criteria 0/1" in project.lopen("status", "calc").out
+    assert project.lopen("confirm", paused["session"]).code == 0
+    resumed = project.resume()
+    assert resumed.code == 0, resumed.err
+    printed = project.lopen("pr", "--print", "calc").out
+    assert "- [ ] **AC-1**" in printed, "a person's acceptance is no yes of the judge"
+    assert "## Accepted by a person although the judge could not tell" in printed
+
+
+def test_what_a_task_left_open_is_asked_of_the_module_with_what_was_missing(
+    make_project: MakeProject,
+) -> None:
+    open_one = verdict(criteria=[{"id": "AC-1", "holds": "cannot_tell", "evidence": "only half is there"}])
+    project = make_project(
+        [plan(tasks=("One", "Two")), build("calc-t1"), tools(*code("two"), *verified("calc-t2"))],
+        oracle=[open_one, open_one, verdict()],
+    )
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    assert "AC-1: calc-t2 could not tell: only half is there" in json.dumps(project.oracle_requests[-1])
