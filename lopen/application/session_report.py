@@ -78,7 +78,9 @@ def present_verdicts(store: SessionStore, session: Session) -> list[dict[str, An
 
 def held_criteria(session: Session, verdicts: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     """Return the ids of the criteria to which accepted verdicts on work that stands said `yes`."""
-    return established(map(verdict_from_json, verdicts), standing_work(session)) & session.plan.criteria.keys()
+    return (
+        established(map(verdict_from_json, verdicts), standing_work(session)) & session.plan.criteria.keys()
+    )
 
 
 def criterion_states(
