@@ -7,25 +7,7 @@ from importlib import import_module
 
 from bench.rows import printed
 
-TABLES = (
-    "startup",
-    "turns",
-    "live_view",
-    "requests",
-    "memory",
-    "saving",
-    "documents",
-    "guardrails",
-    "integrity",
-    "mutation",
-    "limits",
-    "day",
-    "sandbox",
-    "cleanroom",
-    "resume",
-    "dashboard",
-    "serving",
-)
+TABLES = ("startup", "turns", "limits", "day", "sandbox", "cleanroom", "mutation")
 
 
 def main(wanted: list[str]) -> int:

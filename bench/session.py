@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,18 +57,3 @@ def approved(
         with wired(context, loaded, store, session, RunOptions(quiet=True), clock=clock) as run:
             start(run.loop, resumed=False)
             yield run, endpoint
-
-
-def peak_mib(argv: list[str], project: Project) -> float:
-    """The most memory a command's process held, in MiB."""
-    process = subprocess.Popen(
-        argv,
-        cwd=project.root,
-        env=project.environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return usage.ru_maxrss / 1024
