@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from threading import Lock, Timer
 
 from lopen.application.servers import running_servers
 from lopen.core.events import (
@@ -66,7 +67,10 @@ def read_live_text(path: Path) -> LiveText | None:
 
 
 class LiveTextWriter:
-    """A subscriber of a session's events that keeps its file while a server runs."""
+    """A subscriber of a session's events that keeps its file while a server runs.
+
+    A timer writes, so that the last words before a pause of the stream are seen too.
+    """
 
     def __init__(self, root: Path, session: str, redact: Callable[[str], str]) -> None:
         self._root = root
@@ -74,7 +78,8 @@ class LiveTextWriter:
         self._redact = redact
         self._path = root / ".lopen" / CACHE / f"{PREFIX}{session}{SUFFIX}"
         self._observed = False  # a server runs
-        self._written = 0.0
+        self._lock = Lock()
+        self._timer: Timer | None = None
         self._turn, self._part, self._start = 0, 0, 0
         self._model, self._tool, self._text = "", "", ""
 
@@ -89,17 +94,33 @@ class LiveTextWriter:
             case ModelInput(tool, text) if self._observed:
                 self._add(tool, text)
             case TurnEnded() | ModelRetry() | SessionPaused() | SessionFailed() if self._observed:
-                with suppress(OSError):  # what was written is recorded, or the request is over
-                    self._path.unlink(missing_ok=True)
+                self.end()
 
     def _add(self, tool: str, text: str) -> None:
-        if tool != self._tool:
-            self._part, self._tool, self._text, self._start = self._part + 1, tool, "", 0
-        self._text += text
-        if time.monotonic() - self._written >= PERIOD_S:
-            self._written = time.monotonic()
+        with self._lock:
+            if tool != self._tool:
+                self._part, self._tool, self._text, self._start = self._part + 1, tool, "", 0
+            self._text += text
+            if self._timer is None:
+                self._timer = Timer(PERIOD_S, self._write_held)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def _write_held(self) -> None:
+        with self._lock:
+            if self._timer is None:  # ended meanwhile
+                return
+            self._timer = None
             with suppress(OSError):  # a full disk stops the run elsewhere
                 self._write()
+
+    def end(self) -> None:
+        """Remove the file: what was written is recorded, or the request is over."""
+        with self._lock, suppress(OSError):
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            self._path.unlink(missing_ok=True)
 
     def _write(self) -> None:
         """Write whole words only: half a secret would not be recognised."""
@@ -108,8 +129,15 @@ class LiveTextWriter:
             cut = _last_blank(whole[:-MOST_CHARACTERS])
             self._start += len(self._redact(self._text[:cut]))
             self._text, whole = self._text[cut:], whole[cut:]
-        text = self._redact(whole)
-        shown = LiveText(self._session, self._turn, self._part, self._model, self._tool, self._start, text)
+        shown = LiveText(
+            self._session,
+            self._turn,
+            self._part,
+            self._model,
+            self._tool,
+            self._start,
+            self._redact(whole),
+        )
         self._path.parent.mkdir(exist_ok=True)
         replace_file(self._path, json.dumps(asdict(shown)).encode(), durable=False)
 

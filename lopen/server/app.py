@@ -1,4 +1,4 @@
-"""The application: routes behind the access gate, tags on their answers, and the OpenAPI description."""
+"""The application: routes behind the access gate, and the OpenAPI description."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lopen import __version__
-from lopen.core.hashing import content_hash
 from lopen.server import budget_routes, event_stream, metrics, module_routes, session_routes
 from lopen.server.access import AccessGate, AccessKeys
 from lopen.server.dashboard import dashboard_routes
@@ -62,57 +59,7 @@ def create_app(
         for feed in feeds.values():
             feed.close()
 
-    return AccessGate(Tagged(app), keys=keys, names=names, secure=secure, close=close)
-
-
-TAGGED = ("application/json", "text/plain")
-
-
-class Tagged:
-    """An ASGI application that adds an `ETag` to answers of `GET`, or answers 304 where the client has it."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "GET":
-            await self._app(scope, receive, send)
-            return
-        started: Message | None = None
-        parts: list[bytes] = []
-
-        async def tag(message: Message) -> None:
-            nonlocal started
-            if message["type"] == "http.response.start" and _is_tagged(message):
-                started = message
-                return
-            if started is None:
-                await send(message)
-                return
-            parts.append(message.get("body", b""))
-            if not message.get("more_body", False):
-                for each in _answer(started, b"".join(parts), Headers(scope=scope)):
-                    await send(each)
-
-        await self._app(scope, receive, tag)
-
-
-def _is_tagged(start: Message) -> bool:
-    media_type = Headers(raw=start["headers"]).get("content-type", "").partition(";")[0]
-    return start["status"] == 200 and media_type in TAGGED and "etag" not in Headers(raw=start["headers"])
-
-
-def _answer(start: Message, body: bytes, request: Headers) -> list[Message]:
-    headers = MutableHeaders(raw=start["headers"])
-    tag = f'"{content_hash(body)}"'
-    headers["etag"] = tag
-    known = [each.strip().removeprefix("W/") for each in request.get("if-none-match", "").split(",")]
-    if tag in known or "*" in known:
-        for name in ("content-length", "content-type"):
-            del headers[name]
-        start, body = {**start, "status": 304}, b""
-    headers["cache-control"] = "private, no-cache"
-    return [{**start, "headers": headers.raw}, {"type": "http.response.body", "body": body}]
+    return AccessGate(app, keys=keys, names=names, secure=secure, close=close)
 
 
 REFERENCE = {"$ref": "#/components/schemas/ProblemDetails"}
@@ -121,7 +68,6 @@ ALWAYS = {
     "401": "The token is missing or wrong.",
     "403": "The request comes from another origin.",
     "404": "There is nothing of that name.",
-    "408": "The body took too long.",
     "413": "The body is too large.",
     "421": "The server does not answer to that host name.",
     "422": "A parameter or a field is not valid.",
@@ -129,7 +75,6 @@ ALWAYS = {
 }
 ACTING = {"409": "The present state does not allow it, or a process works on the session."}
 LIMITED = {"429": "Too many requests of this kind; `Retry-After` says when it is possible again."}
-UNCHANGED = {"description": "Unchanged since the answer with the `ETag` that `If-None-Match` names."}
 
 
 def describe(app: FastAPI) -> dict[str, Any]:
@@ -146,28 +91,18 @@ def describe(app: FastAPI) -> dict[str, Any]:
     }
     found["security"] = [{"token": []}]
     for path, methods in found["paths"].items():
-        for method, operation in methods.items():
-            _complete(operation, method, path)
+        for operation in methods.values():
+            _complete(operation, path)
     app.openapi_schema = found
     return found
 
 
-def _complete(operation: dict[str, Any], method: str, path: str) -> None:
+def _complete(operation: dict[str, Any], path: str) -> None:
     """Add the responses that the gate and the error handlers give."""
     responses, streams = operation["responses"], path.endswith("/events")
     statuses = ALWAYS | ACTING | (LIMITED if path.endswith("/extend") else {})
     for status, description in statuses.items():
         content = {MEDIA_TYPE: {"schema": REFERENCE}}
         responses[status] = {"description": description, "content": content}
-    if method == "get" and not streams:
-        tag = {"description": "Of this answer.", "schema": {"type": "string"}}
-        responses["200"].setdefault("headers", {})["ETag"] = tag
-        responses["304"] = UNCHANGED
-        condition = {
-            "name": "If-None-Match",
-            "in": "header",
-            "schema": {"type": "string"},
-        }
-        operation.setdefault("parameters", []).append(condition)
     if streams:
         responses["200"]["content"] = {"text/event-stream": {"schema": {"type": "string"}}}

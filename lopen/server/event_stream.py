@@ -1,14 +1,12 @@
 """The events of a project as they are recorded, streamed to any number of readers.
 
-One task a project asks the database for news and keeps the newest events in memory. Each reader keeps only its
-own position, so a slow one costs nothing and a late one reads what it missed from the database.
+Each reader keeps only its own position, so a slow one costs nothing and a late one reads what it missed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import asdict
@@ -19,34 +17,23 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from lopen.application.live_text import LiveText, live_texts, read_live_text
-from lopen.core.errors import LopenError
+from lopen.application.open_store import store_with
+from lopen.core.errors import LopenError, StorageError
 from lopen.server.served import Chosen, OpenProject, ServedProject
 from lopen.store.archives import archive_path
 from lopen.store.event_lines import EventLine, newest_event, project_lines, session_lines
 
-POLL_S = 0.05  # SQLite does not announce the writes of another process
+POLL_S = 0.1  # SQLite does not announce the writes of another process
 AFTER_FAILURE_S = 1.0
-KEPT, KEPT_CHARACTERS = 2_000, 4_000_000  # events in memory: at most so many, and so much text
 PAGE = 250  # events read from the database at once
-CHUNK_CHARACTERS = (
-    64_000  # text handed to a connection at once: a reader that is slow holds no more than that
-)
+CHUNK_CHARACTERS = 64_000  # handed to a connection at once: a reader that is slow holds no more than that
 
 
 class EventFeed:
-    """The newest events of one project, and what comes next."""
+    """The events of one project, read for each reader from its own place on."""
 
     def __init__(self, project: ServedProject) -> None:
         self._project = project
-        self._kept: deque[EventLine] = deque()
-        self._characters = 0  # of the text in `_kept`
-        self._floor = 0  # every event above this number is in `_kept`
-        self._newest = 0
-        self._version: tuple[int, int] | None = None
-        self._changed = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-        self._readers = 0
-        self._live: dict[str, LiveText] = {}
         self.closed = False
 
     async def start(self, session: str | None) -> int:
@@ -58,85 +45,27 @@ class EventFeed:
     ) -> AsyncIterator[list[EventLine]]:
         """Yield events after number `after`, of one session or of all, in order; an empty list as a heartbeat."""
         sent: dict[str, tuple[int, int, int]] = {}
-        self._readers += 1
-        try:
-            await self._join()
-            while not self.closed:
-                if self._task is not None and self._task.done():
-                    self._task.result()  # raises what ended it: without it nothing new would come
-                changed = self._changed
-                if after < self._floor:
-                    found, after, more = await self._project.run(_page, session, after)
-                else:
-                    newer = [line for line in self._kept if line.seq > after]
-                    found = [line for line in newer if session in (None, line.session)]
-                    after, more = max(after, self._newest), False
-                found = [*found, *_pieces(self._live, session, sent)]
-                if found:
-                    yield found
-                elif not more:
-                    try:
-                        await asyncio.wait_for(changed.wait(), heartbeat_s)
-                    except TimeoutError:
-                        yield []
-        finally:
-            self._leave()
-
-    async def _join(self) -> None:
-        if self._task is None:
-            self._floor = self._newest = await self._project.run(_position, None)
-            self._forget()
-            if self._task is None:
-                self._task = asyncio.create_task(self._watch())
-                self._task.add_done_callback(lambda _: self._wake())
-
-    def _leave(self) -> None:
-        self._readers -= 1
-        if not self._readers and self._task is not None:
-            self._task.cancel()
-            self._task = None
-
-    async def _watch(self) -> None:
-        while True:
+        version: tuple[int, int] | None = None
+        silent_s = 0.0
+        while not self.closed:
             try:
-                version, lines, newest, live = await self._project.run(_news, self._newest, self._version)
-            except LopenError:
+                version, found, after, live = await self._project.run(_news, session, after, version)
+            except StorageError:  # it is locked, or being replaced
                 await asyncio.sleep(AFTER_FAILURE_S)
                 continue
-            if newest < self._newest:  # the database was replaced
-                self._forget()
-                self._floor = self._newest = newest
-            self._version = version
-            if live != self._live:
-                self._live = live
-                self._wake()
-            if lines:
-                self._keep(lines)
-                self._wake()
-            if len(lines) < PAGE:
+            if found := [*found, *_pieces(live, session, sent)]:
+                silent_s = 0.0
+                yield found
+            elif silent_s >= heartbeat_s:
+                silent_s = 0.0
+                yield []
+            else:
+                silent_s += POLL_S
                 await asyncio.sleep(POLL_S)
-
-    def _keep(self, lines: list[EventLine]) -> None:
-        self._kept.extend(lines)
-        self._newest = lines[-1].seq
-        self._characters += sum(len(line.text) for line in lines)
-        while len(self._kept) > KEPT or self._characters > KEPT_CHARACTERS:
-            oldest = self._kept.popleft()
-            self._floor = oldest.seq
-            self._characters -= len(oldest.text)
-
-    def _forget(self) -> None:
-        self._kept.clear()
-        self._characters = 0
-
-    def _wake(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
 
     def close(self) -> None:
         """End every reader."""
         self.closed = True
-        self._wake()
 
 
 def _position(project: OpenProject, session: str | None) -> int:
@@ -146,36 +75,27 @@ def _position(project: OpenProject, session: str | None) -> int:
     return newest_event(project.store)
 
 
-def _page(project: OpenProject, session: str | None, after: int) -> tuple[list[EventLine], int, bool]:
-    """Return a page of events, the number up to which nothing is missing, and if there may be more."""
-    newest = newest_event(project.store)
-    if session is None:
-        found = project_lines(project.store, after=after, limit=PAGE)
-    else:
-        store = project.store
-        if session not in store.ids():
-            from lopen.application.open_store import store_with
-
-            with suppress(LopenError):
-                store = store_with(store, session)
-        found = session_lines(store, session, after=after, limit=PAGE)
-    if len(found) == PAGE:
-        return found, found[-1].seq, True
-    return found, max(newest, found[-1].seq if found else 0), False
-
-
 def _news(
-    project: OpenProject, after: int, version: tuple[int, int] | None
+    project: OpenProject, session: str | None, after: int, version: tuple[int, int] | None
 ) -> tuple[tuple[int, int] | None, list[EventLine], int, dict[str, LiveText]]:
-    """Return the version that was read whole, new events if it changed, the newest number, and what models are writing."""
-    now = project.store.database.version()
-    found = (read_live_text(path) for path in live_texts(project.root))
-    live = {each.session: each for each in found if each is not None}
+    """Return the version that was read whole, new events if it changed, their last number, and what models are writing."""
+    now, store = project.store.database.version(), project.store
+    texts = (read_live_text(path) for path in live_texts(project.root))
+    live = {each.session: each for each in texts if each is not None}
     if now == version:
         return now, [], after, live
-    lines = project_lines(project.store, after=after, limit=PAGE)
-    seen = version if len(lines) == PAGE else now  # after a full page there may be more of the same version
-    return seen, lines, lines[-1].seq if lines else newest_event(project.store), live
+    newest = newest_event(store)
+    if newest < after:  # the database was replaced
+        return now, [], newest, live
+    if session is None:
+        found = project_lines(store, after=after, limit=PAGE)
+    else:
+        with suppress(LopenError):
+            store = store_with(store, session)
+        found = session_lines(store, session, after=after, limit=PAGE)
+    if len(found) == PAGE:  # there may be more of the same version
+        return version, found, found[-1].seq, live
+    return now, found, max(newest, found[-1].seq if found else 0), live
 
 
 def _pieces(

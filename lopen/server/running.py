@@ -1,20 +1,16 @@
-"""Running the server: its socket, its token, patience with slow clients, and a graceful end."""
+"""Running the server: its socket, its token, and a graceful end."""
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
-import resource
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
-import h11
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from lopen.application.servers import FIRST_LINK_SECONDS, announced, new_link, server_token
 from lopen.core.errors import LopenError
@@ -22,49 +18,8 @@ from lopen.server.access import AccessKeys
 from lopen.server.app import create_app
 from lopen.server.served import ServedProjects
 
-REQUEST_S = 10.0  # a request takes at most twice this time to come
-STUCK_S = 30.0  # in which a client reads nothing of what waits for it
-
-
-class PatientProtocol(H11Protocol):
-    """HTTP/1.1 with a limit on the time in which a client sends a request, and reads an answer."""
-
-    _check: asyncio.TimerHandle | None = None
-    _stuck: asyncio.TimerHandle | None = None
-    _seen: object = None  # the request at the last check
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._check = self.loop.call_later(REQUEST_S, self._check_progress)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        for timer in (self._check, self._stuck):
-            if timer is not None:
-                timer.cancel()
-        super().connection_lost(exc)
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        if self._stuck is None:
-            self._stuck = self.loop.call_later(STUCK_S, self.transport.abort)
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        if self._stuck is not None:
-            self._stuck.cancel()
-            self._stuck = None
-
-    def _check_progress(self) -> None:
-        waiting = self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
-        if waiting and self.cycle is self._seen:
-            self.transport.abort()
-            return
-        self._seen = self.cycle if waiting else None
-        self._check = self.loop.call_later(REQUEST_S, self._check_progress)
-
-
 GRACE_S = 3
-MOST_CONNECTIONS = 4_096
+MOST_CONNECTIONS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +67,6 @@ def bound_socket(host: str, port: int) -> socket.socket:
     return found
 
 
-def _allow_files() -> None:
-    """Raise this process's limit on open files, so that idle connections leave room for the others."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * MOST_CONNECTIONS
-    if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
 class _Server(uvicorn.Server):
     """A server that ends its streams first, and whose end by a signal is not a failure."""
 
@@ -154,7 +99,6 @@ def serve(
 ) -> None:
     """Serve the projects until a signal comes; `tell` gets the address and a link that opens it once."""
     token = server_token(renew=new_token)
-    _allow_files()
     with bound_socket(address.host, address.port) as listening:
         port = listening.getsockname()[1]
         host = f"[{address.host}]" if ":" in address.host else address.host
@@ -166,7 +110,7 @@ def serve(
             application,
             log_config=None,
             access_log=False,
-            http=PatientProtocol,
+            http="h11",
             ws="none",
             lifespan="on",
             proxy_headers=False,

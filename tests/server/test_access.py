@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -124,8 +122,8 @@ def test_the_token_lies_where_only_the_person_reads_it(project: Project, server:
     assert not [p for p in project.root.rglob("*") if p.is_file() and server.token.encode() in p.read_bytes()]
 
 
-def test_large_and_slow_requests_cost_the_others_nothing(server: Server) -> None:
-    """Ten megabytes are refused, announced or not; a thousand connections that say nothing leave room."""
+def test_large_requests_cost_the_others_nothing(server: Server) -> None:
+    """Ten megabytes are refused, announced or not."""
     path = "/api/modules/calc/approve"
 
     def pieces() -> Iterator[bytes]:
@@ -142,21 +140,4 @@ def test_large_and_slow_requests_cost_the_others_nothing(server: Server) -> None
     with suppress(httpx2.TransportError):  # refused before it was sent whole
         sent = server.client.post(path, content=pieces(), headers={"content-type": "application/json"})
         assert sent.status_code == 413
-    host, _, port = server.url.removeprefix("http://").rpartition(":")
-    slow = []
-    try:
-        for n in range(1_000):
-            slow.append(socket.create_connection((host, int(port)), timeout=10))
-            if n % 2:
-                slow[-1].sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n")
-        begun = time.monotonic()
-        assert server.get("/healthz")["status"] == "ok"
-        assert time.monotonic() - begun < 5
-        slow[0].settimeout(30)
-        assert slow[0].recv(1) == b""  # closed by the server
-    except ConnectionResetError:
-        pass
-    finally:
-        for connection in slow:
-            connection.close()
     assert server.get("/healthz")["status"] == "ok"

@@ -71,11 +71,6 @@ def test_a_person_builds_a_module_through_the_api(make_project: MakeProject) -> 
         assert budgets["budgets"] == without_session(shown(project, "budget", "show", event="budget"))
         assert budgets["total"] == len(budgets["budgets"]) == 3
         assert server.get("/api/budget?limit=1&offset=1")["budgets"] == budgets["budgets"][1:2]
-        tagged = server.client.get("/api/budget").headers["etag"]
-        for known, status in ((tagged, 304), (f'"other", W/{tagged}', 304), ("*", 304), ('"other"', 200)):
-            again = server.client.get("/api/budget", headers={"if-none-match": known})
-            assert (again.status_code, bool(again.content)) == (status, status == 200)
-            assert again.headers["etag"] == tagged
         circuits = server.get("/api/circuit")["circuits"]
         assert circuits[0].items() <= shown(project, "circuit", "status", event="circuit")[0].items()
 

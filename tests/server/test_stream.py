@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from lopen.core.clock import SystemClock
-from lopen.core.errors import LopenError
 from lopen.core.events import Notice
-from lopen.server.event_stream import PAGE, EventFeed
+from lopen.server.event_stream import PAGE
 from lopen.store.database import Database
-from lopen.store.event_lines import EventLine
 from lopen.store.journal import Journal
 from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
@@ -194,37 +188,3 @@ def test_what_the_model_writes_is_seen_while_it_writes(make_project: MakeProject
     left.unlink()
     assert project.resume().code == 0  # without a server
     assert not left.exists()
-
-
-class Failing:
-    """A project whose work raises these failures in turn, None for none; then the feed's database has no news."""
-
-    def __init__(self, *failures: Exception | None) -> None:
-        self.failures = list(failures)
-
-    async def run(self, work: Callable[..., Any], *values: object) -> Any:
-        await asyncio.sleep(0)
-        if self.failures and (failure := self.failures.pop(0)):
-            raise failure
-        return ((1, 1), [], 0, {}) if work.__name__ == "_news" else 0
-
-
-@pytest.mark.parametrize("failures", [[LopenError("locked")], [None, ValueError("a bug")]])
-def test_a_failure_ends_the_reader_and_the_next_one_begins_anew(failures: list[Exception | None]) -> None:
-    async def read(feed: EventFeed) -> list[EventLine]:
-        lines = feed.lines(None, 0, 0.05)
-        try:
-            return [line for _ in range(2) for line in await anext(lines)]
-        finally:
-            await lines.aclose()  # type: ignore[attr-defined]  # a generator
-
-    async def both() -> None:
-        feed = EventFeed(Failing(*failures))  # type: ignore[arg-type]  # its one method
-        with pytest.raises((LopenError, ValueError)):
-            await read(feed)
-        assert await read(feed) == []
-        await asyncio.sleep(0)
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-
-    with ThreadPoolExecutor(1) as apart:  # a browser of another test has a loop in this thread
-        apart.submit(asyncio.run, both()).result(60)
