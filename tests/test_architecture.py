@@ -40,7 +40,6 @@ PURE_PACKAGES = ("lopen.settings.schema", "lopen.models.prompts")
 LIBRARIES = {
     "anthropic": ["lopen.models.sdk"],
     "httpx2": ["lopen.models.sdk"],
-    "tenacity": ["lopen.models.retry"],
     "genai_prices": ["lopen.models.prices"],
     "git": ["lopen.git.command"],
     "transitions": ["lopen.workflow.steps"],

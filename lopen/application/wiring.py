@@ -49,7 +49,7 @@ from lopen.loop.startup import start_failures
 from lopen.loop.task_commit import Committer
 from lopen.models.messages import Model
 from lopen.models.prompts.templates import check_templates
-from lopen.models.retry import RetryPolicy
+from lopen.models.retry import Retries, RetryPolicy
 from lopen.retention.log_rotation import StructuredLog
 from lopen.retention.policy import retention_policy
 from lopen.retention.upkeep import Upkeep
@@ -277,14 +277,14 @@ def _guards(
 def _model_calls(
     settings: Settings, options: ResumeOptions, model: Model, meter: Meter, journal: Journal, clock: Clock
 ) -> ModelCalls:
+    policy = RetryPolicy(base_s=settings.model.retry_base_s, max_retries=settings.model.max_retries)
     return ModelCalls(
         model,
         () if options.model else tuple(settings.models.fallback),
-        RetryPolicy(base_s=settings.model.retry_base_s, max_retries=settings.model.max_retries),
+        Retries(policy, clock, random.Random()),  # noqa: S311 - jitter, no secret
         meter,
         journal,
         clock,
-        random.Random(),  # noqa: S311 - jitter, no secret
         settings.budget.cache_read_weight,
     )
 

@@ -7,7 +7,6 @@ as it came, and the next attempt is reserved anew.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -37,7 +36,7 @@ from lopen.models.messages import (
 )
 from lopen.models.prices import cost_usd
 from lopen.models.prompts.sizes import RequestSizes
-from lopen.models.retry import RetryPolicy, Substitutes, TrackedModel, ask
+from lopen.models.retry import Retries, TrackedModel
 from lopen.store.journal import Journal, pause_requested
 from lopen.workflow.pauses import circuit_pause, endpoint_pause, person_pause
 from lopen.workflow.session import Pause
@@ -101,15 +100,13 @@ class ModelCalls:
 
     model: Model
     fallbacks: Sequence[str]
-    policy: RetryPolicy
+    retries: Retries
     meter: Meter
     journal: Journal
     clock: Clock
-    rng: random.Random
     cache_read_weight: float
     _sizes: RequestSizes = field(default_factory=RequestSizes)
     _told: set[str] = field(default_factory=set)  # warnings
-    _substitutes: Substitutes = field(default_factory=Substitutes)
 
     def connect(self) -> None:
         """Raise what stands against asking the model, before anything is changed for it."""
@@ -162,17 +159,7 @@ class ModelCalls:
 
         tries = TrackedModel(self.model, keep, broken, self.clock)
         try:
-            response = ask(
-                tries,
-                request,
-                fallbacks=self._fallbacks(),
-                substitutes=self._substitutes,
-                policy=self.policy,
-                clock=self.clock,
-                rng=self.rng,
-                notify=told,
-                on_text=call.on_text,
-            )
+            response = self.retries.ask(tries, request, call.on_text, told, self._fallbacks())
         except ModelError as error:
             self.meter.abandon(grant)
             raise self._translated(error) from error

@@ -1,4 +1,4 @@
-"""Retry a request, then try the fallback models, then give up. The only importer of `tenacity`.
+"""Retry a request, then try the fallback models, then give up.
 
 The first model gets `max_retries` retries per turn, each fallback only `FALLBACK_RETRIES`: after long attempts with
 the first model, a fallback either answers soon or the endpoint is down.
@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from lopen.core.clock import Clock
 from lopen.core.events import Event, ModelFallback, ModelRetry
@@ -29,9 +29,6 @@ from lopen.models.messages import (
     Usage,
     ignore_usage,
 )
-
-if TYPE_CHECKING:
-    from tenacity import RetryCallState
 
 FALLBACK_RETRIES: Final = 2
 KEPT_EVERY_S: Final = 1.0  # of an answer that streams in
@@ -117,48 +114,83 @@ class Substitutes:
             self._kept[model] = (by, now + KEPT_S)
 
 
-def ask(
-    model: Model,
-    request: Request,
-    *,
-    fallbacks: Sequence[str] = (),
-    substitutes: Substitutes | None = None,
-    policy: RetryPolicy,
-    clock: Clock,
-    rng: random.Random,
-    notify: Callable[[Event], None],
-    on_text: OnText,
-) -> Response:
-    """Return the response of the first model that answers.
+@dataclass(slots=True)
+class Retries:
+    """How requests are tried again, and which models stand in for one that does not answer."""
 
-    A repeated attempt passes its text to `on_text` again; `notify` receives the retry event in between. A rejected
-    fallback is skipped, so that its error does not hide the temporary failure of the first model.
+    policy: RetryPolicy
+    clock: Clock
+    rng: random.Random
+    substitutes: Substitutes = field(default_factory=Substitutes)
 
-    Raises:
-        Unavailable: all attempts and fallbacks failed, or the endpoint asked to wait more than five minutes.
-        ContextTooLong: the prompt is too long.
-        Rejected: the first model rejected the request.
-    """
-    substitutes = substitutes or Substitutes()
-    names = substitutes.order(request.model, fallbacks, clock.monotonic())
-    failures: list[str] = []
-    for position, name in enumerate(names):
-        if position:
-            notify(ModelFallback(reason=failures[-1], from_model=names[position - 1], to_model=name))
-        retries = policy.max_retries if position == 0 else min(FALLBACK_RETRIES, policy.max_retries)
-        attempts = _Attempts(replace(policy, max_retries=retries), clock, rng, notify)
-        try:
-            response = attempts.ask(model, replace(request, model=name), on_text)
-            substitutes.answered(request.model, name, names[0], clock.monotonic())
-            return response
-        except TransientFailure as failure:
-            _give_up_on_long_wait(failure, clock)
-            failures.append(str(failure))
-        except Rejected as rejection:
-            if name == request.model:
-                raise
-            failures.append(str(rejection))
-    raise Unavailable(f"no model answered. {_failure_list(names, failures)}")
+    def ask(
+        self,
+        model: Model,
+        request: Request,
+        on_text: OnText,
+        notify: Callable[[Event], None],
+        fallbacks: Sequence[str] = (),
+    ) -> Response:
+        """Return the response of the first model that answers.
+
+        A repeated attempt passes its text to `on_text` again; `notify` receives the retry event in between. A rejected
+        fallback is skipped, so that its error does not hide the temporary failure of the first model.
+
+        Raises:
+            Unavailable: all attempts and fallbacks failed, or the endpoint asked to wait more than five minutes.
+            ContextTooLong: the prompt is too long.
+            Rejected: the first model rejected the request.
+        """
+        names = self.substitutes.order(request.model, fallbacks, self.clock.monotonic())
+        failures: list[str] = []
+        for position, name in enumerate(names):
+            if position:
+                notify(ModelFallback(reason=failures[-1], from_model=names[position - 1], to_model=name))
+            most = (
+                self.policy.max_retries if position == 0 else min(FALLBACK_RETRIES, self.policy.max_retries)
+            )
+            try:
+                response = self._attempt(model, replace(request, model=name), on_text, notify, most)
+                self.substitutes.answered(request.model, name, names[0], self.clock.monotonic())
+                return response
+            except TransientFailure as failure:
+                self._give_up_on_long_wait(failure)
+                failures.append(str(failure))
+            except Rejected as rejection:
+                if name == request.model:
+                    raise
+                failures.append(str(rejection))
+        raise Unavailable(f"no model answered. {_failure_list(names, failures)}")
+
+    def _attempt(
+        self, model: Model, request: Request, on_text: OnText, notify: Callable[[Event], None], most: int
+    ) -> Response:
+        """Return the response of one model; raises its last failure after `most` retries."""
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return model.send(request, on_text)
+            except TransientFailure as failure:
+                # Where a retry hardly helps, there is one.
+                retries = min(most, 1) if failure.hardly_transient else most
+                if attempt > retries or (failure.retry_after_s or 0.0) > MAX_RETRY_AFTER_S:
+                    raise
+                wait_s = self._wait_s(attempt, failure.retry_after_s)
+                notify(ModelRetry(str(failure), attempt, round(wait_s, 3), retries))
+            self.clock.sleep(wait_s)
+
+    def _wait_s(self, attempt: int, asked: float | None) -> float:
+        """Return an exponential wait, half of it random to spread many processes, but at least what was asked."""
+        step = min(self.policy.base_s * 2.0 ** min(attempt - 1, 30), self.policy.max_wait_s)
+        wait = step * (0.5 + self.rng.random() / 2)
+        return wait if not asked else max(wait, asked + self.policy.base_s * self.rng.random())
+
+    def _give_up_on_long_wait(self, failure: TransientFailure) -> None:
+        if failure.retry_after_s is not None and failure.retry_after_s > MAX_RETRY_AFTER_S:
+            until = self.clock.now() + timedelta(seconds=failure.retry_after_s)
+            message = f"the model endpoint asks to wait until {until:%Y-%m-%d %H:%M:%S} UTC: {failure}"
+            raise Unavailable(message, failure.status, until=until) from failure
 
 
 def _failure_list(names: Sequence[str], failures: Sequence[str]) -> str:
@@ -167,88 +199,3 @@ def _failure_list(names: Sequence[str], failures: Sequence[str]) -> str:
     for name, reason in zip(names, failures, strict=True):
         models.setdefault(reason, []).append(name)
     return "; ".join(f"{', '.join(named)}: {reason}" for reason, named in models.items())
-
-
-def _give_up_on_long_wait(failure: TransientFailure, clock: Clock) -> None:
-    if failure.retry_after_s is not None and failure.retry_after_s > MAX_RETRY_AFTER_S:
-        until = clock.now() + timedelta(seconds=failure.retry_after_s)
-        message = f"the model endpoint asks to wait until {until:%Y-%m-%d %H:%M:%S} UTC: {failure}"
-        raise Unavailable(message, failure.status, until=until) from failure
-
-
-@dataclass(frozen=True, slots=True)
-class _Attempts:
-    """The attempts with one model."""
-
-    policy: RetryPolicy
-    clock: Clock
-    rng: random.Random
-    notify: Callable[[Event], None]
-
-    def ask(self, model: Model, request: Request, on_text: OnText) -> Response:
-        """Send without `tenacity` first, which avoids its import; a failure counts as its first attempt."""
-        try:
-            return model.send(request, on_text)
-        except TransientFailure as failure:
-            failed = [failure]
-
-        def send() -> Response:
-            if failed:
-                raise failed.pop()
-            return model.send(request, on_text)
-
-        return self._retry(send)
-
-    def _retry(self, send: Callable[[], Response]) -> Response:
-        import tenacity
-
-        tries = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(_worth_another_try),
-            stop=self._stop(),
-            wait=self._wait_s,
-            before_sleep=self._notify_retry,
-            sleep=self.clock.sleep,
-            reraise=True,
-        )
-        return tries(send)
-
-    def _wait_s(self, state: RetryCallState) -> float:
-        """Return an exponential wait, half of it random to spread many processes, but at least `retry-after`."""
-        step = min(self.policy.base_s * 2.0 ** min(state.attempt_number - 1, 30), self.policy.max_wait_s)
-        wait = step * (0.5 + self.rng.random() / 2)
-        asked = getattr(_failure(state), "retry_after_s", None)
-        return wait if not asked else max(wait, asked + self.policy.base_s * self.rng.random())
-
-    def _notify_retry(self, state: RetryCallState) -> None:
-        self.notify(
-            ModelRetry(
-                reason=str(_failure(state)),
-                attempt=state.attempt_number,
-                wait_s=round(state.upcoming_sleep, 3),
-                retries=state.attempt_number if _hardly_helps(state) else self.policy.max_retries,
-            )
-        )
-
-    def _stop(self) -> Callable[[RetryCallState], bool]:
-        """Return the test for the last attempt: by the policy, or at the second failure where a retry hardly helps."""
-        hopeless = 0
-
-        def stop(state: RetryCallState) -> bool:
-            nonlocal hopeless
-            hopeless += _hardly_helps(state)
-            return state.attempt_number > self.policy.max_retries or hopeless > 1
-
-        return stop
-
-
-def _hardly_helps(state: RetryCallState) -> bool:
-    failure = _failure(state)
-    return isinstance(failure, TransientFailure) and failure.hardly_transient
-
-
-def _worth_another_try(error: BaseException) -> bool:
-    return isinstance(error, TransientFailure) and (error.retry_after_s or 0.0) <= MAX_RETRY_AFTER_S
-
-
-def _failure(state: RetryCallState) -> BaseException | None:
-    return state.outcome.exception() if state.outcome is not None else None

@@ -53,7 +53,7 @@ def test_help_and_version_load_nothing_heavy(
     assert done.stdout.splitlines()[-1] == f"[] {argument == '--help'} 0"
 
 
-NEVER = {"anthropic", "genai_prices", "git", "httpx2", "rich", "tenacity", "tomlkit", "fastapi", "redis"}
+NEVER = {"anthropic", "genai_prices", "git", "httpx2", "rich", "tomlkit", "fastapi", "redis"}
 COMPLETION = {"_LOPEN_COMPLETE": "complete_bash", "COMP_WORDS": "lopen status ", "COMP_CWORD": "2"}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from datetime import timedelta
 
 import pytest
@@ -28,7 +27,7 @@ from lopen.models.messages import (
     Usage,
     ignore_usage,
 )
-from lopen.models.retry import FALLBACK_RETRIES, RetryPolicy, ask
+from lopen.models.retry import FALLBACK_RETRIES, Retries, RetryPolicy
 from tests.endpoint import ScriptedEndpoint, status, text
 from tests.models.conftest import Reach, ignore, request
 
@@ -45,16 +44,8 @@ class Waiting:
         self.rng = random.Random(seed)  # noqa: S311  # jitter, not a secret
 
     def ask(self, model: Model, fallbacks: tuple[str, ...] = (), policy: RetryPolicy = POLICY) -> Response:
-        return ask(
-            model,
-            request(),
-            fallbacks=fallbacks,
-            policy=policy,
-            clock=self.clock,
-            rng=self.rng,
-            notify=self.events.append,
-            on_text=ignore,
-        )
+        retries = Retries(policy, self.clock, self.rng)
+        return retries.ask(model, request(), ignore, self.events.append, fallbacks)
 
 
 def busy(retry_after_s: float | None = None) -> TransientFailure:
@@ -66,11 +57,6 @@ def test_a_first_answer_waits_for_nothing() -> None:
     assert waiting.ask(ScriptedModel([ANSWER])) is ANSWER
     assert waiting.clock.slept == []
     assert waiting.events == []
-
-
-def test_a_first_answer_needs_nothing_of_what_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tenacity", None)
-    assert Waiting().ask(ScriptedModel([ANSWER])) is ANSWER
 
 
 def test_waits_grow_up_to_their_limit_and_each_retry_is_told() -> None:
@@ -150,6 +136,14 @@ def test_without_retries_there_is_one_try() -> None:
     model = ScriptedModel([busy()])
     with pytest.raises(Unavailable):
         Waiting().ask(model, policy=RetryPolicy(max_retries=0))
+
+
+def test_an_answer_from_a_wrong_address_is_asked_for_only_once_more() -> None:
+    waiting = Waiting()
+    page = TransientFailure("a page", hardly_transient=True)
+    with pytest.raises(Unavailable):
+        waiting.ask(ScriptedModel([page, page]))
+    assert waiting.events == [ModelRetry("a page", 1, round(waiting.clock.slept[0], 3), 1)]
 
 
 def test_a_stop_ends_it_during_a_request_and_during_a_wait() -> None:

@@ -45,7 +45,6 @@ LAZY = (
     "mdit_py_plugins.front_matter",
     "platformdirs",
     "rich.markup",
-    "tenacity",
     "tomlkit",
     "transitions",
     "truststore",
