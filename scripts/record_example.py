@@ -23,7 +23,7 @@ from lopen.application.driving import drive_module
 from lopen.application.run_options import RunOptions
 from lopen.core.errors import ExitCode
 from lopen.example import MODULE, RECORDING
-from lopen.models.fake_api.server import Answer, Message, MessagesEndpoint, Status
+from lopen.models.fake_api import Answer, Message, MessagesEndpoint, Status
 from lopen.models.messages import Usage
 from lopen.models.recording import Recording, load, save
 from scripts.example_answers import TURNS, VERDICTS

@@ -17,10 +17,11 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
-from lopen.models.fake_api import responses
-from lopen.models.fake_api.server import Answer, Message, MessagesEndpoint, NoResponse, Raw, Status
+from lopen.models import fake_api
+from lopen.models.fake_api import Answer, Message, MessagesEndpoint, NoResponse, Raw, Status, estimated_tokens
 from lopen.models.messages import Json, Usage
 from lopen.models.recorder import result_fields, result_text
+from tests.messages_api import PromptCache, refusal
 
 Body = dict[str, Any]
 Turn = Answer | Callable[[Body], Answer]
@@ -74,6 +75,7 @@ class ScriptedEndpoint:
         self._routes = [(predicate, _Queue(turns)) for predicate, turns in routes]
         self._ids = itertools.count(1)
         self._guard = threading.Lock()
+        self._cache = PromptCache()
         self._endpoint = MessagesEndpoint(self._answer, key=key)
 
     @property
@@ -105,12 +107,14 @@ class ScriptedEndpoint:
         self._endpoint.__exit__(kind, error, trace)
 
     def _answer(self, body: Body) -> Answer:
+        if (problem := refusal(body)) is not None:  # what the API refuses never reaches the script
+            return Status(400, problem)
         with self._guard:
             turn = self._turn(body)
             answer = turn(body) if callable(turn) else turn
             if isinstance(answer, Message):
                 answer = _answering_all(answer, body)
-            return self._numbered(answer) if isinstance(answer, Message) else answer
+            return self._numbered(answer, body) if isinstance(answer, Message) else answer
 
     def _turn(self, body: Body) -> Turn:
         for predicate, queue in self._routes:
@@ -123,11 +127,12 @@ class ScriptedEndpoint:
         self.requests.append(body)
         return self._script.next()
 
-    def _numbered(self, answer: Message) -> Message:
+    def _numbered(self, answer: Message, body: Body) -> Message:
         """Tool calls get ids here, so that a turn that answers twice never gives the same id twice."""
         blocks = [self._with_id(block) for block in answer.content]
         unparsed = {block["id"] for block in blocks if block.pop("unparsed", False)}
-        return replace(answer, content=blocks, unparsed=answer.unparsed | unparsed)
+        usage = answer.usage or self._cache.input_usage(body) + Usage(output_tokens=estimated_tokens(blocks))
+        return replace(answer, content=blocks, usage=usage, unparsed=answer.unparsed | unparsed)
 
     def _with_id(self, block: Json) -> Body:
         if block.get("type") == "tool_use" and "id" not in block:
@@ -255,14 +260,14 @@ def status(code: int, message: str = "", **headers: str) -> Status:
 
 def cut_stream(answer: Message | None = None, *, events: int | None = None) -> Raw:
     """A message that hangs up after `events` events; by default just before `message_stop`."""
-    whole = [responses.encode(event) for event in message_events(answer or text("never finished"))]
+    whole = [fake_api.encode(event) for event in message_events(answer or text("never finished"))]
     return Raw(whole[:-1] if events is None else whole[:events], then="hang_up")
 
 
 def error_event(kind: str = "overloaded_error", message: str = "Overloaded", *, after: int = 3) -> Raw:
     """An error event after the first `after` events of a message."""
-    begun = [responses.encode(event) for event in message_events(text("never finished"))][:after]
-    return Raw([*begun, responses.encode({"type": "error", "error": {"type": kind, "message": message}})])
+    begun = [fake_api.encode(event) for event in message_events(text("never finished"))][:after]
+    return Raw([*begun, fake_api.encode({"type": "error", "error": {"type": kind, "message": message}})])
 
 
 def invalid_sse() -> Raw:
@@ -277,7 +282,7 @@ def reset() -> NoResponse:
 
 def silence(answer: Message | None = None, *, events: int = 3) -> Raw:
     """A message that falls silent after `events` events, until the endpoint closes."""
-    begun = [responses.encode(event) for event in message_events(answer or text("never finished"))]
+    begun = [fake_api.encode(event) for event in message_events(answer or text("never finished"))]
     return Raw(begun[:events], then="silence")
 
 
@@ -288,7 +293,7 @@ def miscounted(answer: Message, usage: object) -> Raw:
         holder = event.get("message", event)
         if "usage" in holder:
             holder["usage"] = usage
-        events.append(responses.encode(event))
+        events.append(fake_api.encode(event))
     return Raw(events)
 
 
@@ -297,7 +302,7 @@ def message_events(answer: Message) -> Iterable[Json]:
         {"id": f"toolu_raw_{i}", **b} if b["type"] == "tool_use" else b for i, b in enumerate(answer.content)
     ]
     whole = {"id": "msg_raw", "model": "raw", "content": blocks, "stop_reason": answer.stop_reason}
-    return responses.message_events(whole, answer.usage or Usage(10, 10))
+    return fake_api.message_events(whole, answer.usage or Usage(10, 10))
 
 
 # What came back

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lopen.models.fake_api.server import Message
+from lopen.models.fake_api import Message
 from tests.endpoint import ScriptedEndpoint, tools
 from tests.preloaded.shared import run_lopen, start_lopen
 from tests.preloaded.started import StartedCommand

@@ -16,7 +16,7 @@ from typing import Any, Final
 from lopen.core.clock import Clock
 from lopen.core.errors import LopenError
 from lopen.models.anthropic_model import AnthropicModel
-from lopen.models.fake_api.server import Answer, Message, MessagesEndpoint, Status
+from lopen.models.fake_api import Answer, Message, MessagesEndpoint, Status
 from lopen.models.messages import OnText, OnUsage, Request, Response, ignore_usage
 from lopen.models.recorder import calls_since, last_assistant, masked, opening
 from lopen.models.recording import RecordedCall, RecordedExchange, Recording

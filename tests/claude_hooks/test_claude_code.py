@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from lopen.models.fake_api.server import Message
+from lopen.models.fake_api import Message
 from lopen.models.messages import Usage
 from tests.claude_hooks.claude_code import installed
 from tests.claude_hooks.process import UNHURRIED

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lopen.models.fake_api.server import Message
+from lopen.models.fake_api import Message
 from lopen.models.messages import Usage
 from tests.endpoint import Body, ScriptedEndpoint, Turn, tools, verdict
 from tests.preloaded.runs import Decide, Outcome, Preloaded
@@ -236,7 +236,7 @@ def _rows(database: sqlite3.Connection) -> dict[str, Any]:
     if database.execute("PRAGMA user_version").fetchone()[0] == 0:
         return {}  # killed before the first migration: nothing was ever kept
     session = database.execute(
-        "SELECT status, json_extract(body, '$.iterations') FROM sessions ORDER BY rowid DESC LIMIT 1"
+        "SELECT status, json_extract(body, '$.limits.iterations') FROM sessions ORDER BY rowid DESC LIMIT 1"
     ).fetchone()
     tasks = database.execute("SELECT id, json_extract(body, '$.commit') FROM tasks WHERE state='complete'")
     told = database.execute("SELECT json_extract(body, '$.commit') FROM events WHERE name='committed'")

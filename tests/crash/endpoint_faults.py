@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lopen.models.fake_api import responses
-from lopen.models.fake_api.server import Answer, Message, NoResponse, Raw, Status
+from lopen.models import fake_api
+from lopen.models.fake_api import Answer, Message, NoResponse, Raw, Status
 from lopen.models.messages import Usage
 from tests.crash.building import MOST_BROKEN, PER_REQUEST, USAGE, Found, Site, answer
 from tests.endpoint import Body, Turn, cut_stream, error_event, message, status, tools
@@ -104,7 +104,7 @@ def faults() -> Iterator[Fault]:
 
 def broken() -> Iterator[tuple[str, Answer]]:
     """Answers that are none, or break off: thrown away whole, and asked for again."""
-    events = [responses.encode(event) for event in events_of(EVIL)]
+    events = [fake_api.encode(event) for event in events_of(EVIL)]
     for kind in ("overloaded_error", "api_error", "rate_limit_error", "timeout_error", "strange_error"):
         yield f"an event {kind} in the stream", error_event(kind)
     for place, name in enumerate(("message_start", "ping", "content_block_start"), start=1):
@@ -164,7 +164,7 @@ def events_of(given: Message) -> list[Any]:
         {"id": f"toolu_{n}", **b} if b["type"] == "tool_use" else b for n, b in enumerate(given.content)
     ]
     whole = {"id": "msg_1", "model": "m", "content": blocks, "stop_reason": given.stop_reason}
-    return list(responses.message_events(whole, given.usage or USAGE))
+    return list(fake_api.message_events(whole, given.usage or USAGE))
 
 
 def raw(block: Any, numbers: Iterator[int]) -> Turn:
@@ -173,7 +173,7 @@ def raw(block: Any, numbers: Iterator[int]) -> Turn:
     def said(_: Body) -> Answer:
         call = block | {"id": f"toolu_raw_{next(numbers)}"}
         return Raw(
-            [responses.encode(e) for e in events_of(message(call, stop_reason="tool_use", usage=USAGE))]
+            [fake_api.encode(e) for e in events_of(message(call, stop_reason="tool_use", usage=USAGE))]
         )
 
     return said
@@ -183,7 +183,7 @@ def counted(start: Usage, end: dict[str, Any]) -> Raw:
     """A whole message of words whose counts at its end do not fit those at its start."""
     events = events_of(message({"type": "text", "text": "Words."}, usage=start))
     told = [e | {"usage": end} if e["type"] == "message_delta" else e for e in events]
-    return Raw([responses.encode(event) for event in told])
+    return Raw([fake_api.encode(event) for event in told])
 
 
 class FaultyModel:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from lopen.models.fake_api.server import Raw
+from lopen.models.fake_api import Raw
 from tests.crash.building import MOST_BROKEN, PER_REQUEST, Site, Standard
 from tests.crash.endpoint_faults import AWAY, EVIL, HEAD, PATIENCE, FaultyModel, broken, faults, meet
 from tests.crash.endpoint_faults import events_of as events
@@ -93,9 +93,9 @@ def test_a_fault_that_passes_costs_its_requests_and_what_it_announced(first: int
 
 
 def test_a_slow_answer_is_waited_for(meeting: Meeting) -> None:
-    from lopen.models.fake_api import responses
+    from lopen.models import fake_api
 
-    slow = [responses.encode(event) for event in events(EVIL)]
+    slow = [fake_api.encode(event) for event in events(EVIL)]
     meeting.model.once = [Raw(Dripping(slow, 0.03))]
     meeting.site.variables = PATIENCE
     with meeting.site.project() as root:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lopen.models.fake_api.server import Answer
+from lopen.models.fake_api import Answer
 from tests.endpoint import Turn, message, text, tools
 from tests.project import code, component, plan, verified
 

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from lopen.models.fake_api.server import Answer
+from lopen.models.fake_api import Answer
 from tests.e2e.behaviours import write
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, silence, text, tools

@@ -12,7 +12,7 @@ import pytest
 from lopen.application import detached
 from lopen.application.command_context import CommandContext
 from lopen.core.errors import LopenError
-from lopen.models.fake_api.server import Answer
+from lopen.models.fake_api import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import status
 from tests.project import TIMEOUT_S, build, plan

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lopen.models.fake_api.server import Answer
+from lopen.models.fake_api import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools
 from tests.project import UNITTEST, Project, build, code, component, plan, specification, task, verified

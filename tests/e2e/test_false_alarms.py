@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from lopen.models.fake_api.server import Answer
+from lopen.models.fake_api import Answer
 from tests.e2e.behaviours import run, write
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import text, tools

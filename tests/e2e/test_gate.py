@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lopen.cli.app import COMMANDS
-from lopen.models.fake_api.server import Answer
+from lopen.models.fake_api import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, tools
 from tests.project import Project, build, build_calls, plan, specification

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from lopen.models.fake_api.server import Answer
+from lopen.models.fake_api import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tool_results, tools
 from tests.project import (

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lopen.models.fake_api.server import Answer
+from lopen.models.fake_api import Answer
 from lopen.sandbox.choice import probe
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, tools

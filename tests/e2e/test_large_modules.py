@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lopen.models.fake_api.server import Message
+from lopen.models.fake_api import Message
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import opening as first_text
 from tests.endpoint import tools, verdict

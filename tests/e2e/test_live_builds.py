@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from lopen.models.fake_api import responses
-from lopen.models.fake_api.server import Answer, Message, Raw
+from lopen.models import fake_api
+from lopen.models.fake_api import Answer, Message, Raw
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import message_events, tools
 from tests.project import TIMEOUT_S, Project, build, code, plan, verified
@@ -27,7 +27,7 @@ class _Slowly(Sequence[bytes]):
     """The pieces of an answer with a gap before each."""
 
     def __init__(self, answer: Message) -> None:
-        self._pieces = [responses.encode(event) for event in message_events(answer)]
+        self._pieces = [fake_api.encode(event) for event in message_events(answer)]
 
     def __len__(self) -> int:
         return len(self._pieces)
@@ -124,7 +124,7 @@ def test_the_view_shows_what_is_written_and_obeys_its_keys(make_project: MakePro
     written = tools(*code("calc1"), *verified("calc-t1"))
 
     def first(_: dict[str, Any]) -> Answer:
-        pieces = [responses.encode(event) for event in message_events(written)]
+        pieces = [fake_api.encode(event) for event in message_events(written)]
 
         def waiting() -> Iterator[bytes]:
             yield from pieces[:6]

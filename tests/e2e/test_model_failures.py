@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lopen.models.fake_api.server import Raw
+from lopen.models.fake_api import Raw
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import (
     cut_stream,
@@ -169,10 +169,10 @@ def test_a_fallback_is_kept_and_the_first_model_asked_again_after_ten_minutes(
 def let_pass(minutes: int) -> None:
     """Let as many minutes pass by lopen's clock with each look at it from the retries."""
     from lopen.core.clock import SystemClock
-    from lopen.models import retry
+    from lopen.models.retry import Retries
 
     real, passed = SystemClock.monotonic, 0.0
-    ask = retry.ask
+    ask = Retries.ask
 
     def asked(*given: Any, **named: Any) -> Any:
         nonlocal passed
@@ -181,9 +181,7 @@ def let_pass(minutes: int) -> None:
 
     SystemClock.monotonic = lambda self: real(self) + passed  # type: ignore[method-assign]
 
-    from lopen.loop import model_calls
-
-    vars(model_calls)["ask"] = asked
+    Retries.ask = asked  # type: ignore[method-assign]
 
 
 def test_when_every_model_stays_away_the_session_waits_and_resume_goes_on(make_project: MakeProject) -> None:

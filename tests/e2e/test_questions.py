@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lopen.models.fake_api.server import Answer
+from lopen.models.fake_api import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, text, tools
 from tests.project import build, plan, specification

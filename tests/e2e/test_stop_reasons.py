@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lopen.models.fake_api.server import Message
+from lopen.models.fake_api import Message
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, message, text, tools, verdict
 from tests.project import Project, build, code, plan, verified

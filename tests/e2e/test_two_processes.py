@@ -9,7 +9,7 @@ import signal
 import socket
 from typing import Any
 
-from lopen.models.fake_api.server import Answer
+from lopen.models.fake_api import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools
 from tests.project import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lopen.models.fake_api import responses
+from lopen.models import fake_api
 from lopen.models.messages import ModelError, Response, Usage
 from tests.endpoint import (
     ScriptedEndpoint,
@@ -30,4 +30,4 @@ def failure(reach: Reach, turn: Turn, **settings: Any) -> ModelError:
 def events(block: dict[str, Any], usage: Usage | None = None) -> list[Any]:
     """The events of a message of one block, to be spoiled."""
     whole = {"id": "msg_1", "model": "claude-test", "content": [block], "stop_reason": "tool_use"}
-    return [dict(event) for event in responses.message_events(whole, usage or Usage(1, 1))]
+    return [dict(event) for event in fake_api.message_events(whole, usage or Usage(1, 1))]

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lopen.core.errors import ExitCode, Stopped
-from lopen.models.fake_api import responses
+from lopen.models import fake_api
 from lopen.models.messages import TransientFailure, Usage
 from tests.endpoint import Raw, ScriptedEndpoint, cut_stream, message, silence, text, tools
 from tests.models.conftest import Reach, ignore, request
@@ -141,7 +141,7 @@ class TestResponses:
     def test_unknown_events_and_pings_are_passed_over(self, reach: Reach) -> None:
         whole = events({"type": "text", "text": "whole"})
         odd = [{"type": "ping"}, {"type": "novel_event"}]
-        pieces = [responses.encode(e) for e in [*odd, whole[0], *odd, *whole[1:]]]
+        pieces = [fake_api.encode(e) for e in [*odd, whole[0], *odd, *whole[1:]]]
         assert sent(reach, Raw(pieces)).text == "whole"
 
 
@@ -192,7 +192,7 @@ class TestToolInput:
     )
     def test_a_call_that_nothing_can_answer_spoils_the_response(self, reach: Reach, block: Any) -> None:
         whole = events({"type": "tool_use", "input": {}, **block})
-        assert isinstance(failure(reach, Raw([responses.encode(e) for e in whole])), TransientFailure)
+        assert isinstance(failure(reach, Raw([fake_api.encode(e) for e in whole])), TransientFailure)
 
     def test_two_calls_with_one_id_spoil_the_response(self, reach: Reach) -> None:
         block = {"type": "tool_use", "id": "t1", "name": "write_file", "input": {}}
@@ -203,7 +203,7 @@ class TestUsage:
     def test_counts_that_no_request_can_have_are_estimated_from_the_answer(self, reach: Reach) -> None:
         spoiled = events({"type": "text", "text": "x" * 30}, Usage(100, 5))
         spoiled[-2]["usage"] = {"output_tokens": -9, "input_tokens": 10**15}
-        assert sent(reach, Raw([responses.encode(e) for e in spoiled])).usage == Usage(0, 10, estimated=True)
+        assert sent(reach, Raw([fake_api.encode(e) for e in spoiled])).usage == Usage(0, 10, estimated=True)
 
     def test_an_answer_that_breaks_off_says_what_it_used(self, reach: Reach) -> None:
         used: list[Usage] = []
@@ -258,4 +258,4 @@ def raw_tool_call(raw: str, stop_reason: str = "tool_use") -> Raw:
     whole = events({"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {}})
     whole[3]["delta"] = {"type": "input_json_delta", "partial_json": raw}
     whole[-2]["delta"]["stop_reason"] = stop_reason
-    return Raw([responses.encode(event) for event in whole])
+    return Raw([fake_api.encode(event) for event in whole])

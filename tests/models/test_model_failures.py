@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lopen.core.clock import FakeClock
+from lopen.models import fake_api
 from lopen.models.failures import MAX_WAIT_S, Refusal, classify, retry_after_s
-from lopen.models.fake_api import responses
 from lopen.models.messages import ContextTooLong, Rejected, TransientFailure
 from tests.endpoint import (
     NoResponse,
@@ -90,7 +90,7 @@ class TestBrokenStreams:
             assert "ANTHROPIC_BASE_URL" in str(found.value)
 
     def test_a_stream_that_breaks_is_told_as_that_whatever_it_is_called(self, reach: Reach) -> None:
-        cut = [responses.encode(e) for e in events({"type": "text", "text": "x"})][:3]
+        cut = [fake_api.encode(e) for e in events({"type": "text", "text": "x"})][:3]
         for pieces in (cut, [*cut, b"event: content_block_delta\ndata: {no json\n\n"]):
             said = str(failure(reach, Raw(pieces, content_type="text/plain")))
             assert "not with an event stream" not in said
@@ -177,7 +177,7 @@ class TestRefusals:
 def _pings(clock: FakeClock) -> Iterator[bytes]:
     for _ in range(100):
         clock.advance(60)
-        yield responses.encode({"type": "ping"})
+        yield fake_api.encode({"type": "ping"})
 
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.models.fake_api.validation import refusal
 from lopen.models.messages import SystemBlock, ToolSpec
 from lopen.models.request_body import body_of
+from tests.messages_api import refusal
 from tests.models.conftest import request
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.models.fake_api.validation import refusal
+from tests.messages_api import refusal
 
 MARK: dict[str, Any] = {"cache_control": {"type": "ephemeral"}}
 

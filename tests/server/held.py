@@ -6,8 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from lopen.models.fake_api.responses import encode, message_events
-from lopen.models.fake_api.server import Answer, Message, Raw
+from lopen.models.fake_api import Answer, Message, Raw, encode, message_events
 from lopen.models.messages import Usage
 
 HELD_S = 60

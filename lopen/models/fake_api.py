@@ -13,22 +13,21 @@ import socket
 import socketserver
 import struct
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from types import TracebackType
 from typing import Any, Final, Literal, assert_never
 
-from lopen.models.fake_api.responses import PromptCache, encode, estimated_tokens, message_events
-from lopen.models.fake_api.validation import refusal
 from lopen.models.messages import Json, Usage
 
 PATH: Final = "/v1/messages"
-LARGEST_REQUEST: Final = 32 * 2**20
 LONGEST_SILENCE_S: Final = 60.0  # a client that is silent for longer has ended
 PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
 POLL_S: Final = 0.02
+DELTA_CHARS: Final = 4096  # real deltas are shorter, which would only take more time here
+CHARACTERS_PER_TOKEN: Final = 4
 KINDS: Final = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -42,7 +41,7 @@ KINDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A complete message. Without `usage`, tokens are estimated with a model of the prompt cache."""
+    """A complete message. Without `usage`, tokens are estimated from the texts."""
 
     content: Sequence[Json]
     stop_reason: str = "end_turn"
@@ -84,14 +83,12 @@ Answering = Callable[[dict[str, Any]], Answer]
 class MessagesEndpoint:
     """The endpoint as a context manager; it listens at `url`. `answer` may be called from several threads at once.
 
-    With `key`, a request must have this key; otherwise any key is accepted. Requests that the real API refuses do
-    not reach `answer`.
+    With `key`, a request must have this key; otherwise any key is accepted.
     """
 
     def __init__(self, answer: Answering, *, key: str = "") -> None:
         self.answer = answer
         self.key = key
-        self.cache = PromptCache()
         self.numbers = itertools.count(1)
         self._server = _Server(self)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(POLL_S,), daemon=True)
@@ -105,7 +102,7 @@ class MessagesEndpoint:
     @property
     def connections(self) -> int:
         """The number of open connections."""
-        return self._server.connections
+        return len(self._server.open)
 
     def __enter__(self) -> MessagesEndpoint:
         self._thread.start()
@@ -130,23 +127,16 @@ class _Server(socketserver.ThreadingTCPServer):
         super().__init__(("127.0.0.1", 0), _Connection)
         self.endpoint = endpoint
         self.closing = threading.Event()
-        self._open: set[socket.socket] = set()
-        self._guard = threading.Lock()
-
-    @property
-    def connections(self) -> int:
-        with self._guard:
-            return len(self._open)
+        self.open: set[socket.socket] = set()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        with self._guard:
-            self._open.add(request)
+        self.open.add(request)
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        with self._guard:
-            self._open.discard(request)
-        if _resetting(request):
+        self.open.discard(request)
+        on, seconds = struct.unpack("ii", request.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8))
+        if on and not seconds:
             request.close()  # without the FIN of an orderly shutdown, so that the peer sees a reset
         else:
             super().shutdown_request(request)
@@ -156,21 +146,18 @@ class _Server(socketserver.ThreadingTCPServer):
 
     def hang_up(self) -> None:
         self.closing.set()
-        with self._guard:
-            for connection in self._open:
-                try:
-                    connection.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    continue  # the client was faster
+        for connection in list(self.open):
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue  # the client was faster
 
 
 class _Connection(BaseHTTPRequestHandler):
     """The exchanges of one connection."""
 
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = (
-        True  # an answer in two writes would wait for the peer's delayed acknowledgement
-    )
+    disable_nagle_algorithm = True  # an answer in two writes would wait for the peer's acknowledgement
     wbufsize = -1
     timeout = LONGEST_SILENCE_S
     server: _Server
@@ -180,81 +167,65 @@ class _Connection(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:  # the name http.server calls
         number = next(self.server.endpoint.numbers)
-        length = int(self.headers.get("content-length") or 0)
-        if length > LARGEST_REQUEST:
-            self.close_connection = True
-            self._send_status(Status(413, "Request exceeds the maximum size"), number)
-            return
-        raw = self.rfile.read(length)
-        refused = self._refusal_of_headers()
-        if refused is not None:
-            self._send_status(refused, number)
-            return
-        body = _parsed(raw)
-        problem = refusal(body)
-        if problem is not None:
-            self._send_status(Status(400, problem), number)
-            return
-        self._send(self._answer(body), body, number)
-
-    def do_GET(self) -> None:  # the name http.server calls
-        self._send_status(Status(404, f"{self.path} is not served here"), next(self.server.endpoint.numbers))
+        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+        answer: Answer | None = self._refusal_of_headers()
+        body: dict[str, Any] = {}
+        if answer is None:
+            try:
+                body = json.loads(raw)
+                answer = self.server.endpoint.answer(body)
+            except Exception as error:  # noqa: BLE001  # whatever is wrong, the client must not wait for it
+                answer = Status(400, f"the endpoint has no answer: {type(error).__name__}: {error}")
+        self._send(answer, body, number)
 
     def _refusal_of_headers(self) -> Status | None:
         if self.path.partition("?")[0] != PATH:
             return Status(404, f"{self.path} is not served here")
-        key = self.headers.get("x-api-key") or (self.headers.get("authorization") or "").removeprefix(
-            "Bearer "
-        )
-        if not key:
-            return Status(401, "x-api-key header is required")
+        authorization = self.headers.get("authorization") or ""
+        key = self.headers.get("x-api-key") or authorization.removeprefix("Bearer ")
         expected = self.server.endpoint.key
-        if expected and not hmac.compare_digest(key.encode(), expected.encode()):
-            return Status(401, "invalid x-api-key")
+        if not key or (expected and not hmac.compare_digest(key.encode(), expected.encode())):
+            return Status(401, "invalid x-api-key" if key else "x-api-key header is required")
         if not self.headers.get("anthropic-version"):
             return Status(400, "anthropic-version: header is required")
         return None
 
-    def _answer(self, body: dict[str, Any]) -> Answer:
-        try:
-            return self.server.endpoint.answer(body)
-        except Exception as error:  # noqa: BLE001  # whatever is wrong with the answer, the client must not wait for it
-            return Status(400, f"the endpoint has no answer: {type(error).__name__}: {error}")
-
     def _send(self, answer: Answer, body: dict[str, Any], number: int) -> None:
         match answer:
             case Message():
-                self._send_message(answer, body, number)
+                message = {
+                    "id": f"msg_{number:06}",
+                    "model": answer.model or body["model"],
+                    "content": answer.content,
+                    "stop_reason": answer.stop_reason,
+                }
+                usage = answer.usage or Usage(estimated_tokens(body), estimated_tokens(answer.content))
+                events = message_events(message, usage, answer.unparsed)
+                self._stream(map(encode, events), "text/event-stream", number)
             case Status():
                 self._send_status(answer, number)
             case Raw():
-                self._head(200, {"content-type": answer.content_type, "transfer-encoding": "chunked"}, number)
-                for piece in answer.pieces:
-                    self._chunk(piece)
-                    self.wfile.flush()  # pieces may come slowly
-                self._finish(answer.then)
+                self._stream(answer.pieces, answer.content_type, number, answer.then)
             case NoResponse():
-                self._finish(answer.then)
+                self._break_off(answer.then)
             case _:
                 assert_never(answer)
 
-    def _send_message(self, answer: Message, body: dict[str, Any], number: int) -> None:
-        usage = answer.usage or self._estimated(answer, body)
-        message = {
-            "id": f"msg_{number:06}",
-            "model": answer.model or body["model"],
-            "content": answer.content,
-            "stop_reason": answer.stop_reason,
-        }
-        self._head(200, {"content-type": "text/event-stream", "transfer-encoding": "chunked"}, number)
-        for event in message_events(message, usage, answer.unparsed):
-            self._chunk(encode(event))
-        self._finish("end")
-
-    def _estimated(self, answer: Message, body: dict[str, Any]) -> Usage:
-        return self.server.endpoint.cache.input_usage(body) + Usage(
-            output_tokens=estimated_tokens(json.dumps(list(answer.content), ensure_ascii=False))
-        )
+    def _stream(
+        self,
+        pieces: Sequence[bytes] | Iterator[bytes],
+        content_type: str,
+        number: int,
+        then: Literal["end", "hang_up", "reset", "silence"] = "end",
+    ) -> None:
+        self._head(200, {"content-type": content_type, "transfer-encoding": "chunked"}, number)
+        for piece in filter(None, pieces):
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            self.wfile.flush()  # pieces may come slowly
+        if then == "end":
+            self.wfile.write(b"0\r\n\r\n")
+        else:
+            self._break_off(then)
 
     def _send_status(self, answer: Status, number: int) -> None:
         kind = KINDS.get(answer.status, "api_error" if answer.status >= 500 else "invalid_request_error")
@@ -270,29 +241,74 @@ class _Connection(BaseHTTPRequestHandler):
         lines += [f"{name}: {value}" for name, value in headers.items()]
         self.wfile.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace"))
 
-    def _chunk(self, piece: bytes) -> None:
-        if piece:
-            self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-
-    def _finish(self, then: Literal["end", "hang_up", "reset", "silence"]) -> None:
-        if then == "end":
-            self.wfile.write(b"0\r\n\r\n")
-            return
+    def _break_off(self, how: Literal["hang_up", "reset", "silence"]) -> None:
         self.close_connection = True
         self.wfile.flush()
-        if then == "silence":
+        if how == "silence":
             self.server.closing.wait(LONGEST_SILENCE_S)
-        elif then == "reset":
+        elif how == "reset":
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-def _resetting(connection: socket.socket) -> bool:
-    on, seconds = struct.unpack("ii", connection.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8))
-    return bool(on) and seconds == 0
+def encode(event: Json) -> bytes:
+    """Return the bytes of one event."""
+    data = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
+    return f"event: {event['type']}\ndata: {data}\n\n".encode()
 
 
-def _parsed(raw: bytes) -> Any:
-    try:
-        return json.loads(raw)
-    except ValueError:
-        return None
+def message_events(message: Json, usage: Usage, unparsed: Collection[str] = ()) -> Iterator[Json]:
+    """Yield the events of `message` (`id`, `model`, `content`, `stop_reason`), in order.
+
+    `unparsed` lists tool calls whose input is streamed as truncated JSON, because a recording does not have their
+    input.
+    """
+    counts = {
+        "input_tokens": usage.input_tokens,
+        "cache_creation_input_tokens": usage.cache_write_tokens,
+        "cache_read_input_tokens": usage.cache_read_tokens,
+    }
+    start = {"type": "message", "role": "assistant", "id": message["id"], "model": message["model"]}
+    start |= {
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": {**counts, "output_tokens": 1},
+    }
+    yield {"type": "message_start", "message": start}
+    yield {"type": "ping"}
+    for index, block in enumerate(message["content"]):
+        begun, deltas = _in_deltas(block, cut=block.get("id") in unparsed)
+        yield {"type": "content_block_start", "index": index, "content_block": begun}
+        for delta in deltas:
+            yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    yield {
+        "type": "message_delta",
+        "delta": {"stop_reason": message["stop_reason"], "stop_sequence": None},
+        "usage": {**counts, "output_tokens": usage.output_tokens},
+    }
+    yield {"type": "message_stop"}
+
+
+def _in_deltas(block: Json, *, cut: bool) -> tuple[Json, list[Json]]:
+    """Split a block into its start and its deltas. Kinds without deltas are sent at once."""
+    kind = block.get("type")
+    if kind == "text":
+        return {**block, "text": ""}, _pieces("text_delta", "text", block["text"])
+    if kind == "thinking":
+        signed = {"type": "signature_delta", "signature": block.get("signature", "")}
+        thoughts = _pieces("thinking_delta", "thinking", block["thinking"])
+        return {**block, "thinking": "", "signature": ""}, [*thoughts, signed]
+    if kind in ("tool_use", "server_tool_use"):
+        raw = "{" if cut else json.dumps(block["input"], ensure_ascii=False)
+        return {**block, "input": {}}, _pieces("input_json_delta", "partial_json", raw)
+    return block, []
+
+
+def _pieces(kind: str, field: str, text: str) -> list[Json]:
+    return [{"type": kind, field: text[at : at + DELTA_CHARS]} for at in range(0, len(text), DELTA_CHARS)]
+
+
+def estimated_tokens(value: object) -> int:
+    """Estimate the tokens of a JSON value: four characters per token."""
+    return -(-len(json.dumps(value, ensure_ascii=False)) // CHARACTERS_PER_TOKEN)

@@ -1,15 +1,85 @@
-"""The Messages API's checks of a request body, with its own messages. Pure.
+"""What the Messages API does beside answering: it refuses a body with its own messages, and counts a prompt cache.
 
-It is not a complete schema but contains the rules that an orchestrator can break. The loopback endpoint applies them
-to every test and every replay.
+The scripted endpoint applies both to every test. The checks are no complete schema, but hold the rules that an
+orchestrator can break. The cache follows the rules of the real one, so that the share of cached input can be measured
+without it: prefixes in the order tools, system, messages; stored at a mark; found at a mark or up to twenty blocks
+before it; at least 1,024 tokens long. Entries do not expire.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
+
+from lopen.models.fake_api import CHARACTERS_PER_TOKEN
+from lopen.models.messages import Json, Usage
+
+LOOK_BACK: Final = 20
+SMALLEST: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Prefix:
+    digest: bytes
+    tokens: int
+    marked: bool
+
+
+class PromptCache:
+    """The prefixes seen so far. Thread-safe."""
+
+    def __init__(self, smallest: int = SMALLEST) -> None:
+        self._smallest = smallest
+        self._kept: set[bytes] = set()
+        self._lock = threading.Lock()
+
+    def input_usage(self, body: Json) -> Usage:
+        """Return the input tokens of one request, split as the API reports them, and store its marked prefixes."""
+        prefixes = list(_prefixes(body))
+        total = prefixes[-1].tokens if prefixes else 0
+        marks = [i for i, prefix in enumerate(prefixes) if prefix.marked and prefix.tokens >= self._smallest]
+        with self._lock:
+            read = max((self._found(prefixes, mark) for mark in marks), default=0)
+            self._kept.update(prefixes[mark].digest for mark in marks)
+        written = max((prefixes[mark].tokens for mark in marks), default=read) - read
+        return Usage(total - read - written, 0, cache_write_tokens=written, cache_read_tokens=read)
+
+    def _found(self, prefixes: list[_Prefix], mark: int) -> int:
+        """Return the tokens of the longest stored prefix at or shortly before this mark."""
+        for prefix in reversed(prefixes[max(0, mark - LOOK_BACK) : mark + 1]):
+            if prefix.digest in self._kept:
+                return prefix.tokens
+        return 0
+
+
+def _prefixes(body: Json) -> Iterator[_Prefix]:
+    """Yield the prompt up to the end of each block. The digest includes the model, because caches are per model."""
+    digest = hashlib.blake2b(str(body.get("model")).encode(), digest_size=16)
+    tokens = 0
+    for where, block in _prompt_blocks(body):
+        text = json.dumps([where, {k: v for k, v in block.items() if k != "cache_control"}], sort_keys=True)
+        digest.update(text.encode())
+        tokens += -(-len(text) // CHARACTERS_PER_TOKEN)
+        yield _Prefix(digest.digest(), tokens, "cache_control" in block)
+
+
+def _prompt_blocks(body: Json) -> Iterator[tuple[str, dict[str, Any]]]:
+    for tool in body.get("tools", ()):
+        yield "tool", tool
+    for part, content in (
+        ("system", body.get("system", ())),
+        *((m["role"], m["content"]) for m in body["messages"]),
+    ):
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        for block in blocks:
+            yield part, block
+
 
 Body = Mapping[str, Any]
 

@@ -1,1 +1,0 @@
-"""An Anthropic-compatible endpoint on loopback, for replays and tests."""
