@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from lopen.application.command_context import CommandContext
 from lopen.core.errors import LopenError, WrongUsage, did_you_mean
 from lopen.core.events import QuestionAsked
-from lopen.guardrails.resource_limits import CONFIRM_SUBJECT
 from lopen.limits.admin_actions import NoSuch, confirm_budget
 from lopen.limits.opening import open_limits
 from lopen.sandbox.known_secrets import KnownSecrets
@@ -24,11 +23,9 @@ from lopen.store.project_documents import write_plan
 from lopen.store.sessions import SessionStore
 from lopen.workflow import changes
 from lopen.workflow.next_step import task_skipped
-from lopen.workflow.pauses import VERDICT
-from lopen.workflow.session import Pause, Question, Session
+from lopen.workflow.pauses import BudgetThreshold, CircuitOpen, Confirmation, Pause, Question
+from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Task
-
-CONFIRMABLE = ("confirmation", "guardrail", "person")
 
 
 def confirm(context: CommandContext, store: SessionStore, session_id: str, note: str = "") -> Pause:
@@ -40,23 +37,11 @@ def confirm(context: CommandContext, store: SessionStore, session_id: str, note:
     """
     with module_lock(context.root, store.load(session_id).module):
         found = store.load(session_id)
-        pause = found.pause
-        if pause is None or not (pause.subject or pause.kind == "person") or pause.kind not in CONFIRMABLE:
-            raise LopenError(
-                f"{session_id} does not wait for a confirmation", hint=f"lopen status {found.module}"
-            )
-        said = f"A person looked at this ({pause.message}) and says: {note}"
-        after = changes.clear_pause(found)
-        if pause.subject == CONFIRM_SUBJECT:
+        after, pause = changes.confirm_pause(found, note), found.pause
+        assert pause is not None
+        if isinstance(pause, Confirmation) and isinstance(pause.reason, BudgetThreshold):
             limits = open_limits(context.load().settings.budget, store.database)
             confirm_budget(limits, f"module:{found.module}")
-        elif pause.subject:
-            after = changes.confirm(after, pause.subject, pause.level)
-        if pause.subject.startswith(VERDICT):
-            line = f"{pause.message} (note: {note})" if note else pause.message
-            after = changes.accept_verdict(after, line)
-        if note:
-            after = changes.add_notes(after, said)
         store.save(after, datetime.now(UTC))
     return pause
 
@@ -71,15 +56,13 @@ def answer(context: CommandContext, store: SessionStore, session_id: str, text: 
     """
     with module_lock(context.root, store.load(session_id).module):
         found = store.load(session_id)
-        question = found.dialogue.question
-        if question is None:  # a run closes the question when it uses the answer
+        question = found.pause
+        if not isinstance(question, Question):  # a run closes the question when it uses the answer
             raise LopenError(f"{session_id} has no open question", hint=f"lopen status {found.module}")
         if not text.strip():
             raise _empty(session_id, question)
         answered = replace(question, answer=text)
-        after = changes.ask_question(found, answered)
-        if found.pause is not None and found.pause.kind == "question":
-            after = changes.clear_pause(after)
+        after = changes.ask_person(found, answered)
         event = QuestionAsked(question.text, question.options, question.default, text)
         body = KnownSecrets(context.root, os.environ).redact(event.body())
         now = datetime.now(UTC)
@@ -160,7 +143,7 @@ def release_circuit(context: CommandContext, store: SessionStore, circuit_id: st
     try:
         with module_lock(context.root, store.load(session_id).module):
             session = store.load(session_id)
-            if session.pause is not None and session.pause.kind != "circuit":
+            if session.pause is not None and not isinstance(session.pause, CircuitOpen):
                 return ""
             store.save(changes.clear_pause(session), datetime.now(UTC))
         return session_id

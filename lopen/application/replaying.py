@@ -10,7 +10,6 @@ from lopen.application.scratch_clone import Scratch
 from lopen.application.wiring import wired
 from lopen.core.errors import LopenError
 from lopen.core.events import QuestionAsked, Recorded
-from lopen.guardrails.resource_limits import CONFIRM_SUBJECT
 from lopen.loop.context import SessionContext
 from lopen.loop.model_calls import ModelCalls
 from lopen.loop.run import drive, pause
@@ -19,7 +18,7 @@ from lopen.models.replay import RecordingEnded, RecordingInterrupted, ReplayMode
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
 from lopen.workflow import changes
-from lopen.workflow.pauses import interrupted_pause
+from lopen.workflow.pauses import BudgetThreshold, Confirmation, Interrupted
 from lopen.workflow.session import Session
 
 
@@ -87,22 +86,20 @@ def _drive(loop: SessionContext, recorded: Session, *, resumed: bool) -> Session
         reason = start(loop, resumed=resumed)
         return pause(loop, reason) if reason else drive(loop)
     except RecordingInterrupted:
-        return pause(loop, interrupted_pause(loop.record.journal.reload()))
+        return pause(loop, Interrupted(loop.record.journal.reload().id))
     except RecordingEnded:
         if recorded.finished:
             raise
-        return pause(loop, interrupted_pause(loop.record.journal.reload()))
+        return pause(loop, Interrupted(loop.record.journal.reload().id))
 
 
 def _confirm(loop: SessionContext) -> None:
     """Confirm the pause: the recorded session continued here, so a person confirmed it."""
     session = loop.record.journal.session
-    pending = session.pause
-    if pending is not None and pending.subject:
-        if pending.subject == CONFIRM_SUBJECT:
+    if isinstance(session.pause, Confirmation):
+        if isinstance(session.pause.reason, BudgetThreshold):
             loop.guards.meter.confirm()
-        confirmed = changes.confirm(session, pending.subject, pending.level)
-        loop.record.journal.save(changes.clear_pause(confirmed))
+        loop.record.journal.save(changes.confirm_pause(session))
 
 
 def _diverged(session: Session) -> ReplayDiverged:

@@ -21,8 +21,7 @@ from lopen.store.archives import ArchivedSession
 from lopen.store.audit import last_failure
 from lopen.store.folder import is_worked_on
 from lopen.store.sessions import SessionStore
-from lopen.workflow.next_step import displayed_step, scope_of, standing_work
-from lopen.workflow.pauses import FAILURES_TO_ASK
+from lopen.workflow.next_step import FAILURES_TO_ASK, displayed_step, scope_of, standing_work
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step, phase_of
 from lopen.workflow.task_tree import progress
@@ -193,7 +192,6 @@ def counters(
     session: Session, settings: Settings, circuit: CircuitState | None, book: RuleBook
 ) -> list[Counter]:
     """Return every counter; failures are counted per task."""
-    confirmed = session.limits.confirmed
     found = [
         Counter("iterations", session.limits.iterations, session.limits.iterations_granted),
         Counter("questions asked", session.dialogue.clarifications, settings.workflow.max_clarifications),
@@ -201,12 +199,12 @@ def counters(
         Counter(
             "failed boundaries in a row",
             session.limits.failed_boundaries,
-            confirmed.get("boundary", 0) + FAILURES_TO_ASK,
+            session.limits.confirmed_boundaries + FAILURES_TO_ASK,
         ),
         Counter(
             "added tasks",
             sum(t.added for t in session.tree.tasks),
-            max(session.plan.planned_tasks, 1) + confirmed.get("added", 0),
+            max(session.plan.planned_tasks, 1) + session.limits.confirmed_tasks,
         ),
         Counter(
             "files edited since the last test run",
@@ -234,7 +232,7 @@ def _failures(session: Session, threshold: int) -> list[Counter]:
         Counter(
             f"failures in a row of {subject}",
             failures,
-            max(threshold, session.limits.confirmed.get(subject, 0)),
+            max(threshold, session.limits.confirmed_failures(subject)),
             session.limits.pressure.get(subject, ""),
         )
         for subject, failures in counts.items()

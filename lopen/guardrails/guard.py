@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Literal
 
 from lopen.guardrails.call_history import WastefulHabit
-from lopen.workflow.session import PauseKind
+from lopen.workflow.pauses import PauseKind
 from lopen.workflow.steps import Step
 
 Boundary = Literal["task", "component", "module"]

@@ -18,7 +18,6 @@ from lopen.guardrails.guard import (
 
 BUDGET = "budget"
 CIRCUITS = "circuit_breaker"
-CONFIRM_SUBJECT = "budget"
 PAUSES = {
     "confirmation": "pauses until a person confirms",
     "pause": "pauses until the budget is extended",
@@ -46,7 +45,6 @@ def check_budget(facts: GuardFacts) -> GuardResult:
         economise,
         budget.command,
         "confirmation" if confirms else "budget",
-        CONFIRM_SUBJECT if confirms else "",
         action=PAUSES[budget.crossing],
     )
 

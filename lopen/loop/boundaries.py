@@ -22,9 +22,9 @@ from lopen.specification.spec import Specification
 from lopen.tools.workbench import Workbench
 from lopen.verification.findings import Finding
 from lopen.workflow import changes
-from lopen.workflow.next_step import enter_step, scope_of
-from lopen.workflow.pauses import gate_pause, review_pause, scope_pause
-from lopen.workflow.session import MOVED, Approval, Pause, StepProgress, waits
+from lopen.workflow.next_step import enter_step, review, scope_lost, scope_of
+from lopen.workflow.pauses import Gate, Pause
+from lopen.workflow.session import MOVED, Approval, StepProgress, waits
 from lopen.workflow.steps import Step, Trigger
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
@@ -78,7 +78,7 @@ def close_module(bench: Workbench, oracle: Judge) -> StepProgress:
         return _add_task(bench, judged, "module", None)
     scope = scope_of(bench.session)
     if not scope.reached:
-        return waits(scope_pause(bench.session, scope))
+        return waits(scope_lost(bench.session, scope))
     decision = enter_step(bench.session, Trigger.MODULE_VERIFIED)
     bench.journal.save(changes.complete_module(decision.session), *decision.events)
     return MOVED
@@ -92,6 +92,8 @@ def _add_task(
     target = component or _covering(session.tree, judged.verdict.findings)
     task = Task(bench.new_task_id(), _name(target, scope), _description(judged, scope), added=True)
     session = changes.fail_boundary(session, target.id, task, module=scope == "module")
+    pause = review(session)
+    session = changes.ask_person(session, pause)
     told = TaskChanged(task.id, task.name, target.name, State.PENDING.value, judged.verdict.summary[:500])
     raised = GuardrailRaised(
         QUALITY,
@@ -100,7 +102,6 @@ def _add_task(
         f"adds {task.id}, which takes up what it found",
     )
     bench.journal.save(session, told, raised)
-    pause = review_pause(session)
     return waits(pause) if pause else MOVED
 
 
@@ -137,7 +138,7 @@ def at_gate(context: SessionContext, spec: Specification) -> StepProgress:
             given = valid_approval(context, spec)
     if given is None:
         module = context.record.journal.session.module
-        return waits(gate_pause(module, "the specification passes `lopen check` and waits for approval"))
+        return waits(Gate(module, "the specification passes `lopen check` and waits for approval"))
     pass_gate(context, spec, given)
     missing = lacks(context)
     if missing:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lopen.core.events import Notice
-from lopen.guardrails.resource_limits import CONFIRM_SUBJECT
 from lopen.loop.context import SessionContext
 from lopen.loop.conversation import Conversation
 from lopen.loop.iteration import bench_for, conversation_of, open_budget
@@ -16,11 +15,20 @@ from lopen.models.prompts.parts import decisions
 from lopen.store.journal import StoredConversation
 from lopen.tools.running import runs_again
 from lopen.workflow import changes
-from lopen.workflow.session import Pause, PauseKind, Session
+from lopen.workflow.pauses import (
+    BudgetThreshold,
+    Confirmation,
+    EndpointUnreachable,
+    Interrupted,
+    LimitReached,
+    Pause,
+    PausedByPerson,
+)
+from lopen.workflow.session import Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
 
 # Pauses that say nothing of the conversation: it goes on where it stopped
-CONTINUED: frozenset[PauseKind] = frozenset({"interrupted", "endpoint", "budget", "storage", "person"})
+CONTINUED = (Interrupted, EndpointUnreachable, LimitReached, PausedByPerson)
 CONTINUING = "continuing iteration"
 FILES_NAMED = 20
 CALLS_LISTED = 40
@@ -29,7 +37,8 @@ TICK_NS = 20_000_000  # the file system's clock may be this far behind the one o
 
 def continues(pause: Pause) -> bool:
     """Return True if the conversation goes on where the pause stopped it."""
-    return pause.kind in CONTINUED or pause.subject == CONFIRM_SUBJECT
+    spent = isinstance(pause, Confirmation) and isinstance(pause.reason, BudgetThreshold)
+    return spent or isinstance(pause, CONTINUED)
 
 
 def stored_conversation(context: SessionContext) -> StoredConversation | None:

@@ -20,8 +20,8 @@ from lopen.specification.sections import SEPARATOR, normalise_name
 from lopen.specification.spec import SKILLS_AND_HOOKS, Specification
 from lopen.workflow import changes
 from lopen.workflow.next_step import assess, facts_of, scope_of
-from lopen.workflow.pauses import gate_pause
-from lopen.workflow.session import Approval, Pause, Session
+from lopen.workflow.pauses import Gate, Pause
+from lopen.workflow.session import Approval, Session
 from lopen.workflow.steps import ORDER, Step, number, phase_of
 from lopen.workflow.task_tree import State, Task, next_task
 
@@ -59,12 +59,12 @@ def _must_wait(session: Session, spec: Specification, hashes: dict[str, str]) ->
     if session.approval is None:
         return None
     if spec.problems:
-        return gate_pause(
+        return Gate(
             session.module,
             f"the specification no longer passes `lopen check`: {spec.problems[0]}",
         )
     if _commands_of(hashes) != _commands_of(session.approval.sections):
-        return gate_pause(session.module, "the verify commands (Skills & Hooks) changed and are not approved")
+        return Gate(session.module, "the verify commands (Skills & Hooks) changed and are not approved")
     return None
 
 
@@ -169,7 +169,7 @@ def guard_facts(context: SessionContext) -> GuardFacts:
         churn=ChurnFacts(
             failures=task.failures if task else session.limits.step_failures,
             reasons=task.reasons if task else session.step_reasons,
-            confirmed_at=session.limits.confirmed.get(subject, 0),
+            confirmed_at=session.limits.confirmed_failures(subject),
             threshold=settings.workflow.failure_threshold,
         ),
         scope=ScopeFacts(scope.completed, scope.original),

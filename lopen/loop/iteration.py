@@ -26,9 +26,9 @@ from lopen.tools.calls import ToolResult
 from lopen.tools.running import ToolRunner
 from lopen.tools.workbench import Workbench
 from lopen.workflow import changes
-from lopen.workflow.next_step import enter_step
-from lopen.workflow.pauses import gate_pause, iterations_pause, stuck_pause
-from lopen.workflow.session import MOVED, NEEDS_MODEL, Pause, Session, StepProgress, waits
+from lopen.workflow.next_step import enter_step, stuck
+from lopen.workflow.pauses import Gate, IterationsUsed, Pause
+from lopen.workflow.session import MOVED, NEEDS_MODEL, Session, StepProgress, waits
 from lopen.workflow.steps import Step, Trigger
 from lopen.workflow.task_tree import State, next_task, selectable
 
@@ -48,7 +48,7 @@ def look(context: SessionContext) -> Pause | None:
     try:
         spec = context.project.load_spec(session.module)
     except LopenError as error:
-        return gate_pause(session.module, f"the specification cannot be read: {error.message}")
+        return Gate(session.module, f"the specification cannot be read: {error.message}")
     context.project.specifications.keep_ids(spec)
     seen = observe(session, spec, context.record.store.approval(session.module), context.project.repository)
     if seen.session is not session or seen.events:
@@ -120,7 +120,7 @@ def _select(context: SessionContext) -> StepProgress:
         return close_module(bench, context.models.oracle)
     choices = [c for c in selectable(tree) if not c.given_up]
     if not choices:
-        return waits(stuck_pause(context.record.journal.session, left))
+        return waits(stuck(context.record.journal.session, left))
     waiting = next((c for c in choices if c.open_tasks or c.broken_down), None)
     if waiting is None:
         return NEEDS_MODEL
@@ -148,7 +148,7 @@ def begin(context: SessionContext, corrections: tuple[str, ...]) -> Session | Pa
     """Count the iteration, choose the task, and save: from here a model is paid for."""
     session = context.record.journal.session
     if session.limits.iterations >= session.limits.iterations_granted:
-        return iterations_pause(session)
+        return IterationsUsed(session.id, session.limits.iterations)
     kept = dict.fromkeys((*lasting(session.dialogue.corrections), *corrections))
     session = changes.begin_iteration(session, tuple(kept))
     told: list[IterationStarted | TaskChanged] = []

@@ -17,7 +17,6 @@ from lopen.core.clock import Clock
 from lopen.core.errors import LopenError, StorageError
 from lopen.core.events import Event, Notice, TurnEnded, TurnStarted, Waiting
 from lopen.guardrails.pipeline import circuit_events
-from lopen.guardrails.resource_limits import CONFIRM_SUBJECT
 from lopen.limits.budget import CONFIRMATION
 from lopen.limits.call_gate import ToolPass, ToolTrip
 from lopen.limits.meter import BudgetReached, Grant, Meter
@@ -38,8 +37,15 @@ from lopen.models.prices import cost_usd
 from lopen.models.prompts.sizes import RequestSizes
 from lopen.models.retry import Retries, TrackedModel
 from lopen.store.journal import Journal, pause_requested
-from lopen.workflow.pauses import circuit_pause, endpoint_pause, person_pause
-from lopen.workflow.session import Pause
+from lopen.workflow.pauses import (
+    BudgetThreshold,
+    CircuitOpen,
+    Confirmation,
+    EndpointUnreachable,
+    LimitReached,
+    Pause,
+    PausedByPerson,
+)
 
 
 class CallPaused(Exception):
@@ -68,11 +74,11 @@ class ModelCall:
     on_response: Callable[[Response], None] = lambda _: None
 
 
-def budget_pause(reached: BudgetReached) -> Pause:
-    """The pause for a budget that lets no request be made: a person confirms, or extends it."""
+def budget_pause(session: str, reached: BudgetReached) -> Pause:
+    """Return the pause for a budget that lets no request be made: a person confirms, or extends it."""
     if reached.crossing == CONFIRMATION:
-        return Pause("confirmation", reached.message, reached.command, subject=CONFIRM_SUBJECT)
-    return Pause("budget", reached.message, reached.command)
+        return Confirmation(session, BudgetThreshold(), reached.message)
+    return LimitReached(reached.message, reached.command)
 
 
 class ModelAccess(Protocol):
@@ -155,7 +161,7 @@ class ModelCalls:
         def told(event: Event) -> None:
             self.journal.tell(event)
             if pause_requested(self.journal.database, self.journal.session.id):
-                raise CallPaused(person_pause(self.journal.session))
+                raise CallPaused(PausedByPerson(self.journal.session.id))
 
         tries = TrackedModel(self.model, keep, broken, self.clock)
         try:
@@ -195,20 +201,20 @@ class ModelCalls:
             grant = self.meter.reserve(weighted, request.max_tokens, call.agent, quote)
         except BudgetReached as reached:
             self.journal.tell(*reached.events)
-            raise CallPaused(budget_pause(reached)) from reached
+            raise CallPaused(budget_pause(self.journal.session.id, reached)) from reached
         self.journal.tell(*grant.events)
         return grant
 
     def _translated(self, error: ModelError) -> Exception:
         match error:
             case Unavailable():
-                return CallPaused(endpoint_pause(self.journal.session, error.message, error.until))
+                return CallPaused(EndpointUnreachable(self.journal.session.id, error.message, error.until))
             case Rejected():
                 return ModelRejected(error.message, hint=error.hint)
             case ContextTooLong():
                 return error
             case _:
-                return CallPaused(endpoint_pause(self.journal.session, error.message, None))
+                return CallPaused(EndpointUnreachable(self.journal.session.id, error.message))
 
     def _settle(self, grant: Grant, call: ModelCall, response: Response, seconds: float) -> None:
         usage = self._sizes.settled(call.request, response.usage, self.clock.monotonic())
@@ -270,7 +276,7 @@ class ModelCalls:
     def _held_by(self, trip: ToolTrip) -> CallPaused:
         """Only a person lets this go on; the trip is told."""
         self._tell(trip)
-        return CallPaused(circuit_pause(self.journal.session, trip.text, trip.command))
+        return CallPaused(CircuitOpen(self.journal.session.id, trip.text, trip.command))
 
     def _tell(self, trip: ToolTrip) -> None:
         lines = circuit_events(trip.events, needs_ack=trip.needs_ack, until=trip.until, now=self.clock.now())

@@ -36,8 +36,8 @@ from lopen.tools.judged_tree import JudgedTree
 from lopen.tools.verification import Verified
 from lopen.tools.workbench import Workbench
 from lopen.verification.findings import Finding
-from lopen.workflow.pauses import VERDICT, verdict_pause
-from lopen.workflow.session import Pause, Session
+from lopen.workflow.pauses import Confirmation, Pause, UndecidedVerdict
+from lopen.workflow.session import Session
 
 HIDDEN = (
     "the judge does not see {count} in {where}: a secret of the person's stands there, and it reads {mark}. "
@@ -205,13 +205,11 @@ class OracleCalls:
         )
         pause = None
         if could_not_tell(verdict):
-            what = f"{evidence.scope} {evidence.subject}"
-            pause = verdict_pause(
-                bench.session,
-                verdict.evidence_hash,
-                BREADTH[evidence.scope],
-                what,
-                one_line(verdict.summary, 400),
+            why = f"the oracle could not tell whether {evidence.scope} {evidence.subject} is complete"
+            pause = Confirmation(
+                bench.session.id,
+                UndecidedVerdict(verdict.evidence_hash, BREADTH[evidence.scope]),
+                f"{why}: {one_line(verdict.summary, 400)}; look at it, then accept it",
             )
         return BoundaryVerdict(verdict, results, passed, pause)
 
@@ -234,7 +232,8 @@ class OracleCalls:
     def _accepted_by_person(self, bench: Workbench, evidence: Evidence) -> Judged | None:
         """The verdict of a person on exactly this evidence, who confirmed that it may pass."""
         digest = evidence_hash(evidence)
-        if bench.session.limits.confirmed.get(f"{VERDICT}{digest}", 0) < BREADTH[evidence.scope]:
+        given = (r for r in bench.session.limits.confirmed if isinstance(r, UndecidedVerdict))
+        if not any(r.evidence_hash == digest and r.breadth >= BREADTH[evidence.scope] for r in given):
             return None
         known = self._remembered(bench.session.id, digest)
         if known is not None and not serves(known.scope, evidence.scope):

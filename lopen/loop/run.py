@@ -26,9 +26,19 @@ from lopen.loop.startup import completed, try_commands
 from lopen.store.audit import last_failure
 from lopen.store.journal import has_requests, take_requests
 from lopen.workflow import changes
-from lopen.workflow.next_step import Outcome, decide, task_skipped
-from lopen.workflow.pauses import confirm_command, idle_pause, interrupted_pause, person_pause
-from lopen.workflow.session import MOVED, Pause, Session, StepProgress, waits
+from lopen.workflow.next_step import Outcome, decide, idle, task_skipped
+from lopen.workflow.pauses import (
+    Blocked,
+    BudgetThreshold,
+    CircuitOpen,
+    Confirmation,
+    FailuresInRow,
+    Interrupted,
+    LimitReached,
+    Pause,
+    PausedByPerson,
+)
+from lopen.workflow.session import MOVED, Session, StepProgress, waits
 from lopen.workflow.steps import Step
 
 SAVE_TRIES = 3
@@ -54,7 +64,7 @@ def drive(context: SessionContext, until: frozenset[Step] = frozenset()) -> Sess
             wait_for_storage(context, error)
             continue
         except Stopped:
-            pause(context, interrupted_pause(context.record.journal.session))
+            pause(context, Interrupted(context.record.journal.session.id))
             raise
         if session.finished:
             finish(context)
@@ -64,7 +74,7 @@ def drive(context: SessionContext, until: frozenset[Step] = frozenset()) -> Sess
             since_model.clear()
         since_model.append(session)
         if since_model.count(session) > IDLE_ROUNDS:
-            return pause(context, idle_pause(session))
+            return pause(context, idle(session))
 
 
 def wait_for_storage(context: SessionContext, error: StorageError) -> None:
@@ -121,7 +131,7 @@ def heed(context: SessionContext) -> Pause | None:
     with journal.transaction():
         for request in take_requests(journal.database, journal.session.id):
             if request.kind == "pause":
-                asked = person_pause(journal.session)
+                asked = PausedByPerson(journal.session.id)
                 continue
             try:
                 after = changes.skip_task(journal.session, request.body["task"], request.body["reason"])
@@ -180,14 +190,21 @@ def check(context: SessionContext) -> Passed:
 
 
 def guard_pause(session: Session, block: GuardResult) -> Pause:
-    """The pause a block ends the run with."""
-    command = block.command or (confirm_command(session) if block.confirm else f"lopen resume {session.id}")
-    kind = block.pause_kind or "guardrail"
+    """Return the pause that a block ends the run with."""
     message = f"{block.guard}: {block.reason}"
-    if block.guard == CHURN:
-        why = f"lopen log {session.id}"
-        message = f"{block.reason}; look at `{why}` for the cause, then confirm (--note TEXT tells the model what to do)"
-    return Pause(kind, message, command, subject=block.confirm, level=block.level)
+    match block.pause_kind:
+        case "confirmation" if block.guard == CHURN:
+            why = f"lopen log {session.id}"
+            told = f"{block.reason}; look at `{why}` for the cause, then confirm (--note TEXT tells the model what to do)"
+            return Confirmation(session.id, FailuresInRow(block.confirm, block.level), told)
+        case "confirmation":
+            return Confirmation(session.id, BudgetThreshold(), message)
+        case "budget":
+            return LimitReached(message, block.command)
+        case "circuit":
+            return CircuitOpen(session.id, message, block.command)
+        case _:
+            return Blocked(message, block.command or f"lopen resume {session.id}")
 
 
 def finish(context: SessionContext) -> None:

@@ -21,8 +21,8 @@ from lopen.tools.dependency_files import is_manifest
 from lopen.tools.verify_programs import start_failure
 from lopen.workflow import changes
 from lopen.workflow.next_step import displayed_step
-from lopen.workflow.pauses import gate_pause, question_pause, review_pause
-from lopen.workflow.session import Pause, Session
+from lopen.workflow.pauses import Gate, LimitReached, Pause, Question
+from lopen.workflow.session import Session
 from lopen.workflow.task_tree import State
 
 BUDGET_EXTENDED = "A person extended the budget that stopped the run."
@@ -41,7 +41,7 @@ def start(context: SessionContext, *, resumed: bool) -> Pause | None:
     interrupted = resumed and session.status == "running"
     changed = _changed_since_killed(context)
     context.project.commands.check_killed(settled=changed is None)
-    waited_for_budget = session.pause is not None and session.pause.kind == "budget"
+    waited_for_budget = isinstance(session.pause, LimitReached)
     cleared = context.branch.clear_leftovers() if interrupted else ()
     context.branch.stand()
     session, adopted = adopt(session, context.project.repository)
@@ -75,7 +75,7 @@ def _changed_since_killed(context: SessionContext) -> Pause | None:
         context.record.journal.tell(Notice("warning", told))
     if not own or valid_approval(context, context.project.load_spec(module)):
         return None
-    return gate_pause(
+    return Gate(
         module,
         f"a command was running when lopen was killed, and {own[0]} changed then, or since; "
         f"git diff {shlex.quote(own[0])} shows it, and git checkout {shlex.quote(own[0])} takes it back",
@@ -95,7 +95,8 @@ def taken_up(context: SessionContext, session: Session, *, resumed: bool) -> Ses
 
 def unanswered(context: SessionContext) -> Pause | None:
     """Return the pause of a question or confirmation that nobody has answered."""
-    return _question(context) or review_pause(context.record.journal.session)
+    pause = context.record.journal.session.pause
+    return _answered(context, pause) if isinstance(pause, Question) else pause
 
 
 def try_commands(context: SessionContext) -> None:
@@ -161,12 +162,9 @@ def _warnings(context: SessionContext) -> Iterator[Notice]:
         )
 
 
-def _question(context: SessionContext) -> Pause | None:
-    """The question that waits: answered meanwhile, answered now, assumed where nobody is to be asked; else it waits."""
+def _answered(context: SessionContext, question: Question) -> Question | None:
+    """Take the answer up that a person gave meanwhile, gives now, or that is assumed; return a question that waits."""
     session = context.record.journal.session
-    question = session.dialogue.question
-    if question is None:
-        return None
     if question.answer is not None:
         context.record.journal.save(changes.answer_question(session, question.text, question.answer))
         return None
@@ -177,7 +175,7 @@ def _question(context: SessionContext) -> Pause | None:
         else context.people.person.ask(question.text, question.options, question.default)
     )
     if answer is None:
-        return question_pause(session, question)
+        return question
     after = (
         changes.assume(session, f"{question.text} Assumed: {answer}")
         if assumed

@@ -24,6 +24,7 @@ from lopen.specification.modules import find_modules
 from lopen.store.archives import archived_sessions
 from lopen.store.folder import is_worked_on
 from lopen.store.sessions import SessionStore
+from lopen.workflow.pauses import Question
 from lopen.workflow.session import Session
 
 routes = APIRouter(tags=["sessions"])
@@ -101,7 +102,7 @@ async def get_session(project: Chosen, session_id: SessionId) -> dict[str, Any]:
     def work(opened: OpenProject) -> dict[str, Any]:
         store = store_with(opened.store, session_id)
         session = store.load(session_id)
-        question = session.dialogue.question
+        question = session.pause if isinstance(session.pause, Question) else None
         return session_object(store, session) | {
             "question": None if question is None else asdict(question),
             "worked_on": is_worked_on(opened.root, session.module),

@@ -144,7 +144,8 @@ class SessionStore:
     def unfinished_reverts(self) -> tuple[str, ...]:
         """Return the ids of sessions with a revert that started and is not recorded as done."""
         found = self.database.connection.execute(
-            """SELECT id FROM sessions WHERE body LIKE '%"revert_intent":{%' ORDER BY rowid"""
+            "SELECT id FROM sessions WHERE json_valid(body)"
+            " AND json_extract(body, '$.intents.revert') IS NOT NULL ORDER BY rowid"
         )
         return tuple(row["id"] for row in found)
 

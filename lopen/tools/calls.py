@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from lopen.judge.diff_files import UNSEEN
 from lopen.models.messages import Json, ToolUse
 from lopen.store.audit import Outcome
-from lopen.workflow.session import Pause
+from lopen.workflow.pauses import Pause
 
 # What becomes a commit message or a heading is one line of at most 72 characters.
 Name = Annotated[

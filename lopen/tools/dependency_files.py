@@ -14,8 +14,7 @@ from lopen.core.untrusted_tables import read_json_table, read_toml_table
 from lopen.sandbox.command import Sandbox
 from lopen.store.journal import Journal
 from lopen.workflow import changes
-from lopen.workflow.pauses import confirmation_pause
-from lopen.workflow.session import Pause
+from lopen.workflow.pauses import ChangedSetup, Confirmation, Pause
 
 LOCK_FILES = frozenset(
     {
@@ -125,7 +124,6 @@ def _own_back_end(text: str, path: str) -> Iterator[str]:
         yield from (f"{base / str(folder)}/".removeprefix("./") for folder in folders)
 
 
-SETUP = "setup:"  # the hash of the files that decide follows
 NEEDED = "verify-setup waits until a person has confirmed the changed dependency files"
 _REASON = (
     "verify-setup would run with files that changed since the specification was approved, and here it reaches services "
@@ -151,9 +149,9 @@ class SetupApproval:
         """Approve the state of `tree` if nothing is built yet."""
         session = self._journal.session
         if command is not None and self._asks and not any(True for _ in session.tree.tasks):
-            subject = SETUP + self._key(tree, command)
-            if subject not in session.limits.confirmed:
-                self._journal.save(changes.confirm(session, subject, 1))
+            state = ChangedSetup(self._key(tree, command))
+            if state not in session.limits.confirmed:
+                self._journal.save(changes.confirm(session, state))
 
     @property
     def _asks(self) -> bool:
@@ -164,7 +162,7 @@ class SetupApproval:
         self.pause = None
         session = self._journal.session
         if self._asks:
-            subject = SETUP + self._key(tree, command)
-            if subject not in session.limits.confirmed:
-                self.pause = confirmation_pause(session, subject, 1, _REASON)
+            state = ChangedSetup(self._key(tree, command))
+            if state not in session.limits.confirmed:
+                self.pause = Confirmation(session.id, state, _REASON)
         return self.pause is not None

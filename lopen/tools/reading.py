@@ -17,8 +17,8 @@ from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.workbench import Workbench
 from lopen.workflow import changes
 from lopen.workflow.next_step import scope_of
-from lopen.workflow.pauses import question_pause
-from lopen.workflow.session import Question, Session
+from lopen.workflow.pauses import Question
+from lopen.workflow.session import Session
 from lopen.workflow.steps import Step, phase_of
 from lopen.workflow.task_tree import Task, selectable
 
@@ -147,10 +147,10 @@ def ask_user(bench: Workbench, wanted: calls.AskUser) -> ToolResult:
         told = QuestionAsked(wanted.question, options, wanted.default, answer)
         bench.journal.save(changes.answer_question(session, wanted.question, answer), told)
         return done(answer=answer, assumed=False)
-    question = Question(wanted.question, options, wanted.default)
+    question = Question(session.id, wanted.question, options, wanted.default)
     told = QuestionAsked(wanted.question, options, wanted.default)
-    bench.journal.save(changes.ask_question(session, question), told)
-    return replace(done(answer=None, assumed=False, waiting=True), pause=question_pause(session, question))
+    bench.journal.save(changes.ask_person(session, question), told)
+    return replace(done(answer=None, assumed=False, waiting=True), pause=question)
 
 
 def _assume(

@@ -20,7 +20,7 @@ from lopen.tools.calls import Input, ToolResult, failed
 from lopen.tools.registry import Registry, Tool
 from lopen.tools.watch import Watch
 from lopen.tools.workbench import Workbench
-from lopen.workflow.session import Pause
+from lopen.workflow.pauses import Pause
 
 TURNS_AN_ITERATION = 100_000  # more than there can be
 READERS = 4  # threads for read-only tools of one turn

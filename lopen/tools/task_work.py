@@ -15,8 +15,7 @@ from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.planning import task_from, unfit
 from lopen.tools.workbench import Workbench
 from lopen.workflow import changes
-from lopen.workflow.next_step import enter_step
-from lopen.workflow.pauses import review_pause
+from lopen.workflow.next_step import enter_step, review
 from lopen.workflow.steps import Trigger
 from lopen.workflow.task_tree import State, Task
 
@@ -121,8 +120,10 @@ def add_task(bench: Workbench, wanted: calls.AddTask) -> ToolResult:
         added=True,
     )
     told = TaskChanged(task.id, task.name, component.name, State.PENDING.value, wanted.reason[:500])
-    bench.journal.save(changes.add_task(bench.session, component.id, task), told)
-    return replace(done(task_id=task.id), pause=review_pause(bench.session))
+    after = changes.add_task(bench.session, component.id, task)
+    pause = review(after)
+    bench.journal.save(changes.ask_person(after, pause), told)
+    return replace(done(task_id=task.id), pause=pause)
 
 
 def split_task(bench: Workbench, wanted: calls.SplitTask) -> ToolResult:
@@ -142,10 +143,12 @@ def split_task(bench: Workbench, wanted: calls.SplitTask) -> ToolResult:
     told = [
         TaskChanged(t.id, t.name, owner.name, t.state.value, wanted.reason[:500]) for t in (first, *others)
     ]
-    bench.journal.save(changes.split_task(session, [first, *others]), *told)
+    after = changes.split_task(session, [first, *others])
+    pause = review(after)
+    bench.journal.save(changes.ask_person(after, pause), *told)
     recorded = [{"id": t.id, "name": t.name} for t in (first, *others)]
     note = f"go on with {first.id} alone; each of the others gets a conversation of its own"
-    return replace(done(tasks=recorded, note=note), pause=review_pause(bench.session))
+    return replace(done(tasks=recorded, note=note), pause=pause)
 
 
 def _piece(task_id: str, wanted: calls.TaskInput, whole: Task) -> Task:

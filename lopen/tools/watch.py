@@ -22,8 +22,7 @@ from lopen.models.messages import ToolUse
 from lopen.store.journal import Journal
 from lopen.tools.calls import ToolResult, failed
 from lopen.tools.workbench import Project
-from lopen.workflow.pauses import circuit_pause
-from lopen.workflow.session import Pause
+from lopen.workflow.pauses import CircuitOpen, Pause
 
 EDITS = ("write_file", "edit_file")
 
@@ -65,7 +64,7 @@ class Watch:
         lines = circuit_events(trip.events, needs_ack=trip.needs_ack, until=trip.until, now=self.clock.now())
         self.journal.tell(*trip.events, *lines)
         if trip.needs_ack:
-            self.pause = circuit_pause(self.journal.session, trip.text, trip.command)
+            self.pause = CircuitOpen(self.journal.session.id, trip.text, trip.command)
         elif trip.until is not None:
             self._until = trip.until
 

@@ -20,7 +20,8 @@ from lopen.store.project_documents import Specifications
 from lopen.tools.calls import ToolResult
 from lopen.tools.commands import Commands
 from lopen.tools.verification import Verifier
-from lopen.workflow.session import Pause, Session
+from lopen.workflow.pauses import Pause
+from lopen.workflow.session import Session
 
 
 class Person(Protocol):

@@ -6,15 +6,24 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from lopen.core.errors import LopenError
+from lopen.workflow.pauses import (
+    BudgetThreshold,
+    Confirmation,
+    FailedBoundaries,
+    FailuresInRow,
+    Pause,
+    PausedByPerson,
+    Question,
+    Reason,
+    UndecidedVerdict,
+    waits_for_answer,
+)
 from lopen.workflow.session import (
-    BOUNDARY,
     Approval,
     CommitIntent,
     Dependency,
     Dialogue,
-    Pause,
     Plan,
-    Question,
     RevertIntent,
     Session,
     SessionLimits,
@@ -39,11 +48,14 @@ def _dialogue(session: Session, dialogue: Dialogue) -> Session:
 
 
 def start_run(session: Session, *, granted: int, request: str, hooks: str) -> Session:
-    """Take the session up in a process, with its grant of iterations and the person's words."""
+    """Take the session up in a process, with its grant of iterations and the person's words.
+
+    A question or confirmation that nobody answered stays open.
+    """
     return replace(
         session,
         status="running",
-        pause=None,
+        pause=session.pause if waits_for_answer(session.pause) else None,
         limits=replace(session.limits, iterations_granted=granted),
         dialogue=replace(session.dialogue, request=request or session.dialogue.request),
         examined=replace(session.examined, hooks=session.examined.hooks or hooks),
@@ -194,15 +206,16 @@ def skip_task(session: Session, task_id: str, reason: str) -> Session:
             f"{task_id} is complete", hint=f"to undo completed work: lopen revert {session.module}"
         )
     skipped = replace(task, given_up=" ".join(reason.split()) or "no reason given", state=State.FAILED)
-    ended = session.pause is not None and session.pause.subject == task_id
-    return replace(with_task(session, skipped), pause=None if ended else session.pause)
+    session, pause = with_task(session, skipped), session.pause
+    asked = pause.reason if isinstance(pause, Confirmation) else None
+    return clear_pause(session) if isinstance(asked, FailuresInRow) and asked.subject == task_id else session
 
 
 def complete_task(session: Session, task: Task, commit: str) -> Session:
     """Complete the task in progress with its commit; its failures and what was said of them are over."""
     done = replace(task.to(State.COMPLETE), commit=commit, failures=0, reasons=())
     done = replace(done, subtasks=tuple(replace(s, done=True) for s in done.subtasks))
-    session = forget_confirmation(with_task(session, done), task.id)
+    session = _forget_failures(with_task(session, done), task.id)
     return replace(
         session,
         intents=replace(session.intents, commit=None),
@@ -218,13 +231,13 @@ def complete_component(session: Session, component_id: str) -> Session:
         session, session.tree.with_component(replace(component, verified=True, broken_down=True))
     )
     session = _limits(session, replace(session.limits, boundary_failures=0))
-    return session if session.limits.module_failures else forget_confirmation(session, BOUNDARY)
+    return session if session.limits.module_failures else _forget_boundaries(session)
 
 
 def complete_module(session: Session) -> Session:
     """Record that the module's verification passed: the session is complete."""
     limits = replace(session.limits, boundary_failures=0, module_failures=0)
-    return forget_confirmation(replace(session, status="complete", limits=limits), BOUNDARY)
+    return _forget_boundaries(replace(session, status="complete", limits=limits))
 
 
 def fail_boundary(session: Session, component_id: str, task: Task, *, module: bool) -> Session:
@@ -255,16 +268,45 @@ def escalate(session: Session, pressure: Mapping[str, str]) -> Session:
     return _limits(session, replace(session.limits, pressure=pressure))
 
 
-def confirm(session: Session, subject: str, level: int) -> Session:
-    """Record what is confirmed, and up to which level."""
-    confirmed = {**session.limits.confirmed, subject: level}
+def confirm(session: Session, reason: Reason) -> Session:
+    """Record what is confirmed."""
+    confirmed = tuple(dict.fromkeys((*session.limits.confirmed, reason)))
     return _limits(session, replace(session.limits, confirmed=confirmed))
 
 
-def forget_confirmation(session: Session, subject: str) -> Session:
-    """Forget a confirmation: it holds for one row of failures."""
-    confirmed = {name: level for name, level in session.limits.confirmed.items() if name != subject}
-    return _limits(session, replace(session.limits, confirmed=confirmed))
+def confirm_pause(session: Session, note: str = "") -> Session:
+    """End the pause that a person confirms, and record what it asked for.
+
+    Raises:
+        LopenError: the session does not wait for a confirmation.
+    """
+    pause = session.pause
+    session = clear_pause(session)
+    if isinstance(pause, Confirmation):
+        if not isinstance(pause.reason, BudgetThreshold):  # the budget's own record holds that
+            session = confirm(session, pause.reason)
+        if isinstance(pause.reason, UndecidedVerdict):
+            session = accept_verdict(session, f"{pause.message} (note: {note})" if note else pause.message)
+    elif not isinstance(pause, PausedByPerson):
+        raise LopenError(
+            f"{session.id} does not wait for a confirmation", hint=f"lopen status {session.module}"
+        )
+    said = f"A person looked at this ({pause.message}) and says: {note}"
+    return add_notes(session, said) if note else session
+
+
+def _forget_failures(session: Session, subject: str) -> Session:
+    """Forget a confirmation of another try: it holds for one row of failures."""
+    kept = (
+        r for r in session.limits.confirmed if not (isinstance(r, FailuresInRow) and r.subject == subject)
+    )
+    return _limits(session, replace(session.limits, confirmed=tuple(kept)))
+
+
+def _forget_boundaries(session: Session) -> Session:
+    """Forget a confirmation to go on after failed boundaries: it holds for one row of failures."""
+    kept = (r for r in session.limits.confirmed if not isinstance(r, FailedBoundaries))
+    return _limits(session, replace(session.limits, confirmed=tuple(kept)))
 
 
 def accept_verdict(session: Session, line: str) -> Session:
@@ -272,9 +314,9 @@ def accept_verdict(session: Session, line: str) -> Session:
     return _dialogue(session, replace(session.dialogue, accepted=(*session.dialogue.accepted, line)))
 
 
-def ask_question(session: Session, question: Question) -> Session:
-    """Record the model's question, which waits for a person."""
-    return _dialogue(session, replace(session.dialogue, question=question))
+def ask_person(session: Session, asked: Question | Confirmation | None) -> Session:
+    """Record what a person is asked, or was asked and answered until the next run takes it up."""
+    return session if asked is None else replace(session, pause=asked)
 
 
 def count_question(session: Session) -> Session:
@@ -285,13 +327,17 @@ def count_question(session: Session) -> Session:
 def answer_question(session: Session, text: str, answer: str) -> Session:
     """Record a person's answer; no question is open any more."""
     answers = (*session.dialogue.answers, (text, answer))
-    return _dialogue(session, replace(session.dialogue, question=None, answers=answers))
+    return _end_question(_dialogue(session, replace(session.dialogue, answers=answers)))
 
 
 def assume(session: Session, line: str) -> Session:
     """Record an assumption; no question is open any more."""
     assumptions = (*session.dialogue.assumptions, line)
-    return _dialogue(session, replace(session.dialogue, question=None, assumptions=assumptions))
+    return _end_question(_dialogue(session, replace(session.dialogue, assumptions=assumptions)))
+
+
+def _end_question(session: Session) -> Session:
+    return clear_pause(session) if isinstance(session.pause, Question) else session
 
 
 def add_notes(session: Session, *notes: str) -> Session:

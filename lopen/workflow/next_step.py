@@ -5,12 +5,22 @@ The step is computed from facts, never from the saved step (docs/reference/workf
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
 from lopen.core.events import Event, StepEntered, TaskChanged
 from lopen.workflow import changes
-from lopen.workflow.session import ATTEMPT_FAILED, Pause, Session
+from lopen.workflow.pauses import (
+    AddedTasks,
+    Blocked,
+    CircuitOpen,
+    Confirmation,
+    FailedBoundaries,
+    FailuresInRow,
+    Pause,
+)
+from lopen.workflow.session import ATTEMPT_FAILED, Session
 from lopen.workflow.steps import ORDER, Step, Trigger, advance, number, phase_of, reachable
 from lopen.workflow.task_tree import Component, State
 
@@ -167,9 +177,9 @@ def decide(session: Session, outcome: Outcome) -> Decision:
 
 def _after_result(session: Session, told: tuple[str, ...]) -> Session:
     """Replace the messages for the model; clear the confirmations of steps, which hold for one series of failures."""
-    confirmed = {
-        subject: level for subject, level in session.limits.confirmed.items() if subject not in STEPS
-    }
+    confirmed = tuple(
+        r for r in session.limits.confirmed if not (isinstance(r, FailuresInRow) and r.subject in STEPS)
+    )
     return replace(
         session,
         limits=replace(session.limits, step_failures=0, context_level=0, confirmed=confirmed),
@@ -179,7 +189,7 @@ def _after_result(session: Session, told: tuple[str, ...]) -> Session:
 
 def _pause(session: Session, pause: Pause) -> Session:
     """Pause the session; after a circuit's pause the next prompt tells the model the reason."""
-    if pause.kind == "circuit":
+    if isinstance(pause, CircuitOpen):
         return changes.pause_for(session, pause, [f"circuit_breaker: {pause.message}"])
     return changes.pause_for(session, pause)
 
@@ -212,3 +222,49 @@ def task_skipped(session: Session, task_id: str) -> TaskChanged:
     assert task is not None
     reason = f"skipped: {task.given_up}"
     return TaskChanged(task.id, task.name, owner.name if owner else "", task.state.value, reason)
+
+
+FAILURES_TO_ASK = 3
+
+
+def review(session: Session) -> Confirmation | None:
+    """Return what a person must confirm before lopen spends more; None if there is nothing."""
+    failed, added = session.limits.failed_boundaries, sum(t.added for t in session.tree.tasks)
+    planned = session.plan.planned_tasks
+    if failed >= session.limits.confirmed_boundaries + FAILURES_TO_ASK:
+        message = f"{failed} boundary verifications failed in a row"
+        return Confirmation(session.id, FailedBoundaries(failed), message)
+    if added > max(planned, 1) + session.limits.confirmed_tasks:
+        message = f"{added} tasks were added to {planned} planned ones"
+        return Confirmation(session.id, AddedTasks(added), message)
+    return None
+
+
+def idle(session: Session) -> Blocked:
+    """Return the pause for a run that came back to the same state without any change."""
+    return Blocked(
+        f"the last iterations changed nothing, and the next would not either (step {session.step.value}); look at "
+        f"`lopen log {session.id}`, or plan the module again",
+        f"lopen plan {session.module} --new",
+    )
+
+
+def stuck(session: Session, remaining: Sequence[Component]) -> Blocked:
+    """Return the pause for remaining components that are given up or depend on such a component."""
+    names = ", ".join(c.name for c in remaining)
+    criteria = ", ".join(i for c in remaining for i in c.criteria) or "none"
+    return Blocked(
+        f"not complete: {names} cannot continue because tasks were given up; open criteria: {criteria}; "
+        "a new session plans the remaining work",
+        f"lopen run {session.module} --new",
+    )
+
+
+def scope_lost(session: Session, scope: Scope) -> Blocked:
+    """Return the pause for a verified module with less than the planned scope, or without a known scope."""
+    known = "unknown" if scope.original is None else str(scope.original)
+    return Blocked(
+        f"scope_continuity: {scope.completed} criteria and components are complete, the original scope is {known}; "
+        "plan the module again so that the scope is recorded",
+        f"lopen plan {session.module} --new",
+    )

@@ -1,128 +1,254 @@
-"""The messages of pauses and the commands that continue after them. Pure."""
+"""The reasons why a session waits, as values: what is stored is what is shown, answered and taken up. Pure."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
-from lopen.workflow.next_step import Scope
-from lopen.workflow.session import BOUNDARY, Pause, Question, Session
-from lopen.workflow.task_tree import Component
-
-
-def gate_pause(module: str, reason: str) -> Pause:
-    """Return the pause for a specification that needs a person's approval."""
-    return Pause("gate", reason, f"lopen approve {module} --run")
-
-
-def endpoint_pause(session: Session, message: str, until: datetime | None) -> Pause:
-    """Return the pause for an endpoint that is not reachable or asks for a long wait."""
-    when = f"after {until:%Y-%m-%d %H:%M} UTC" if until else "when it is available again"
-    return Pause(
-        "endpoint", f"the model cannot be reached ({message}); continue {when}", f"lopen resume {session.id}"
-    )
+PauseKind = Literal[
+    "gate",
+    "confirmation",
+    "question",
+    "budget",
+    "circuit",
+    "iterations",
+    "endpoint",
+    "guardrail",
+    "interrupted",
+    "person",
+]
 
 
-def circuit_pause(session: Session, message: str, command: str) -> Pause:
-    """Return the pause for an open circuit that only a person closes."""
-    return Pause("circuit", message, command or f"lopen resume {session.id}")
+@dataclass(frozen=True, slots=True)
+class FailuresInRow:
+    """So many failures in a row of a task, or of a planning step."""
+
+    subject: str
+    failures: int
+    kind: Literal["failures"] = "failures"
 
 
-def iterations_pause(session: Session) -> Pause:
-    """Return the pause for a session that used all granted iterations."""
-    return Pause(
-        "iterations",
-        f"the session used all {session.limits.iterations} iterations",
-        f"lopen resume {session.id}",
-    )
+@dataclass(frozen=True, slots=True)
+class FailedBoundaries:
+    """So many failed verifications of a component or the module in a row."""
+
+    failures: int
+    kind: Literal["boundaries"] = "boundaries"
 
 
-def confirmation_pause(session: Session, subject: str, level: int, reason: str) -> Pause:
-    """Return the pause for something that a person must confirm."""
-    return Pause("confirmation", reason, confirm_command(session), subject=subject, level=level)
+@dataclass(frozen=True, slots=True)
+class AddedTasks:
+    """So many tasks that were added to the planned ones."""
+
+    added: int
+    kind: Literal["added"] = "added"
 
 
-def question_pause(session: Session, question: Question) -> Pause:
-    """Return the pause for the model's question; the command answers with the default, so that it can be pasted."""
-    choice = f" [{' / '.join(question.options)}]" if question.options else ""
-    given = shlex.quote(" ".join(question.default.split()) or "TEXT")
-    return Pause(
-        "question",
-        f"the model asks: {question.text}{choice} (default: {question.default})",
-        f"lopen answer {session.id} {given}",
-    )
+@dataclass(frozen=True, slots=True)
+class BudgetThreshold:
+    """The module's budget is past its confirmation threshold."""
+
+    kind: Literal["budget"] = "budget"
 
 
-def confirm_command(session: Session) -> str:
-    return f"lopen confirm {session.id}"
+@dataclass(frozen=True, slots=True)
+class UndecidedVerdict:
+    """Evidence of which no model could tell whether it passes, for a scope of this breadth."""
+
+    evidence_hash: str
+    breadth: int
+    kind: Literal["verdict"] = "verdict"
 
 
-def interrupted_pause(session: Session) -> Pause:
-    """Return the pause for a run that a signal ended."""
-    return Pause("interrupted", "interrupted; everything is saved", f"lopen resume {session.id}")
+@dataclass(frozen=True, slots=True)
+class ChangedSetup:
+    """A state of the files that decide what verify-setup installs; `key` is its hash."""
+
+    key: str
+    kind: Literal["setup"] = "setup"
 
 
-def person_pause(session: Session) -> Pause:
-    """Return the pause that a person asked for with `lopen pause`."""
-    return Pause("person", "you paused it; everything is saved", f"lopen resume {session.id}")
+Reason = FailuresInRow | FailedBoundaries | AddedTasks | BudgetThreshold | UndecidedVerdict | ChangedSetup
 
 
-def verdict_pause(session: Session, evidence_hash: str, level: int, what: str, summary: str) -> Pause:
-    """Return the pause for a verdict of which neither oracle model could tell whether it passes."""
-    why = f"the oracle could not tell whether {what} is complete: {summary}; look at it, then accept it"
-    return confirmation_pause(session, f"{VERDICT}{evidence_hash}", level, why)
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A specification needs a person's approval."""
+
+    module: str
+    message: str
+    kind: Literal["gate"] = "gate"
+
+    @property
+    def command(self) -> str:
+        return f"lopen approve {self.module} --run"
 
 
-def idle_pause(session: Session) -> Pause:
-    """Return the pause for a run that came back to the same state without any change."""
-    return Pause(
-        "guardrail",
-        f"the last iterations changed nothing, and the next would not either (step {session.step.value}); look at "
-        f"`lopen log {session.id}`, or plan the module again",
-        f"lopen plan {session.module} --new",
-    )
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The model's question, with a person's answer once there is one."""
+
+    session: str
+    text: str
+    options: tuple[str, ...]
+    default: str
+    answer: str | None = None
+    kind: Literal["question"] = "question"
+
+    @property
+    def message(self) -> str:
+        if self.answer is not None:
+            return f"you answered {self.answer!r} to: {self.text}"
+        choice = f" [{' / '.join(self.options)}]" if self.options else ""
+        return f"the model asks: {self.text}{choice} (default: {self.default})"
+
+    @property
+    def command(self) -> str:
+        """The command that answers with the default, so that it can be pasted."""
+        if self.answer is not None:
+            return f"lopen resume {self.session}"
+        return f"lopen answer {self.session} {shlex.quote(' '.join(self.default.split()) or 'TEXT')}"
 
 
-def stuck_pause(session: Session, remaining: Sequence[Component]) -> Pause:
-    """Return the pause for remaining components that are given up or depend on such a component."""
-    names = ", ".join(c.name for c in remaining)
-    criteria = ", ".join(i for c in remaining for i in c.criteria) or "none"
-    return Pause(
-        "guardrail",
-        f"not complete: {names} cannot continue because tasks were given up; open criteria: {criteria}; "
-        "a new session plans the remaining work",
-        f"lopen run {session.module} --new",
-    )
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """A person must confirm `reason` before lopen goes on."""
+
+    session: str
+    reason: Reason
+    message: str
+    kind: Literal["confirmation"] = "confirmation"
+
+    @property
+    def command(self) -> str:
+        return f"lopen confirm {self.session}"
 
 
-def scope_pause(session: Session, scope: Scope) -> Pause:
-    """Return the pause for a verified module with less than the planned scope, or without a known scope."""
-    known = "unknown" if scope.original is None else str(scope.original)
-    return Pause(
-        "guardrail",
-        f"scope_continuity: {scope.completed} criteria and components are complete, the original scope is {known}; "
-        "plan the module again so that the scope is recorded",
-        f"lopen plan {session.module} --new",
-    )
+@dataclass(frozen=True, slots=True)
+class LimitReached:
+    """A budget is used up; `command` extends it."""
+
+    message: str
+    command: str
+    kind: Literal["budget"] = "budget"
 
 
-FAILURES_TO_ASK = 3
-ADDED = "added"  # the confirmed level is the number of added tasks
-VERDICT = "verdict:"  # the hash of the evidence follows; the confirmed level is the breadth of the scope
+@dataclass(frozen=True, slots=True)
+class CircuitOpen:
+    """A circuit is open; `acknowledge` is the command that closes it, "" where it closes by itself."""
+
+    session: str
+    message: str
+    acknowledge: str = ""
+    kind: Literal["circuit"] = "circuit"
+
+    @property
+    def command(self) -> str:
+        return self.acknowledge or f"lopen resume {self.session}"
 
 
-def review_pause(session: Session) -> Pause | None:
-    """Return the pause for a person's review before lopen spends more, None if there is no reason for one."""
-    failed = session.limits.failed_boundaries
-    if failed >= session.limits.confirmed.get(BOUNDARY, 0) + FAILURES_TO_ASK:
-        return confirmation_pause(
-            session, BOUNDARY, failed, f"{failed} boundary verifications failed in a row"
-        )
-    added = sum(t.added for t in session.tree.tasks)
-    planned = session.plan.planned_tasks
-    if added > max(planned, 1) + session.limits.confirmed.get(ADDED, 0):
-        return confirmation_pause(
-            session, ADDED, added, f"{added} tasks were added to {planned} planned ones"
-        )
-    return None
+@dataclass(frozen=True, slots=True)
+class IterationsUsed:
+    """The session used all granted iterations."""
+
+    session: str
+    iterations: int
+    kind: Literal["iterations"] = "iterations"
+
+    @property
+    def message(self) -> str:
+        return f"the session used all {self.iterations} iterations"
+
+    @property
+    def command(self) -> str:
+        return f"lopen resume {self.session}"
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointUnreachable:
+    """No model can be reached, or the endpoint asks for a wait until then."""
+
+    session: str
+    cause: str
+    until: datetime | None = None
+    kind: Literal["endpoint"] = "endpoint"
+
+    @property
+    def message(self) -> str:
+        when = f"after {self.until:%Y-%m-%d %H:%M} UTC" if self.until else "when it is available again"
+        return f"the model cannot be reached ({self.cause}); continue {when}"
+
+    @property
+    def command(self) -> str:
+        return f"lopen resume {self.session}"
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """A guardrail ended the run; `command` goes on."""
+
+    message: str
+    command: str
+    kind: Literal["guardrail"] = "guardrail"
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """A signal ended the run."""
+
+    session: str
+    kind: Literal["interrupted"] = "interrupted"
+
+    @property
+    def message(self) -> str:
+        return "interrupted; everything is saved"
+
+    @property
+    def command(self) -> str:
+        return f"lopen resume {self.session}"
+
+
+@dataclass(frozen=True, slots=True)
+class PausedByPerson:
+    """A person asked the run to pause."""
+
+    session: str
+    kind: Literal["person"] = "person"
+
+    @property
+    def message(self) -> str:
+        return "you paused it; everything is saved"
+
+    @property
+    def command(self) -> str:
+        return f"lopen resume {self.session}"
+
+
+Pause = (
+    Gate
+    | Question
+    | Confirmation
+    | LimitReached
+    | CircuitOpen
+    | IterationsUsed
+    | EndpointUnreachable
+    | Blocked
+    | Interrupted
+    | PausedByPerson
+)
+
+
+def waits_for_answer(pause: Pause | None) -> bool:
+    """Return True if only a person's answer ends the pause; the next run asks again whatever has changed.
+
+    What depends on files and limits as they are now is looked at again, and asked again only where it still holds.
+    """
+    match pause:
+        case Question():
+            return True
+        case Confirmation():
+            return isinstance(pause.reason, FailuresInRow | FailedBoundaries | AddedTasks)
+        case _:
+            return False

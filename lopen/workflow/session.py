@@ -11,42 +11,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from lopen.workflow.pauses import AddedTasks, FailedBoundaries, FailuresInRow, Pause, Reason
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
 Status = Literal["running", "paused", "failed", "complete"]
-PauseKind = Literal[
-    "gate",
-    "confirmation",
-    "question",
-    "budget",
-    "circuit",
-    "iterations",
-    "endpoint",
-    "guardrail",
-    "storage",
-    "interrupted",
-    "person",
-]
-
-BOUNDARY = "boundary"  # the confirmed level is the number of consecutive failed boundary verifications
 ATTEMPT_FAILED = "The last attempt ended without its result: "  # the prefix of the correction with the reason
 
 
 def is_session_id(text: str, module: str) -> bool:
     """Return True if `text` has the form of a session id of the module; a repository could contain any text."""
     return re.fullmatch(rf"{re.escape(module)}-[0-9]{{8}}-[1-9][0-9]{{0,8}}", text) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """The reason why a session waits, and the command that continues it."""
-
-    kind: PauseKind
-    message: str
-    command: str
-    subject: str = ""  # the subject to confirm: a task's id, "budget", "boundary"
-    level: int = 0  # the extent of the confirmation: failures of a task, percent of a budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +64,6 @@ class Dependency:
     kind: Literal["library", "module", "service", "tool"]
     reason: str
     available: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """The model's question; only one can be open."""
-
-    text: str
-    options: tuple[str, ...]
-    default: str
-    answer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +112,7 @@ class SessionLimits:
     iterations: int = 0
     iterations_granted: int = 0
     max_cost_usd: float | None = None  # the last `--max-cost`; None: the settings' value
-    confirmed: Mapping[str, int] = field(default_factory=dict)  # subject → level a person confirmed
+    confirmed: tuple[Reason, ...] = ()  # by a person
     boundary_failures: int = 0  # consecutive failed verifications of a component
     module_failures: int = 0  # consecutive failed verifications of the module
     step_failures: int = 0  # consecutive failures of a planning step
@@ -159,13 +124,27 @@ class SessionLimits:
         """Consecutive failures of the boundary that fails most: a component that passes does not reset the module's."""
         return max(self.boundary_failures, self.module_failures)
 
+    def confirmed_failures(self, subject: str) -> int:
+        """Return the number of a task's or step's failures in a row up to which a person confirmed another try."""
+        found = (r for r in self.confirmed if isinstance(r, FailuresInRow) and r.subject == subject)
+        return max((r.failures for r in found), default=0)
+
+    @property
+    def confirmed_boundaries(self) -> int:
+        """The number of failed boundaries up to which a person confirmed that the run goes on."""
+        return max((r.failures for r in self.confirmed if isinstance(r, FailedBoundaries)), default=0)
+
+    @property
+    def confirmed_tasks(self) -> int:
+        """The number of added tasks up to which a person confirmed that the run goes on."""
+        return max((r.added for r in self.confirmed if isinstance(r, AddedTasks)), default=0)
+
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
     """What a person and lopen said to the model, and what the model asked."""
 
     request: str = ""  # the person's words for the module
-    question: Question | None = None
     clarifications: int = 0  # questions that the model asked
     answers: tuple[tuple[str, str], ...] = ()  # question and answer of the person
     assumptions: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from lopen.guardrails.call_history import CallHistory
 from lopen.limits.circuit import MAIN, AgentRow, CircuitState
 from lopen.limits.rules import RuleBook
 from lopen.settings.schema import Settings
+from lopen.workflow.pauses import FailedBoundaries, FailuresInRow
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, Task, TaskTree
 from tests.sessions import changed
@@ -25,7 +26,7 @@ def session() -> Session:
     return changed(
         Session("calc-20260301-1", "calc", NOW), tree=TaskTree((Component("core", "Core", tasks=tasks),)),
         iterations=7, iterations_granted=100, planned_tasks=2, boundary_failures=1, clarifications=1,
-        pressure={"t1": "intervention"}, confirmed={"t1": 5, "boundary": 3},
+        pressure={"t1": "intervention"}, confirmed=(FailuresInRow("t1", 5), FailedBoundaries(3)),
     )  # fmt: skip
 
 

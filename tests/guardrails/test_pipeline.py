@@ -190,8 +190,8 @@ def test_every_block_says_how_a_person_answers_it(
         if result.verdict is GuardVerdict.BLOCK:
             assert result.command.startswith("lopen ")
             assert result.pause_kind is not None
-            assert (result.pause_kind == "confirmation") == bool(result.confirm)
-            assert (result.level > 0) == (bool(result.confirm) and result.guard != "budget")
+            asks_again = result.pause_kind == "confirmation" and result.guard != "budget"
+            assert (bool(result.confirm), result.level > 0) == (asks_again, asks_again)
 
 
 def test_a_pass_is_not_an_event() -> None:

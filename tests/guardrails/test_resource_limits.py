@@ -23,10 +23,10 @@ def test_a_warning_is_told_to_the_model_and_not_announced_again() -> None:
 
 def test_what_a_person_must_confirm_or_extend_blocks_with_the_command() -> None:
     asks = check_budget(facts(budget=BudgetFacts("confirmation", MESSAGE, "lopen confirm s")))
-    assert (asks.verdict, asks.pause_kind, asks.confirm) == (GuardVerdict.BLOCK, "confirmation", "budget")
+    assert (asks.verdict, asks.pause_kind) == (GuardVerdict.BLOCK, "confirmation")
     assert asks.command == "lopen confirm s"
     spent = check_budget(facts(budget=BudgetFacts("pause", MESSAGE, "lopen budget extend module:m")))
-    assert (spent.verdict, spent.pause_kind, spent.confirm) == (GuardVerdict.BLOCK, "budget", "")
+    assert (spent.verdict, spent.pause_kind) == (GuardVerdict.BLOCK, "budget")
     assert spent.command == "lopen budget extend module:m"
 
 

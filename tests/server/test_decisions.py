@@ -12,7 +12,8 @@ from lopen.limits.opening import open_limits
 from lopen.settings.schema import Settings
 from lopen.store.database import Database
 from lopen.store.sessions import SessionStore
-from lopen.workflow.session import Dialogue, Pause, Plan, Question, Session
+from lopen.workflow.pauses import CircuitOpen, Confirmation, FailuresInRow, Pause, Question
+from lopen.workflow.session import Plan, Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, Task, TaskTree
 from tests.e2e.conftest import MakeProject
@@ -55,8 +56,8 @@ def test_a_person_answers_confirms_acknowledges_and_skips(
     store = SessionStore(Database(project.root / ".lopen" / "state.db"))
     asked, confirmed = (store.latest(module=name) for name in ("asks", "doubts"))
     assert asked is not None
-    assert asked.dialogue.question is not None
-    assert asked.dialogue.question.answer == "up"
+    assert isinstance(asked.pause, Question)
+    assert asked.pause.answer == "up"
     assert confirmed is not None
     assert any("try the other library" in note for note in confirmed.dialogue.notes)
     assert [t.given_up for t in confirmed.tree.tasks] == ["out of scope"]
@@ -90,19 +91,18 @@ def test_a_background_tab_tells_that_it_needs_a_person(make_project: MakeProject
 
 def _store_waiting_sessions(project: Project) -> None:
     now = datetime.now(UTC)
-    pauses = {
-        "asks": Pause("question", "the model asks: Round up or down?", "lopen answer asks-20260301-1 TEXT"),
-        "doubts": Pause(
-            "confirmation", "3 attempts failed", "lopen confirm doubts-20260301-1", "doubts-t1", 3
+    pauses: dict[str, Pause] = {
+        "asks": Question("asks-20260301-1", "Round up or down?", ("up", "down"), "down"),
+        "doubts": Confirmation("doubts-20260301-1", FailuresInRow("doubts-t1", 3), "3 attempts failed"),
+        "trips": CircuitOpen(
+            "trips-20260301-1", "5 identical calls in a row", "lopen circuit ack session:trips-20260301-1"
         ),
-        "trips": Pause("circuit", "5 identical calls in a row", "lopen circuit ack session:trips-20260301-1"),
     }
     (project.root / ".lopen").mkdir(mode=0o700, exist_ok=True)
     store = SessionStore(Database(project.root / ".lopen" / "state.db"))
     for module, pause in pauses.items():
         project.specify(module, specification(module))
         tree = TaskTree((Component("c1", "core", tasks=(Task(f"{module}-t1", "Write it"),)),))
-        question = Question("Round up or down?", ("up", "down"), "down") if module == "asks" else None
         session = Session(
             f"{module}-20260301-1",
             module,
@@ -111,7 +111,6 @@ def _store_waiting_sessions(project: Project) -> None:
             status="paused",
             pause=pause,
             plan=Plan(tree=tree),
-            dialogue=Dialogue(question=question),
         )
         store.save(session, now)
     tripped = CircuitState(

@@ -6,6 +6,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,15 +19,14 @@ from lopen.store.database import Database, UnreadableDatabase
 from lopen.store.journal import Journal
 from lopen.store.sessions import NoSuchSession, SessionStore
 from lopen.workflow import changes
+from lopen.workflow.pauses import EndpointUnreachable, Pause, Reason
 from lopen.workflow.session import (
     Approval,
     CommitIntent,
     Dependency,
     Dialogue,
     Intents,
-    Pause,
     Plan,
-    Question,
     Session,
     SessionLimits,
 )
@@ -39,7 +39,6 @@ from tests.workflow.trees import TEXTS, tree_of, trees
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 TIMES = st.datetimes(timezones=st.just(UTC))
 MAPS = st.dictionaries(TEXTS, TEXTS, max_size=2)
-LEVELS = st.dictionaries(TEXTS, st.integers(), max_size=2)
 LINES = st.lists(TEXTS, max_size=2).map(tuple)
 APPROVALS = st.builds(
     Approval,
@@ -50,6 +49,7 @@ APPROVALS = st.builds(
     sections=MAPS,
     commands=st.dictionaries(TEXTS, st.none() | TEXTS, max_size=2),
 )
+PAUSES = st.one_of([st.from_type(p) for p in get_args(Pause) if p is not EndpointUnreachable])
 SESSIONS = st.builds(
     Session,
     id=st.just("calc-20260301-1"),
@@ -57,7 +57,7 @@ SESSIONS = st.builds(
     created_at=TIMES,
     step=st.sampled_from(Step),
     status=st.sampled_from(["running", "paused", "failed", "complete"]),
-    pause=st.none() | st.from_type(Pause),
+    pause=st.none() | PAUSES,
     approval=st.none() | APPROVALS,
     branch=st.none() | TEXTS,
     plan=st.builds(
@@ -70,10 +70,12 @@ SESSIONS = st.builds(
         original_scope=st.none() | st.integers(0, 9),
         replan=st.none() | st.sampled_from(Step),
     ),
-    limits=st.builds(SessionLimits, confirmed=LEVELS),
+    limits=st.builds(
+        SessionLimits,
+        confirmed=st.lists(st.one_of([st.from_type(r) for r in get_args(Reason)]), max_size=3).map(tuple),
+    ),
     dialogue=st.builds(
         Dialogue,
-        question=st.none() | st.builds(Question, TEXTS, LINES, TEXTS, st.none() | TEXTS),
         assumptions=LINES,
         corrections=LINES,
         notes=LINES,

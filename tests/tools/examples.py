@@ -30,7 +30,8 @@ from lopen.tools.commands import Commands
 from lopen.tools.registry import Registry
 from lopen.tools.verification import Verifier
 from lopen.tools.workbench import Nobody, Project, Workbench
-from lopen.workflow.session import Pause, Session
+from lopen.workflow.pauses import Pause
+from lopen.workflow.session import Session
 from tests.models.prompts.examples import specification
 
 VERIFY: Mapping[str, str | None] = {"verify-tests": "run-tests", "verify-lint": None, "verify-build": None}

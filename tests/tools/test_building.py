@@ -11,6 +11,7 @@ from lopen.core.events import ProgressReported, TaskChanged
 from lopen.loop.task_commit import Committer
 from lopen.settings.schema import Settings
 from lopen.tools.calls import ToolResult, done
+from lopen.workflow.pauses import AddedTasks, Confirmation, Question
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import State
 from tests.models.prompts.examples import long_specification, planned
@@ -90,7 +91,7 @@ def test_more_work_goes_behind_the_rest_and_too_much_of_it_asks_a_person(at: Ben
     waits = [at.pause]
     at.call("add_task", name="Fifth", **given)
     waits.append(at.pause)
-    assert [w.subject if w else None for w in waits] == [None, "added"]
+    assert [w.reason if isinstance(w, Confirmation) else w for w in waits] == [None, AddedTasks(3)]
 
 
 def test_the_judge_is_asked_about_the_task_in_progress_alone(at: Bench) -> None:
@@ -201,7 +202,7 @@ def test_a_question_that_nobody_can_answer_now_waits(root: Path) -> None:
     at.call("ask_user", **QUESTION)
     assert at.pause is not None
     assert at.pause.command == "lopen answer calc-20260301-1 10"
-    assert at.at.session.dialogue.question is not None
+    assert isinstance(at.at.session.pause, Question)
     assert at.at.session.dialogue.clarifications == 1
 
 

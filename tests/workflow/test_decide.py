@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lopen.core.events import StepEntered, TaskChanged
 from lopen.workflow.next_step import MAX_CONTEXT_LEVEL, Decision, Outcome, decide, enter_step
-from lopen.workflow.pauses import circuit_pause, iterations_pause
+from lopen.workflow.pauses import CircuitOpen, FailedBoundaries, FailuresInRow, IterationsUsed
 from lopen.workflow.session import Session
 from lopen.workflow.steps import IllegalTransition, Step, Trigger
 from lopen.workflow.task_tree import State
@@ -34,12 +34,13 @@ def test_a_recorded_result_clears_what_was_told_and_counted() -> None:
 
 
 def test_a_confirmation_of_a_step_is_good_for_one_row_of_failures() -> None:
-    before = session(confirmed={"break_into_tasks": 3, "calc-t1": 3, "boundary": 3})
-    assert decide(before, Outcome("recorded")).session.limits.confirmed == {"calc-t1": 3, "boundary": 3}
+    kept = (FailuresInRow("calc-t1", 3), FailedBoundaries(3))
+    before = session(confirmed=(FailuresInRow("break_into_tasks", 3), *kept))
+    assert decide(before, Outcome("recorded")).session.limits.confirmed == kept
 
 
 def test_what_a_circuit_stopped_is_told_in_the_next_prompt() -> None:
-    pause = circuit_pause(session(), "read_file was called 5 times", "lopen circuit ack x")
+    pause = CircuitOpen(session().id, "read_file was called 5 times", "lopen circuit ack x")
     after = decide(session(), Outcome("paused", pause=pause)).session
     assert after.dialogue.corrections == ("circuit_breaker: read_file was called 5 times",)
 
@@ -54,7 +55,7 @@ def test_a_recorded_result_moves_no_step_and_no_task(before: Session) -> None:
 
 def test_a_pause_waits_where_the_session_stands() -> None:
     before = building()
-    pause = iterations_pause(before)
+    pause = IterationsUsed(before.id, 0)
     decision = decide(before, Outcome("paused", pause=pause))
     assert decision == Decision(replace(before, status="paused", pause=pause))
 

@@ -6,10 +6,22 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lopen.workflow import pauses
-from lopen.workflow.session import Pause, Session
+from lopen.workflow import changes
+from lopen.workflow.next_step import review, stuck
+from lopen.workflow.pauses import (
+    AddedTasks,
+    BudgetThreshold,
+    CircuitOpen,
+    Confirmation,
+    EndpointUnreachable,
+    FailedBoundaries,
+    Gate,
+    Interrupted,
+    IterationsUsed,
+    Pause,
+)
+from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, Task, TaskTree
-from tests.sessions import changed
 from tests.workflow.examples import building, session
 
 ID = "calc-20260301-1"
@@ -18,39 +30,39 @@ ID = "calc-20260301-1"
 @pytest.mark.parametrize(
     ("pause", "kind", "command", "words"),
     [
-        (pauses.gate_pause("calc", "it waits"), "gate", "lopen approve calc --run", "it waits"),
+        (Gate("calc", "it waits"), "gate", "lopen approve calc --run", "it waits"),
         (
-            pauses.endpoint_pause(session(), "503", None),
+            EndpointUnreachable(ID, "503"),
             "endpoint",
             f"lopen resume {ID}",
             "cannot be reached (503); continue when it is available again",
         ),
         (
-            pauses.endpoint_pause(session(), "429", datetime(2026, 3, 1, 9, 30, tzinfo=UTC)),
+            EndpointUnreachable(ID, "429", datetime(2026, 3, 1, 9, 30, tzinfo=UTC)),
             "endpoint",
             f"lopen resume {ID}",
             "after 2026-03-01 09:30 UTC",
         ),
         (
-            pauses.circuit_pause(session(), "open", "lopen circuit ack x"),
+            CircuitOpen(ID, "open", "lopen circuit ack x"),
             "circuit",
             "lopen circuit ack x",
             "open",
         ),
-        (pauses.circuit_pause(session(), "open", ""), "circuit", f"lopen resume {ID}", "open"),
+        (CircuitOpen(ID, "open"), "circuit", f"lopen resume {ID}", "open"),
         (
-            pauses.iterations_pause(session(iterations=100)),
+            IterationsUsed(ID, 100),
             "iterations",
             f"lopen resume {ID}",
             "100 iterations",
         ),
         (
-            pauses.confirmation_pause(session(), "budget", 90, "much is used"),
+            Confirmation(ID, BudgetThreshold(), "much is used"),
             "confirmation",
             f"lopen confirm {ID}",
             "much is used",
         ),
-        (pauses.interrupted_pause(session()), "interrupted", f"lopen resume {ID}", "saved"),
+        (Interrupted(ID), "interrupted", f"lopen resume {ID}", "saved"),
     ],
 )
 def test_a_pause_says_why_and_what_lets_it_go_on(pause: Pause, kind: str, command: str, words: str) -> None:
@@ -60,7 +72,7 @@ def test_a_pause_says_why_and_what_lets_it_go_on(pause: Pause, kind: str, comman
 
 def test_what_was_given_up_is_named_with_its_open_criteria() -> None:
     left = [Component("a", "A", criteria=("AC-1",)), Component("b", "B", criteria=("AC-2", "AC-3"))]
-    pause = pauses.stuck_pause(session(), left)
+    pause = stuck(session(), left)
     assert "A, B cannot continue" in pause.message
     assert "open criteria: AC-1, AC-2, AC-3;" in pause.message
     assert pause.command == "lopen run calc --new"
@@ -73,12 +85,12 @@ def test_what_was_given_up_is_named_with_its_open_criteria() -> None:
 def test_three_failed_boundaries_in_a_row_ask_and_a_confirmation_is_good_for_three_more(
     failures: int, confirmed: int, asked: bool
 ) -> None:
-    wanted = building(boundary_failures=failures, confirmed={"boundary": confirmed}, planned_tasks=2)
-    pause = pauses.review_pause(wanted)
+    wanted = building(boundary_failures=failures, confirmed=(FailedBoundaries(confirmed),), planned_tasks=2)
+    pause = review(wanted)
     assert (pause is not None) == asked
     if pause is not None:
-        assert (pause.kind, pause.subject, pause.level) == ("confirmation", "boundary", failures)
-        assert pauses.review_pause(changed(wanted, confirmed={pause.subject: pause.level})) is None
+        assert pause.reason == FailedBoundaries(failures)
+        assert review(changes.confirm_pause(changes.ask_person(wanted, pause))) is None
 
 
 def with_added(added: int, planned: int, confirmed: int = 0) -> Session:
@@ -86,7 +98,7 @@ def with_added(added: int, planned: int, confirmed: int = 0) -> Session:
     return session(
         tree=TaskTree((Component("c", "C", tasks=work),)),
         planned_tasks=planned,
-        confirmed={"added": confirmed},
+        confirmed=(AddedTasks(confirmed),),
     )
 
 
@@ -102,13 +114,13 @@ def with_added(added: int, planned: int, confirmed: int = 0) -> Session:
     ],
 )
 def test_more_added_than_planned_tasks_ask(added: int, planned: int, confirmed: int, asked: bool) -> None:
-    pause = pauses.review_pause(with_added(added, planned, confirmed))
+    pause = review(with_added(added, planned, confirmed))
     assert (pause is not None) == asked
     if pause is not None:
         assert pause.message == f"{added} tasks were added to {planned} planned ones"
-        assert pauses.review_pause(with_added(added, planned, pause.level)) is None
+        assert review(with_added(added, planned, added)) is None
 
 
 def test_a_fresh_session_asks_for_nothing() -> None:
-    assert pauses.review_pause(session()) is None
-    assert pauses.review_pause(building()) is None
+    assert review(session()) is None
+    assert review(building()) is None

@@ -45,7 +45,7 @@ def confirm(context: CommandContext, session: SessionArgument, note: NoteOption 
     session = one_session(store, session).id
     pause = decisions.confirm(context, store, session, note)
     context.say(f"confirmed: {pause.message}")
-    context.emit("confirmed", session=session, subject=pause.subject, note=note)
+    context.emit("confirmed", session=session, pause=pause.kind, note=note)
     context.say(f"next: lopen resume {session}")
     return ExitCode.OK
 
