@@ -7,7 +7,7 @@ from importlib import import_module
 
 from bench.rows import printed
 
-TABLES = ("startup", "turns", "limits", "day", "sandbox", "cleanroom", "mutation")
+TABLES = ("startup", "turns", "limits", "day", "sandbox", "cleanroom")
 
 
 def main(wanted: list[str]) -> int:

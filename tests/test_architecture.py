@@ -22,7 +22,7 @@ ROOMS = [
     *["lopen", "core"],
     *["settings", "workflow", "specification", "guardrails", "models"],
     *["store", "limits", "retention", "git", "files", "sandbox"],
-    *["verification", "judge", "test_integrity", "tools", "mcp"],
+    *["verification", "judge", "tools", "mcp"],
     *["loop", "example", "claude_hooks", "application", "server", "cli", "__main__"],
 ]
 PURE = [
@@ -30,7 +30,6 @@ PURE = [
     "specification",
     "guardrails",
     "judge",
-    "test_integrity",
     "verification",
 ]  # values in, values out
 PURE_MODULES = ["lopen.models.messages"]
@@ -50,7 +49,7 @@ LIBRARIES = {
     "filelock": ["lopen.store.folder"],
     "tomlkit": ["lopen.settings.toml"],
     "redis": ["lopen.limits.redis_store"],
-    "tree_sitter": ["lopen.test_integrity.syntax"],
+    "tree_sitter": ["lopen.verification.syntax"],
     "typer": ["lopen.cli."],
     "fastapi": ["lopen.server."],
     "starlette": ["lopen.server."],

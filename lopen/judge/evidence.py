@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lopen.judge.mutation import MutationCheck
 from lopen.judge.verdict import Scope, Verdict
 from lopen.verification.findings import ChangeQuestion, Finding
+from lopen.verification.mutation_check import MutationCheck
 
 _FORMAT = 3  # counts up when what is hashed changes, so that no old verdict answers for new evidence
 

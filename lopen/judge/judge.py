@@ -8,7 +8,6 @@ from typing import Protocol
 
 from lopen.judge.evidence import Evidence, VerifyResult, evidence_hash
 from lopen.judge.rubric import EVIDENCE_TOKENS, EvidenceMessage, evidence_message, system_prompt
-from lopen.judge.runner_output import tail
 from lopen.judge.submission import TOOL, UnreadableVerdict, read_verdict, tool_spec, unanswered
 from lopen.judge.verdict import Verdict, could_not_tell, serves, settled
 from lopen.models.messages import ContextTooLong, Json, Request, Response, SystemBlock, ToolSpec, ToolUse
@@ -16,6 +15,7 @@ from lopen.models.prompts.parts import CHARS_PER_TOKEN
 from lopen.models.prompts.sizes import units
 from lopen.models.request_body import sendable, text_block
 from lopen.verification.findings import Finding
+from lopen.verification.runners import tail
 
 MAX_TURNS = 12  # of one judgement that reads
 MAX_TOKENS = 8_192

@@ -20,8 +20,8 @@ from lopen.core.errors import LopenError
 from lopen.core.files import store_text
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.store.folder import state_folder
-from lopen.test_integrity import FileChange
 from lopen.verification.findings import Finding
+from lopen.verification.test_files import FileChange
 
 T = TypeVar("T")
 OfOne = Callable[[FileChange], object]

@@ -12,8 +12,7 @@ from lopen.git.trees import GITLINK, TreeChange
 from lopen.loop.judged_change import LARGEST_COMPARED
 from lopen.loop.judged_files import is_specification, kind
 from lopen.loop.machine_paths import linked_texts
-from lopen.test_integrity import FileChange
-from lopen.test_integrity.unread import MAX_CHARS
+from lopen.verification.test_files import MAX_CHARS, FileChange
 
 MOST_COMPARED = 64 * 2**20  # bytes of all files together
 LONGEST_LINK = 4_096  # bytes

@@ -14,21 +14,30 @@ from lopen.git.checkout import Checkout
 from lopen.git.nested import names_a_program, possible_git_folders
 from lopen.git.trees import GITLINK, TreeChange
 from lopen.guardrails.completion import holds_inline_tests, untested
-from lopen.judge.tests_run import TestsRun
-from lopen.judge.verdict import Scope, Verdict, accepted
+from lopen.judge.verdict import Scope
 from lopen.models.prompts.prompt import named, outermost
 from lopen.specification.drift import Drift, compare_hashes, section_hashes
 from lopen.specification.sections import SEPARATOR, normalise_name
-from lopen.specification.spec import ACCEPTANCE_CRITERIA, OPTIONAL, OVERVIEW, REQUIRED, Specification
-from lopen.test_integrity import FileChange, tests_by_file
-from lopen.test_integrity.no_longer_run import Unchanged, no_longer_run
-from lopen.test_integrity.run_files import changed_run_files, run_file_findings
+from lopen.specification.spec import (
+    ACCEPTANCE_CRITERIA,
+    OPTIONAL,
+    OVERVIEW,
+    REQUIRED,
+    SKILLS_AND_HOOKS,
+    Specification,
+)
 from lopen.tools.installed_copies import installed_copy_findings
-from lopen.tools.verification import Verified
 from lopen.tools.workbench import Workbench
 from lopen.verification.findings import Finding, Severity
+from lopen.verification.no_longer_run import Unchanged
+from lopen.verification.run_files import changed_run_files
+from lopen.verification.test_files import FileChange
+from lopen.verification.test_reader import read_tests
+from lopen.verification.tests_run import TestsRun
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, Task, TaskTree
+
+ALLOWED = "A person allowed it when approving the specification."
 
 
 class TestRemovals:
@@ -40,8 +49,10 @@ class TestRemovals:
     def __init__(self, session: Session, spec: Specification, sections: Sequence[str]) -> None:
         """`sections`: those that the work rests on, by their addresses."""
         approval = session.approval
-        self._globs = approval.test_removals if approval else ()
         drift = compare_hashes(approval.sections, section_hashes(spec)) if approval else Drift()
+        approved = SKILLS_AND_HOOKS not in (*drift.changed, *drift.new)
+        own = spec.tests_may_go if approval and approved else ()
+        self._globs = (*(approval.test_removals if approval else ()), *own)
         changed = dict.fromkeys((*(approval.changed if approval else ()), *drift.changed, *drift.removed))
         self._changed = [a for a in changed if any(_overlap(a, s) for s in (ACCEPTANCE_CRITERIA, *sections))]
         self.given: set[str] = set()
@@ -49,8 +60,8 @@ class TestRemovals:
     def reason(self, path: str) -> str:
         """Return why tests of this file may be removed; empty where they may not. `given`: what was returned."""
         found = ""
-        if any(glob_matcher(glob)(path.split("/")) for glob in self._globs):
-            found = "A person allowed it when approving the specification."
+        if any(glob in ("**", "*") or glob_matcher(glob)(path.split("/")) for glob in self._globs):
+            found = ALLOWED
         elif self._changed:
             changed = ", ".join(self._changed)
             found = f"The specification changed since they were written ({changed}): say whether that made them obsolete."
@@ -132,14 +143,6 @@ def left_out(bench: Workbench) -> tuple[Finding, ...]:
     return tuple(Finding("warning", message, path) for path in sorted(bench.evidence.ignored))
 
 
-def changed_commands(
-    bench: Workbench, repository: Checkout, tree: str, files: Sequence[FileChange]
-) -> tuple[Finding, ...]:
-    """Return a finding for each changed file by which an approved verify command runs, whatever the change is."""
-    commands = bench.project.verifier.commands
-    return tuple(run_file_findings(commands, files, reader(repository, tree, files))) if files else ()
-
-
 def reader(repository: Checkout, tree: str, files: Sequence[FileChange]) -> Callable[[str], str | None]:
     """Return what gives the text of a file after the change; None where there is none, or it is not an ordinary file."""
     texts = {file.path: file.after for file in files}
@@ -175,39 +178,27 @@ def listed_tests(
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the names of the tests by file; where the run's names are known, those that did not run are marked."""
     run = bench.project.verifier.test_runs().get(tree, TestsRun())
+    by_file = {path: read_tests(path, text).cases for path, text in texts.items()}
     return tuple(
         (
             path,
-            tuple(f"{n} (the runner did not report it)" if run.ran(path, n) is False else n for n in names),
+            tuple(
+                f"{case.name} (the runner did not report it)"
+                if run.ran(path, case.name) is False
+                else f"{case.name} (skipped)"
+                if case.skip
+                else case.name
+                for case in cases
+            ),
         )
-        for path, names in sorted(tests_by_file(texts).items())
+        for path, cases in sorted(by_file.items())
+        if cases
     )
 
 
-def tests_left_out(
-    bench: Workbench,
-    repository: Checkout,
-    base: str,
-    tree: str,
-    changes: Sequence[FileChange],
-    results: Sequence[Verified],
-    verdicts: Sequence[Verdict],
-) -> tuple[Finding, ...]:
-    """Return an error for tests that ran on the last accepted tree, else on the session's first, and run no longer."""
-    tests = next((r for r in results if r.tool == "verify_tests" and r.passed and r.tree == tree), None)
-    runs = bench.project.verifier.test_runs() if tests is not None else {}
-    after = runs.pop(tree, None)
-    if tests is None or after is None or base == tree:
-        return ()
-    known = (base, *(v.tree for v in reversed(verdicts) if accepted(v)), *runs)
-    before = next((runs[each] for each in known if each in runs), None)
-    if before is None:
-        return ()
-    others = _unchanged(repository, tree, {change.path for change in changes})
-    return tuple(no_longer_run(changes, before, after, others, tests.command))
+def unchanged_texts(repository: Checkout, tree: str, changed: Container[str]) -> Unchanged:
+    """Return what gives the texts of the files that did not change."""
 
-
-def _unchanged(repository: Checkout, tree: str, changed: Container[str]) -> Unchanged:
     def texts(wanted: Callable[[str], bool]) -> dict[str, str]:
         entries = repository.entries(tree).items()
         blobs = {

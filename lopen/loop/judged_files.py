@@ -13,11 +13,10 @@ from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK, TreeChange
 from lopen.judge.diff_files import decoded, is_text
 from lopen.judge.evidence import FileKind
-from lopen.test_integrity import looks_like_test
-from lopen.test_integrity.suite import words
 from lopen.tools.judged_tree import SEARCHED_BYTES
 from lopen.tools.verification import Verified
 from lopen.verification.findings import Finding
+from lopen.verification.test_files import looks_like_test, words
 
 UNCOMPARED = "the file is too large to be searched for weakened tests"
 TOO_LARGE = f"the file is too large to be judged: the judge reads at most {SEARCHED_BYTES:,} bytes of one"

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePosixPath
 
 from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK
-from lopen.guardrails.completion import holds_inline_tests
 from lopen.judge.evidence import ChangedFile, Established, Evidence, SourceFile, uncovered
-from lopen.judge.mutation import MutationCheck
-from lopen.judge.tests_run import TestsRun
 from lopen.judge.verdict import BREADTH, Scope, Verdict, accepted, left_open
 from lopen.loop.change_checks import ChangeChecks
 from lopen.loop.compared_trees import ComparedTrees, compared_trees, sides
 from lopen.loop.judged_change import (
     LARGEST_COMPARED,
     TestRemovals,
-    changed_commands,
-    changed_settings,
     committed_programs,
     converted_files,
     described,
     installed_copies,
     left_out,
     listed_tests,
-    tests_left_out,
+    reader,
+    unchanged_texts,
     untested_code,
 )
 from lopen.loop.judged_files import (
@@ -40,13 +35,13 @@ from lopen.loop.judged_files import (
     unseen_files,
 )
 from lopen.loop.machine_paths import leading_out, naming_places
-from lopen.test_integrity import find_tampering
-from lopen.tools.earlier_tests import EarlierTestsRunner
-from lopen.tools.mutation import MutationRunner
+from lopen.tools.examination import FEW_MUTANTS, MORE_MUTANTS, Examination, ExaminedChange, Runs, examine
+from lopen.tools.extra_runs import ExtraRuns
 from lopen.tools.reruns import TestRun
 from lopen.tools.verification import Verified
 from lopen.tools.workbench import Workbench
 from lopen.verification.findings import Finding
+from lopen.verification.tests_run import TestsRun
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import State
 
@@ -88,14 +83,14 @@ def evidence_for(
     shown = _named_files(repository, tree, _found_done(session, scope, subject), stated, whole)
     removals = TestRemovals(session, spec, tuple(name for name, _ in sections))
     checks = ChangeChecks(bench.project.place.home, change.compared)
-    own = _own_findings(bench, repository, change, removals, boundary.results, verdicts, checks)
+    own = _own_findings(bench, repository, change, boundary.results, checks)
     tests, unread = checks.attempted(
         "its tests", lambda: listed_tests(bench, tree, _texts(change)) if scope != "task" else ()
     )
-    earlier = checks.findings(
-        {"earlier tests": lambda: _earlier_tests(bench, repository, boundary, change, removals)}
+    found, failures = checks.attempted(
+        "its tests and their runs", lambda: _examined(bench, repository, boundary, change, removals, verdicts)
     )
-    mutation, blind = _mutation(bench, boundary, change, checks, first=bool(narrower))
+    examined = found or Examination((), ())
     return Evidence(
         scope=scope,
         subject=subject,
@@ -106,7 +101,7 @@ def evidence_for(
         diff=diff,
         files=_files(change, shown),
         results=tuple(r.as_evidence() for r in boundary.results),
-        findings=(*own, *unread, *earlier, *blind),
+        findings=(*own, *unread, *failures, *examined.findings),
         base_tree=base,
         tree=tree,
         answers=session.dialogue.answers,
@@ -114,7 +109,8 @@ def evidence_for(
         established=parts,
         source=(*covered, *shown),
         tests=tests or (),
-        mutation=mutation,
+        mutation=examined.mutation,
+        questions=examined.questions,
         due=due_criteria(session, scope, subject, [name for name, _ in criteria]),
         carried=left_open(narrower),
         earlier=_earlier(verdicts, scope, subject),
@@ -143,42 +139,54 @@ def _passing_tests(boundary: JudgedBoundary, change: ComparedTrees) -> TestRun |
     return TestRun(tests.command, change.tree, tests.seconds)
 
 
-def _earlier_tests(
+def _examined(
     bench: Workbench,
     repository: Checkout,
     boundary: JudgedBoundary,
     change: ComparedTrees,
     removals: TestRemovals,
-) -> Iterator[Finding]:
-    """Yield what the earlier versions of changed tests tell, and the unchanged tests without the new ones."""
-    run, verifier = _passing_tests(boundary, change), bench.project.verifier
-    if bench.settings.oracle.earlier_tests == "off" or run is None:
-        return
-    after = verifier.test_runs().get(change.tree, TestsRun())
-    run_files = changed_settings(repository, change.tree, change.compared, run.command)
-    found = verifier.again(EarlierTestsRunner).check(
-        change.base, change.files, change.compared, run, after, run_files
+    verdicts: Sequence[Verdict],
+) -> Examination:
+    """Return what comparing the tests of both trees, their runs and a few more runs tell."""
+    verifier, settings = bench.project.verifier, bench.settings.oracle
+    ran = verifier.test_runs()
+    after = ran.pop(change.tree, TestsRun())
+    known = (change.base, *(v.tree for v in reversed(verdicts) if accepted(v)), *ran)
+    return examine(
+        ExaminedChange(
+            change.base,
+            change.tree,
+            change.files,
+            change.compared,
+            unchanged_texts(repository, change.tree, {c.path for c in change.compared}),
+            reader(repository, change.tree, change.compared),
+            bench.session.module,
+            removals.reason,
+        ),
+        Runs(
+            verifier.commands,
+            _passing_tests(boundary, change),
+            next((ran[each] for each in known if each in ran), None),
+            after,
+            settings.slower_suite,
+            FEW_MUTANTS if boundary.scope == "task" else MORE_MUTANTS,
+            earlier_tests=settings.earlier_tests != "off",
+            control=settings.mutation != "off",
+        ),
+        verifier.again(ExtraRuns),
     )
-    if found is not None:
-        yield from found.findings(change.compared, removals.reason)
 
 
 def _own_findings(
     bench: Workbench,
     repository: Checkout,
     change: ComparedTrees,
-    removals: TestRemovals,
     results: Sequence[Verified],
-    verdicts: Sequence[Verdict],
     checks: ChangeChecks,
 ) -> tuple[Finding, ...]:
     base, tree, files, compared = change.base, change.tree, change.files, change.compared
-    left = partial(tests_left_out, bench, repository, base, tree, results=results, verdicts=verdicts)
     return checks.findings(
         {
-            "weakened tests": lambda: find_tampering(compared, removals.reason),
-            "tests that no longer run": lambda: left(compared),
-            "changed commands": lambda: changed_commands(bench, repository, tree, compared),
             "files that a test command rewrites": lambda: rewritten_files(results),
             "files that show nothing": lambda: unseen_files(repository, files, change.sizes, change.contents),
             "names on other file systems": lambda: shared_names(repository, tree, files),
@@ -192,9 +200,6 @@ def _own_findings(
             "files that are left out": lambda: left_out(bench),
         },
         {
-            "weakened tests": lambda one: find_tampering([one], removals.reason),
-            "tests that no longer run": lambda one: left([one]),
-            "changed commands": lambda one: changed_commands(bench, repository, tree, [one]),
             "untested code": lambda one: untested_code(bench, [one]),
             "paths of this machine": lambda one: naming_places([one], _places(bench)),
         },
@@ -205,29 +210,6 @@ def _places(bench: Workbench) -> tuple[Path, ...]:
     """Where the project and its clean rooms lie."""
     project = bench.project
     return project.root, project.place.home, project.verifier.room.where
-
-
-def _mutation(
-    bench: Workbench, boundary: JudgedBoundary, change: ComparedTrees, checks: ChangeChecks, *, first: bool
-) -> tuple[MutationCheck | None, tuple[Finding, ...]]:
-    """Return which mutants the tests notice, where every verify command passed on the tree, and the events to tell."""
-    run = _passing_tests(boundary, change)
-    if bench.settings.oracle.mutation == "off" or run is None:
-        return None, ()
-    found, unread = checks.attempted(
-        "what its tests notice",
-        lambda: bench.project.verifier.again(MutationRunner).check(
-            change.base, change.compared, run, first=first
-        ),
-    )
-    if unread:
-        return None, unread
-    # A task's tests may come with another
-    blocks = boundary.scope != "task" or any(
-        kind(c.path) == "test" or holds_inline_tests(c.path, c.after or "") for c in change.compared
-    )
-    told = found.finding(blocks=blocks) if found else None
-    return found, (told,) if told else ()
 
 
 def _files(change: ComparedTrees, shown: Sequence[SourceFile]) -> tuple[ChangedFile, ...]:

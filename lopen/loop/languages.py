@@ -15,10 +15,10 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from lopen.core.trusted_programs import is_brought
-from lopen.test_integrity.syntax import COMMENTS, ParsedFile
+from lopen.verification.syntax import COMMENTS, ParsedFile
 
 if TYPE_CHECKING:
-    from lopen.test_integrity.syntax import Node
+    from lopen.verification.syntax import Node
 
 
 @dataclass(frozen=True, slots=True)

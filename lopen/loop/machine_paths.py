@@ -15,9 +15,8 @@ from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK, TreeChange
 from lopen.loop.judged_change import LARGEST_COMPARED
 from lopen.loop.judged_files import NAMES_OF_PROGRAMS, SOURCE_SUFFIXES
-from lopen.test_integrity import FileChange
-from lopen.test_integrity.suite import words
 from lopen.verification.findings import Finding, Severity
+from lopen.verification.test_files import FileChange, words
 
 LEADS_OUT = (
     "this symbolic link leads to {target}, which is no part of the commit: a clone does not have it. "

@@ -169,6 +169,20 @@ class VerifyCommand:
         return self.name.replace("-", "_")
 
 
+TESTS_MAY_GO = "tests-may-go"
+
+
+def read_tests_may_go(outline: Outline, section: Section) -> tuple[str, ...]:
+    """Return the globs of test files whose tests may go: `- **tests-may-go**: tests/old/**`, several with commas."""
+    globs = []
+    for part in (section, *outline.descendants(section)):
+        for item in items(outline.text[part.body : part.end]):
+            line = _LINE.fullmatch(item.content) if item.depth else None
+            if line is not None and line[2].casefold() == TESTS_MAY_GO:
+                globs += [each.strip(" `") for each in line[3].split(",")]
+    return tuple(glob for glob in globs if glob)
+
+
 @dataclass(slots=True)
 class CommandsFound:
     """The commands, standard ones first, with the problems and warnings of the section."""
@@ -241,6 +255,8 @@ def _commands(item: Item) -> Iterator[tuple[str, str | None]]:
             raise _Malformed(f"invalid verify command: {_correct_form(item.content)}")
         return
     name, rest = line[2], line[3].strip()
+    if name.casefold() == TESTS_MAY_GO:
+        return
     is_code = _CODE.fullmatch(rest) is not None
     if not is_code and not name.casefold().startswith(("verify-", "verify_")):
         return

@@ -21,6 +21,7 @@ from lopen.specification.requirements import (
     misplaced_criteria,
     read_commands,
     read_criteria,
+    read_tests_may_go,
 )
 from lopen.specification.sections import LINE_END, Diagnostic, Outline, Section, normalise_name, parse_outline
 
@@ -78,6 +79,12 @@ class Specification:
     commands: tuple[VerifyCommand, ...]
     problems: tuple[Problem, ...]
     warnings: tuple[Problem, ...]
+
+    @property
+    def tests_may_go(self) -> tuple[str, ...]:
+        """The globs of test files whose tests may go."""
+        section = _top_section(self.outline, SKILLS_AND_HOOKS)
+        return () if section is None else read_tests_may_go(self.outline, section)
 
     def command(self, name: str) -> VerifyCommand | None:
         """Return the verify command with that name or tool name."""

@@ -18,19 +18,15 @@ from lopen.core.events import VerificationRan
 from lopen.core.stat_cache import Signature, signature
 from lopen.files.paths import Root
 from lopen.files.protection import ToolRefused
-from lopen.judge.junit import MAX_BYTES, Counts, UnreadableReport, read_counts, report_path
-from lopen.judge.runner_output import fewer_reported, no_tests_collected
 from lopen.sandbox.command import CommandResult
 from lopen.store.audit import AuditTrail, VerificationRecord
 from lopen.store.journal import Journal
-from lopen.tools.run_records import RunRecord
+from lopen.tools.run_records import NO_TESTS_HINT, RunRecord
+from lopen.verification.junit import MAX_BYTES, Counts, UnreadableReport, read_counts, report_path
+from lopen.verification.runners import fewer_reported, no_tests_collected
 
 EVENT_TAIL = 4_000  # characters of it in the event
 OUTPUT_TAIL = 12_000  # characters of a verify command's output that the model is shown
-NO_TESTS_HINT = (
-    "no tests were collected, or all of them were skipped, or the runner printed nothing: write at least one test "
-    "that the command finds and runs"
-)
 FEWER_HINT = "fewer tests are reported than were collected: nothing may end the run or change the runner"
 FAILED_HINT = "the command exited with success, but {path} tells of {failed} failed tests: fix them"
 READ_ONLY_HINT = (

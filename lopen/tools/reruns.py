@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from threading import Event
 
 from lopen.core.clock import Clock
-from lopen.judge.tests_run import TestsRun, failed_names, read_run
 from lopen.sandbox.command import Command, CommandResult
 from lopen.store.audit import AuditTrail, VerificationRecord
 from lopen.store.journal import Journal
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands, Runs
 from lopen.tools.reports import JUnitReport, keep_record, why_not_passed
+from lopen.verification.tests_run import TestsRun, failed_names, read_run
 
 Edits = Mapping[str, Callable[[bytes], bytes]]  # by path
 NO_EDITS: Edits = {}
@@ -43,7 +43,6 @@ class Rerun:
     passed: bool
     ran: TestsRun
     failed: frozenset[str]
-    misfits: Mapping[str, str]  # of the failed: the type of the error, of a name or a call that does not fit
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ class Rerunner:
         names = read_run(ran.output, report.counts, record.tests())
         passed = ran.exit_code == 0 and not reason
         failed = failed_names(ran.output, record.failed_tests())
-        return Rerun(ran, passed, names, failed, record.misfits())
+        return Rerun(ran, passed, names, failed)
 
     def keep(
         self,

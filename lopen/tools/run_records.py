@@ -17,10 +17,10 @@ from pathlib import Path
 
 from lopen.files.paths import Root
 from lopen.files.protection import ToolRefused
-from lopen.judge.junit import MAX_BYTES, UnreadableReport, read_counts
 from lopen.sandbox.bubblewrap import ROOM_HOME
 from lopen.sandbox.command import Room
 from lopen.tools import test_startup
+from lopen.verification.junit import MAX_BYTES, UnreadableReport, read_counts
 
 _FOLDER = ".tests"
 _SITE = "site"
@@ -41,8 +41,12 @@ ENDED_HINT = (
 )
 FAILED_HINT = "the command exited with success, but {runner} itself counted {failed} failed tests: fix them"
 FEWER_HINT = "{runner} ran {ran} of the {collected} tests that it collected: nothing may end the run or change the runner"
+NO_TESTS_HINT = (
+    "no tests were collected, or all of them were skipped, or the process of the tests ended before they ran: write at "
+    "least one test that the command finds and runs"
+)
 NO_RECORD = "lopen has no record of its own of this test run: what the run printed, and its exit code, alone tell how it went"
-_NAMES = re.compile(r"\d+ (?:test|failed|misfit) ")
+_NAMES = re.compile(r"\d+ (?:test|failed|skipped) ")
 # Of surefire and Gradle: the types of the parameters, then the row
 _METHOD = re.compile(r"([^\W\d][\w$]*)(?:\([^()]*\)|\{[^{}]*\})?(?:\[[^\]]*\])?")
 _RUNNERS = frozenset({"pytest", "unittest", "node", "jest", "vitest", "mocha"})
@@ -59,9 +63,7 @@ class RunnerRecord:
     skipped: int = 0  # part of `ran`
     names: list[str] = field(default_factory=list)  # of the tests that were not skipped: path::test
     failed_names: list[str] = field(default_factory=list)
-    misfits: dict[str, str] = field(
-        default_factory=dict
-    )  # test → the error of a name or a call that does not fit
+    skipped_names: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         if self.ran is None:
@@ -111,9 +113,8 @@ class RunRecord:
                     found[process].names.append(name)
                 case [process, "failed", name] if process in found:
                     found[process].failed_names.append(name)
-                case [process, "misfit", said] if process in found:
-                    kind, _, name = said.partition(" ")
-                    found[process].misfits[name] = kind
+                case [process, "skipped", name] if process in found:
+                    found[process].skipped_names.append(name)
                 case [process, "started", runner] if runner in _RUNNERS:
                     found[process] = RunnerRecord(runner)
                 case [process, "collected", count] if process in found and count.isdecimal():
@@ -163,6 +164,8 @@ class RunRecord:
                 return FAILED_HINT.format(runner=each.runner, failed=each.failed)
             if each.collected is not None and each.ran < each.collected:
                 return FEWER_HINT.format(runner=each.runner, ran=each.ran, collected=each.collected)
+        if self.runners and not any((each.ran or 0) > each.skipped for each in self.runners):
+            return NO_TESTS_HINT
         return ""
 
     def tests(self) -> tuple[int | None, tuple[str, ...]]:
@@ -175,9 +178,9 @@ class RunRecord:
         """Return the names of the tests that failed."""
         return tuple(sorted({name for each in self.runners for name in each.failed_names}))
 
-    def misfits(self) -> dict[str, str]:
-        """Return the tests that failed by a name or a call that does not fit, with the error's type."""
-        return {name: kind for each in self.runners for name, kind in each.misfits.items()}
+    def skipped_tests(self) -> tuple[str, ...]:
+        """Return the names of the tests that were skipped."""
+        return tuple(sorted({name for each in self.runners for name in each.skipped_names}))
 
     def line(self) -> str:
         """Return the record in one line for the judge."""

@@ -18,7 +18,6 @@ from lopen.files.protection import ToolRefused
 from lopen.files.room_files import Found
 from lopen.git.ignores import is_cache
 from lopen.judge.evidence import VerifyResult
-from lopen.judge.tests_run import TestsRun, read_run, run_from_json
 from lopen.sandbox.command import Command
 from lopen.store.audit import AuditTrail, VerificationRecord
 from lopen.store.journal import Journal
@@ -27,6 +26,7 @@ from lopen.tools.commands import Commands
 from lopen.tools.dependency_files import NEEDED, SetupApproval, is_lock_file
 from lopen.tools.reports import JUnitReport, TwoPlaces, keep_record, shown_end, why_not_passed, with_notes
 from lopen.tools.reruns import Rerunner
+from lopen.verification.tests_run import TestsRun, read_run, run_from_json
 
 SETUP_HINT = (
     "fix what verify-setup needs (a manifest, a lock file); it runs again before the next verification"
@@ -233,7 +233,9 @@ class Verifier:
             found = self.room.leave(wanted=is_lock_file, install=setting_up)
         passed = ran.exit_code == 0 and not ran.timed_out and not hint
         if report and record and (passed or self._trying):
-            tests = read_run(ran.output, report.counts, record.tests()).to_json()
+            seconds = self._clock.monotonic() - started
+            noted = record.tests(), record.skipped_tests()
+            tests = read_run(ran.output, report.counts, *noted, seconds).to_json()
             self._audit.tests_ran(tree, {"command": command, **tests})
         locked = self._take_over(found)
         whole = with_notes(ran, report.line() if report else "")

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 
 from lopen.core.shell_syntax import parse
-from lopen.judge.runner_output import plain
+from lopen.verification.runners import plain
 
 _BUILT_IN = frozenset(
     {

@@ -16,12 +16,12 @@ from lopen.guardrails.call_history import CallEnd, WastefulHabit
 from lopen.guardrails.habits import guard_of, in_words, notice
 from lopen.guardrails.pipeline import circuit_events
 from lopen.guardrails.shell_text import looks_like_tests
-from lopen.judge.runner_output import failed_tests
 from lopen.limits.call_gate import CallGate, ToolPass, ToolTrip
 from lopen.models.messages import ToolUse
 from lopen.store.journal import Journal
 from lopen.tools.calls import ToolResult, failed
 from lopen.tools.workbench import Project
+from lopen.verification.runners import failed_tests
 from lopen.workflow.pauses import CircuitOpen, Pause
 
 EDITS = ("write_file", "edit_file")

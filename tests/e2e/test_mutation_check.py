@@ -1,4 +1,4 @@
-"""Mutants of the changed functions: tests that notice none of them do not let work through (docs/reference/mutation.md)."""
+"""Mutants of the changed functions: tests that notice none of them do not let work through (docs/reference/completion.md)."""
 
 from __future__ import annotations
 

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from lopen.files.paths import split
 from lopen.files.protection import ToolRefused
 from lopen.guardrails.shell_text import looks_like_tests, normal_command
-from lopen.judge.junit import UnreadableReport, read_counts, report_path
-from lopen.judge.runner_commands import called_runners
-from lopen.judge.runner_output import plain, tail
 from lopen.judge.submission import TOOL, UnreadableVerdict, read_verdict
 from lopen.models.messages import Response, ToolUse, Usage, parse_input
-from lopen.test_integrity import FileChange, find_tampering
 from lopen.tools.calls import ToolResult
 from lopen.tools.catalogue import catalogue
 from lopen.tools.registry import Registry
 from lopen.tools.verify_programs import programs
+from lopen.verification.compared_tests import compare_tests, text_questions
+from lopen.verification.junit import UnreadableReport, read_counts, report_path
+from lopen.verification.runners import called_runners, plain, tail
+from lopen.verification.test_files import FileChange
 from lopen.workflow.steps import Step
 from tests.fuzz.inputs import (
     ANY_TEXT,
@@ -164,8 +164,8 @@ PATHS = [
 )
 @bounded(90)
 def test_any_change_of_a_test_s_file_is_looked_over(path: str, before: str, after: str) -> None:
-    for finding in find_tampering([FileChange(path, before, after)]):
-        assert finding.message
+    for question in text_questions(compare_tests([FileChange(path, before, after)])):
+        assert question.text
 
 
 @given(ANY_TEXT)

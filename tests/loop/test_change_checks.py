@@ -8,8 +8,8 @@ import pytest
 
 from lopen.core.errors import LopenError
 from lopen.loop.change_checks import ChangeChecks
-from lopen.test_integrity import FileChange
 from lopen.verification.findings import Finding
+from lopen.verification.test_files import FileChange
 
 FOUND = Finding("warning", "a test was skipped")
 

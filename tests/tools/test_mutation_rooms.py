@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.tools import mutation
+from lopen.tools import extra_runs
 from tests.models.prompts.examples import planned
 from tests.tools.examples import bench
 
@@ -16,9 +16,9 @@ def test_rooms_are_few_where_files_are_large(
     root: Path, monkeypatch: pytest.MonkeyPatch, size: int, most: int
 ) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(4)), raising=False)
-    monkeypatch.setattr(mutation, "MOST_BYTES", 2_500)
+    monkeypatch.setattr(extra_runs, "MOST_BYTES", 2_500)
     for name in ("first", "the same"):
         (root / name).write_bytes(b"x" * (size // 2))
     at = bench(root, planned()).at
     verifier = at.project.verifier
-    assert verifier.again(mutation.MutationRunner)._room_count(verifier.tree(), 20) == most
+    assert verifier.again(extra_runs.ExtraRuns)._room_count(verifier.tree(), 20) == most

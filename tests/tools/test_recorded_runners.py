@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from lopen.judge.tests_run import TestsRun, read_run
 from lopen.sandbox.command import Room
 from lopen.tools.run_records import RunRecord
+from lopen.verification.tests_run import TestsRun, read_run
 
 NODE = {
     "test/a.test.js": "const { test, describe, it } = require('node:test');\n"

@@ -201,17 +201,25 @@ class OracleSettings(SettingsSection):
     mutation: Annotated[
         Literal["auto", "off"],
         Field(
-            description="Try the tests on mutants of the changed functions before a verdict: auto where they run under 10 s."
+            description="Break the changed functions before a verdict: the tests must fail, and show which small faults they notice."
         ),
         USER_ONLY,
     ] = "auto"
     earlier_tests: Annotated[
         Literal["auto", "off"],
         Field(
-            description="Run the earlier versions of changed tests, and unchanged tests without what is new beside them, on the new code before a verdict: auto where tests run under 30 s."
+            description="Run the earlier versions of changed tests, and unchanged tests without what is new beside them, on the new code before a verdict."
         ),
         USER_ONLY,
     ] = "auto"
+    slower_suite: Annotated[
+        float,
+        Field(
+            ge=1.1,
+            description="How many times longer the tests may take than before a change until the judge is asked about it.",
+        ),
+        USER_ONLY,
+    ] = 2.0
 
 
 ADDRESS = r"^(https?://[^\s/?#]+\S*)?$"

@@ -23,6 +23,7 @@ function note(runner, tests) {
   const all = names(ran);
   if (all.reduce((sum, name) => sum + name.length, 0) <= MOST_NAMED) {
     lines.push(...all.map((name) => `test ${name}`), ...names(failed).map((name) => `failed ${name}`));
+    lines.push(...names(tests.filter((test) => test.state === 'skipped')).map((name) => `skipped ${name}`));
   }
   try {
     fs.appendFileSync(NOTES, lines.map((line) => `${process.pid} ${line}\n`).join(''), { mode: 0o600 });

@@ -15,13 +15,9 @@ _QUESTIONS = {"--version", "-V", "-VV", "--help", "-h", "--markers"}  # of the r
 
 _MOST_NAMED = 400_000  # characters of names of tests
 
-_MOST_UNFIT = 1000
-
 _reported: "set[str]" = set()
 _failed: "set[str]" = set()
 _skipped: "set[str]" = set()
-_unfit: "dict[str, str]" = {}  # test → the error of a name or a call that does not fit
-_UNFIT = ("TypeError", "AttributeError", "ImportError", "ModuleNotFoundError", "NameError")
 _depth: "list[int]" = []
 
 
@@ -41,31 +37,16 @@ def _note(*words: object) -> None:
         pass
 
 
-def _note_names(names: "set[str]", failed: "set[str]") -> None:
-    """Note the tests that ran, and which of them failed, without what tells rows of a table apart; none of a suite too
-    large for it.
+def _note_names(names: "set[str]", failed: "set[str]", skipped: "set[str]") -> None:
+    """Note the tests that ran, those of them that failed, and those that were skipped, without what tells rows of a table
+    apart; none of a suite too large for it.
     """
-    for word, which in (("test", names), ("failed", failed)):
+    for word, which in (("test", names), ("failed", failed), ("skipped", skipped)):
         each = sorted({name.split("[")[0] for name in which})
         if sum(map(len, each)) > _MOST_NAMED:
             return
         for name in each:
             _note(word, name.replace("\n", " "))
-
-
-def _error(text: str) -> str:
-    """Return the error of a name or a call that does not fit with which a text begins; "" for another one."""
-    return next((kind for kind in _UNFIT if text.startswith(kind + ":")), "")
-
-
-def _note_unfit() -> None:
-    """Note the tests that failed by nothing but a name or a call that does not fit, each with one such error."""
-    kinds: dict[str, set[str]] = {}
-    for name in _failed:
-        kinds.setdefault(name.split("[")[0], set()).add(_unfit.get(name, ""))
-    for name, told in sorted(kinds.items())[:_MOST_UNFIT]:
-        if "" not in told:
-            _note("misfit", sorted(told)[0], name.replace("\n", " "))
 
 
 def _forget_path() -> None:
@@ -133,8 +114,6 @@ def pytest_runtest_logreport(report) -> None:  # type: ignore[no-untyped-def]
         _reported.add(report.nodeid)
         if report.outcome == "failed":
             _failed.add(report.nodeid)
-            crash = getattr(report.longrepr, "reprcrash", None)
-            _unfit[report.nodeid] = _error(str(getattr(crash, "message", "")))
         elif report.outcome == "skipped" and not hasattr(report, "wasxfail"):
             _skipped.add(report.nodeid)
         elif report.when == "call":
@@ -144,8 +123,7 @@ def pytest_runtest_logreport(report) -> None:  # type: ignore[no-untyped-def]
 def pytest_sessionfinish() -> None:
     """Note what pytest counted: a session that ends the process before has nothing noted."""
     _note("ran", len(_reported), len(_failed), len(_skipped))
-    _note_names(_reported - _skipped, _failed)
-    _note_unfit()
+    _note_names(_reported - _skipped, _failed, _skipped)
 
 
 def _names_in(suite: object) -> "dict[str, set[str]]":
@@ -188,18 +166,8 @@ def _watch_unittest() -> None:
             _note("ran", result.testsRun, failed, len([e for e in alone if hasattr(e, "_testMethodName")]))
             skipped, broke = _places(alone), _places(broken + result.unexpectedSuccesses)
             failing = {name for name, places in names.items() if places & broke}
-            _note_names({name for name, places in names.items() if not places & skipped}, failing)
-            errors = [
-                (_places([getattr(each, "test_case", each)]), text)
-                for each, text in result.failures + result.errors
-            ]
-            for name in failing:
-                said = [
-                    _error((text.strip().splitlines() or [""])[-1]) for at, text in errors if at & names[name]
-                ]
-                _failed.add(name)
-                _unfit[name] = "" if "" in said else (said or [""])[0]
-            _note_unfit()
+            without = {name for name, places in names.items() if places & skipped}
+            _note_names(set(names) - without, failing, without)
         return result
 
     TextTestRunner.run = noted  # type: ignore[method-assign]

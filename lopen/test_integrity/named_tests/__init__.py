@@ -1,1 +1,0 @@
-"""Tests that are compared by name: C#, Kotlin, Ruby, PHP, C and C++."""

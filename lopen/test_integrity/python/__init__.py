@@ -1,1 +1,0 @@
-"""Tests in Python: pytest and unittest."""

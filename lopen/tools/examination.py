@@ -1,0 +1,147 @@
+"""What lopen finds out about a change by itself: errors that are certain, questions for the judge, and measures."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from lopen.git.trees import TreeChange
+from lopen.tools.extra_runs import ExtraRuns
+from lopen.tools.reruns import TestRun
+from lopen.verification.compared_tests import ComparedTests, MayGo, compare_tests, numbered, text_questions
+from lopen.verification.findings import ChangeQuestion, Finding
+from lopen.verification.mutation_check import MutationCheck
+from lopen.verification.no_longer_run import Unchanged, no_longer_run, not_reported
+from lopen.verification.run_files import Read, changed_run_files, dependency_questions, run_file_questions
+from lopen.verification.test_files import FileChange, looks_like_test
+from lopen.verification.test_reader import read_tests
+from lopen.verification.tests_run import TestsRun
+
+SLOWER = "The tests took {before:.0f} s before this change and take {after:.0f} s now: is what slows them asked for?"
+SLOWER_BY_S = 10.0  # shorter differences are no matter of the change
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminedChange:
+    """A change from the tree `base` to the tree `tree`, with the texts of both sides.
+
+    `unchanged` gives texts of the files that did not change, `read` that of any file after the change. `module` and
+    `may_go` word the way out for tests that are to go.
+    """
+
+    base: str
+    tree: str
+    files: Sequence[TreeChange]
+    changes: Sequence[FileChange]
+    unchanged: Unchanged
+    read: Read
+    module: str
+    may_go: MayGo
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The test runs that an examination compares, and what more it may run.
+
+    `tests` is the passing run on the tree, None where a verify command failed. `before` ran at the base, or on an
+    earlier accepted tree. `times_slower`: from which factor on a slower suite asks a question. `mutants`: how many at most.
+    """
+
+    commands: Mapping[str, str | None]
+    tests: TestRun | None
+    before: TestsRun | None
+    after: TestsRun
+    times_slower: float
+    mutants: int
+    earlier_tests: bool = True
+    control: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What was found: findings, of which errors fail the work, questions for the judge, and the tests' measure."""
+
+    findings: tuple[Finding, ...]
+    questions: tuple[ChangeQuestion, ...]
+    mutation: MutationCheck | None = None
+
+
+def examine(change: ExaminedChange, runs: Runs, extra: ExtraRuns) -> Examination:
+    """Return what comparing the tests, their runs and a few more runs tell of a change."""
+    compared = compare_tests(change.changes)
+    command = (runs.tests.command if runs.tests else runs.commands.get("verify-tests")) or ""
+    findings: list[Finding] = []
+    questions: list[ChangeQuestion] = []
+    if runs.tests is not None:
+        findings += _compare_runs(change, runs, compared, command)
+    told: frozenset[str] = frozenset()
+    deadline = extra.deadline(runs.tests) if runs.tests is not None else 0.0
+    mutation = None
+    if runs.tests is not None and runs.control:
+        mutation = extra.check_functions(change.base, change.changes, runs.tests, runs.mutants, deadline)
+        finding = (
+            mutation.finding(blocks=_has_tests(change.changes) or runs.mutants > FEW_MUTANTS)
+            if mutation
+            else None
+        )
+        findings += [finding] if finding else []
+    if runs.tests is not None and runs.earlier_tests and not any(f.severity == "error" for f in findings):
+        run_files = changed_run_files(command, change.changes, change.read)
+        earlier = _earlier(change, runs.tests, runs.after, compared, extra, run_files, deadline)
+        questions += earlier[0]
+        told = earlier[1]
+    questions += text_questions(compared, told)
+    questions += run_file_questions(runs.commands, change.changes, change.read)
+    questions += dependency_questions(change.changes)
+    questions += _slower(runs)
+    return Examination(tuple(findings), numbered(questions), mutation)
+
+
+FEW_MUTANTS = 4  # of a task
+MORE_MUTANTS = 12  # of a component or module
+
+
+def _compare_runs(
+    change: ExaminedChange, runs: Runs, compared: ComparedTests, command: str
+) -> Iterator[Finding]:
+    yield from no_longer_run(
+        compared,
+        runs.before,
+        runs.after,
+        change.unchanged,
+        command=command,
+        module=change.module,
+        may_go=change.may_go,
+    )
+    yield from not_reported(compared, runs.after, command)
+
+
+def _earlier(
+    change: ExaminedChange,
+    tests: TestRun,
+    after: TestsRun,
+    compared: ComparedTests,
+    extra: ExtraRuns,
+    run_files: Collection[str],
+    deadline: float,
+) -> tuple[list[ChangeQuestion], frozenset[str]]:
+    """Return the questions of earlier versions of tests, and the names of the tests that they ask about."""
+    found = extra.check_tests(
+        change.base, change.files, change.changes, compared, tests, after, run_files, deadline
+    )
+    if found is None:
+        return [], frozenset()
+    return list(found.questions(compared, change.changes)), frozenset(found.failing)
+
+
+def _slower(runs: Runs) -> Iterator[ChangeQuestion]:
+    if runs.tests is None or runs.before is None or not runs.before.seconds:
+        return
+    before, after = runs.before.seconds, runs.tests.seconds
+    if after > before * runs.times_slower and after - before > SLOWER_BY_S:
+        yield ChangeQuestion("", "slower_suite", SLOWER.format(before=before, after=after))
+
+
+def _has_tests(changes: Sequence[FileChange]) -> bool:
+    """Return True if the change touches a test: one of its own, or beside the code."""
+    return any(looks_like_test(c.path) or read_tests(c.path, c.after).cases for c in changes)

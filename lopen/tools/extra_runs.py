@@ -1,0 +1,302 @@
+"""The runs of the test command beside its plain one: the negative control, earlier versions of changed tests, mutants.
+
+No model is asked. They run on git trees and edits of lopen's own, in rooms beside the clean room, and together take at
+most three more runs of the tests, or 60 s where that is more. Results are stored with the verifications, so that the same
+change is not tried twice (docs/reference/completion.md).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from functools import partial
+from queue import SimpleQueue
+from threading import Event
+
+from lopen.core.events import Notice
+from lopen.git.trees import GITLINK, TreeChange, TreeEntry
+from lopen.tools.clean_room import CleanRoom
+from lopen.tools.commands import Runs
+from lopen.tools.reruns import NO_EDITS, Edits, Rerun, Rerunner, TestRun
+from lopen.verification.compared_tests import ComparedTests
+from lopen.verification.earlier_tests import (
+    ALL,
+    EarlierTests,
+    earlier_tests_from_json,
+    failing_tests,
+    in_file,
+    optional_imports,
+    single_names,
+    with_inline_changes,
+    with_tests_of,
+)
+from lopen.verification.mutants import Mutant, mutants
+from lopen.verification.mutation_check import Control, MutantOutcome, MutationCheck, mutation_from_json
+from lopen.verification.negative_control import NegativeControl, did_not_compile, negative_control
+from lopen.verification.test_files import FileChange, is_data, looks_like_test
+from lopen.verification.test_reader import read_tests
+from lopen.verification.tests_run import TestsRun
+
+LEAST_S = 60.0  # that the extra runs may always take
+MOST_RUNS = 3  # of the tests, in time, where that is longer
+MOST_ROOMS = 4
+MOST_FILES = 40_000  # of all rooms together
+MOST_BYTES = 2_000_000_000
+OUT_OF_TIME = "the time for extra runs was over"
+REFUSED = "the compiler refused the broken functions"
+NOT_REACHED = "without bubblewrap, the tests may run an installed copy instead of the files in the room"
+UNREADABLE = b"lopen: this file cannot be read (\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One run of the tests: on a tree, with edits. `go_on`: pytest runs the other tests where a file cannot be loaded."""
+
+    tree: str
+    edits: Edits = field(default_factory=dict)
+    go_on: bool = False
+
+
+@dataclass(frozen=True)
+class ExtraRuns(Rerunner):
+    """Runs one session's test command on other trees."""
+
+    def check_tests(
+        self,
+        base: str,
+        files: Sequence[TreeChange],
+        changes: Sequence[FileChange],
+        compared: ComparedTests,
+        tests: TestRun,
+        after: TestsRun,
+        run_files: Collection[str],
+        deadline: float,
+    ) -> EarlierTests | None:
+        """Return what earlier versions of changed tests tell, as stored or by running them; None without such tests."""
+        taken = _TakenBack.of(files, changes, after, run_files)
+        if taken is None:
+            return None
+        known = self.audit.checked("earlier_tests", base, tests.tree, tests.command)
+        if known is not None:
+            return earlier_tests_from_json(known)
+        started = self.clock.monotonic()
+        with self.commands.guarded() as run:
+            found = _Batch(self, tests, run, self._rooms(tests.tree, 2), deadline).earlier_tests(
+                base, taken, compared
+            )
+        kept = {"base": base, **found.to_json()}
+        self.keep("earlier_tests", tests, started, [*found.lines()], passed=True, earlier_tests=kept)
+        return found
+
+    def check_functions(
+        self, base: str, changes: Sequence[FileChange], tests: TestRun, most: int, deadline: float
+    ) -> MutationCheck | None:
+        """Return the negative control and what the tests notice of mutants, as stored or by running; None without code."""
+        control = negative_control(changes)
+        chosen = mutants(changes, most)
+        if not control.edits and not chosen:
+            return MutationCheck(0)
+        known = self.audit.checked("mutation", base, tests.tree, tests.command)
+        if known is not None:
+            return mutation_from_json(known)
+        started = self.clock.monotonic()
+        with self.commands.guarded() as run:
+            rooms = self._rooms(tests.tree, 1 + len(chosen))
+            found = _Batch(self, tests, run, rooms, deadline).functions(control, chosen)
+        kept = {"base": base, **found.to_json()}
+        passed = found.control != "unnoticed"
+        self.keep("mutation_check", tests, started, [*found.lines()], passed=passed, mutation=kept)
+        return found
+
+    def deadline(self, tests: TestRun) -> float:
+        """Return when the extra runs that begin now must have ended."""
+        return self.clock.monotonic() + max(LEAST_S, MOST_RUNS * tests.seconds)
+
+    def _rooms(self, tree: str, jobs: int) -> list[CleanRoom]:
+        """Return the rooms for runs side by side: one alone where tests would share a network, and so their ports."""
+        return self.room.beside(1 if self.network else self._room_count(tree, jobs))
+
+    def _room_count(self, tree: str, jobs: int) -> int:
+        usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        repository = self.commands.repository
+        blobs = [entry.blob for entry in repository.entries(tree).values() if not entry.is_submodule]
+        sizes = repository.blob_sizes(set(blobs))
+        size = sum(sizes.get(blob, 0) for blob in blobs)
+        fitting = min(MOST_FILES // (len(blobs) or 1), MOST_BYTES // (size or 1))
+        return max(1, min(usable, MOST_ROOMS, jobs, fitting))
+
+
+@dataclass(frozen=True)
+class _TakenBack:
+    """What a check of earlier tests takes back: the changed files of tests, the support that is new, Rust's inline tests.
+
+    `untouched` are the names of the tests that the change does not touch.
+    """
+
+    ours: Sequence[TreeChange]
+    support: Sequence[TreeChange]
+    inline: Sequence[FileChange]
+    untouched: frozenset[str]
+
+    @classmethod
+    def of(
+        cls,
+        files: Sequence[TreeChange],
+        changes: Sequence[FileChange],
+        after: TestsRun,
+        run_files: Collection[str],
+    ) -> _TakenBack | None:
+        """Return what there is to take back; None where there is nothing."""
+        real = [c for c in files if GITLINK not in (c.mode_before, c.mode_after)]
+        with_tests = {
+            c.path for c in changes for side in (c.before, c.after) if read_tests(c.path, side).cases
+        }
+        ours = [c for c in real if looks_like_test(c.path)]
+        inline = [c for c in with_inline_changes(changes) if not looks_like_test(c.path)]
+        changed = [c for c in ours if c.before is not None]
+        untouched = frozenset(n for n in single_names(after) if not any(in_file(n, c.path) for c in ours))
+        support = [
+            c
+            for c in real
+            if c.path in run_files or (c in ours and c.path not in with_tests and not is_data(c.path))
+        ]
+        if not (changed or inline or (support and untouched)):
+            return None
+        return cls(changed, support if untouched else (), inline, untouched)
+
+
+@dataclass
+class _Batch:
+    """Runs beside each other, until the deadline."""
+
+    runner: ExtraRuns
+    tests: TestRun
+    run: Runs
+    rooms: Sequence[CleanRoom]
+    deadline: float
+    cancelled: Event = field(default_factory=Event)
+
+    def earlier_tests(self, base: str, taken: _TakenBack, compared: ComparedTests) -> EarlierTests:
+        """Run earlier tests on the new code, then, where some fail, the new ones on the old code."""
+        count = len(taken.ours) + len(taken.inline)
+        tree_with = self.runner.commands.repository.tree_with
+        before: dict[str, TreeEntry | None] = {c.path: c.entry_before for c in taken.ours}
+        after: dict[str, TreeEntry | None] = {c.path: c.entry_after for c in taken.ours}
+        without: dict[str, TreeEntry | None] = {c.path: c.entry_before for c in taken.support}
+        jobs = []
+        if count:
+            inline: Edits = {c.path: partial(with_tests_of, other=c.before or "") for c in taken.inline}
+            edits: Edits = {**_optional(before), **inline}
+            jobs.append(_Job(tree_with(self.tests.tree, before), edits, go_on=True))
+        if taken.support:
+            jobs.append(_Job(tree_with(self.tests.tree, without), go_on=True))
+        results = dict(zip(("earlier" if count else "without", "without"), self.results(jobs), strict=False))
+        earlier, alone = results.get("earlier"), results.get("without")
+        if None in results.values():
+            return EarlierTests(count, reason=OUT_OF_TIME)
+        failing: tuple[str, ...] = ()
+        if earlier is not None and not earlier.passed:
+            inline = {c.path: partial(with_tests_of, other=c.after or "") for c in taken.inline}
+            edits = {**_optional(after), **inline}
+            (new,) = self.results([_Job(tree_with(base, after), edits, go_on=True)])
+            if new is None:
+                return EarlierTests(count, reason=OUT_OF_TIME)
+            if single_names(new.ran) or single_names(earlier.ran):
+                failing = failing_tests(compared, (earlier.ran, earlier.failed), (new.ran, new.failed))
+            elif new.passed:
+                failing = (ALL,)
+        leaning = (
+            tuple(sorted(alone.failed & taken.untouched)) if alone is not None and not alone.passed else ()
+        )
+        return EarlierTests(count, failing, leaning, tuple(sorted(without)) if leaning or not count else ())
+
+    def functions(self, control: NegativeControl, chosen: Sequence[Mutant]) -> MutationCheck:
+        """Run the negative control first, then the mutants."""
+        made = len(chosen)
+        broken: list[Rerun | None] = []
+        if control.edits:
+            broken = self.results([_Job(self.tests.tree, control.edits)])
+        outcome, why = self._control(control, broken)
+        if outcome == "unnoticed":
+            return MutationCheck(made, (), "the control tells enough", outcome, control.broken)
+        ran: list[MutantOutcome] = []
+        jobs = [_Job(self.tests.tree, {m.path: m.applied}) for m in chosen]
+        for mutant, result in zip(chosen, self.results(jobs, "mutants"), strict=True):
+            if result is not None and not did_not_compile(mutant.path, result.result.output):
+                noticed = not result.passed
+                ran.append(MutantOutcome(mutant.path, mutant.line, mutant.was, mutant.now, noticed))
+        late = self.runner.clock.monotonic() >= self.deadline
+        reason = (OUT_OF_TIME if late else "the compiler refused them") if len(ran) < made else ""
+        return MutationCheck(made, tuple(ran), reason, outcome, control.broken, why)
+
+    def _control(self, control: NegativeControl, broken: Sequence[Rerun | None]) -> tuple[Control, str]:
+        if not broken:
+            return "none", ""
+        result = broken[0]
+        if result is None:
+            return "unknown", OUT_OF_TIME
+        if any(did_not_compile(path, result.result.output) for path in control.edits):
+            return "unknown", REFUSED
+        if not result.passed:
+            return "noticed", ""
+        if list(self.rooms) == [self.runner.room]:
+            # Without a mount, an installed package may lead the tests to the project instead of to the room
+            (unread,) = self.results([_Job(self.tests.tree, dict.fromkeys(control.edits, _unreadable))])
+            if unread is not None and unread.passed:
+                return "unknown", NOT_REACHED
+        return "unnoticed", ""
+
+    def results(self, jobs: Sequence[_Job], name: str = "") -> list[Rerun | None]:
+        """Return how the tests went in each job; None where the time was over. `name`: publish the progress."""
+        found: list[Rerun | None] = [None] * len(jobs)
+        free: SimpleQueue[CleanRoom] = SimpleQueue()
+        for room in self.rooms:
+            free.put(room)
+        with ThreadPoolExecutor(len(self.rooms), thread_name_prefix="extra-runs") as pool:
+            waiting = {pool.submit(self._in_a_room, free, job): at for at, job in enumerate(jobs)}
+            try:
+                for done, future in enumerate(as_completed(waiting), 1):
+                    found[waiting[future]] = future.result()
+                    if name:
+                        self.runner.journal.tell(Notice("info", f"{name}: {done} of {len(jobs)}"))
+            except BaseException:  # a signal too: the commands end before the pool waits for its threads
+                self.cancelled.set()
+                raise
+        return found
+
+    def _in_a_room(self, free: SimpleQueue[CleanRoom], job: _Job) -> Rerun | None:
+        room = free.get()
+        try:
+            return self._ran(room, job)
+        finally:
+            free.put(room)
+
+    def _ran(self, room: CleanRoom, job: _Job) -> Rerun | None:
+        usual = self.tests.usual_s
+        left = self.deadline - self.runner.clock.monotonic()
+        if left <= 0 or self.cancelled.is_set():
+            return None
+        again = self.runner.rerun(
+            self.run,
+            room,
+            job.tree,
+            self.tests,
+            min(usual, left),
+            edits=job.edits,
+            go_on=job.go_on,
+            cancelled=self.cancelled,
+        )
+        cut = again.result.timed_out and left < usual
+        return None if cut or again.result.killed_by == "cancelled" else again
+
+
+def _unreadable(_: bytes) -> bytes:
+    return UNREADABLE
+
+
+def _optional(files: dict[str, TreeEntry | None]) -> Edits:
+    """Imports may fail in the Python files among these."""
+    python = {path: optional_imports for path, entry in files.items() if entry and path.endswith(".py")}
+    return python or NO_EDITS

@@ -1,0 +1,187 @@
+"""The tests on the two sides of a change, paired: by name, by body, by what they expect. Pairs that say less ask a question."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
+
+from lopen.verification.findings import ChangeQuestion, QuestionKind
+from lopen.verification.test_files import MAX_CHARS, FileChange
+from lopen.verification.test_reader import TestCase, read_tests, tokens
+
+SIMILAR = 0.6  # of the words of two bodies in order
+SHOWN = 6  # names in a message
+LONGEST_SIDE = 6_000  # characters of one version in a question
+_MOST_COMPARED = 2_000  # pairs compared word by word
+_WORD = re.compile(r"\w+|[^\w\s]")
+_DATA = (".json", ".csv", ".tsv", ".yaml", ".yml", ".toml", ".txt", ".xml")
+_LITERAL = re.compile(r"\d|[\"']")
+
+MayGo = Callable[[str], str]
+"""Return why tests of a file may go; "" where they may not."""
+
+
+@dataclass
+class ComparedTests:
+    """`pairs` are the same test before and after. `lost` tests have no counterpart, `gained` ones are new.
+
+    `taken_up` are lost tests with the test that seems to check the same now. `tables` are (path, rows gone, rows new) of
+    tables outside of tests. `has_data`: a file of data changed, from which tests may read their rows.
+    """
+
+    pairs: list[tuple[TestCase, TestCase]] = field(default_factory=list)
+    lost: list[TestCase] = field(default_factory=list)
+    gained: list[TestCase] = field(default_factory=list)
+    taken_up: list[tuple[TestCase, TestCase]] = field(default_factory=list)
+    tables: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = field(default_factory=list)
+    has_data: bool = False
+
+    def pair_by(self, key: Callable[[TestCase], object]) -> None:
+        """Pair the tests that agree in a key; each counterpart serves once."""
+        waiting: dict[object, list[TestCase]] = {}
+        for case in self.gained:
+            waiting.setdefault(key(case), []).append(case)
+        still_lost = []
+        for case in self.lost:
+            found = waiting.get(key(case))
+            if found:
+                self.pairs.append((case, found.pop(0)))
+            else:
+                still_lost.append(case)
+        self.lost = still_lost
+        self.gained = [case for group in waiting.values() for case in group]
+
+    def pair_similar(self) -> None:
+        """Pair each lost test with the new test of the same file, or of the same assertions, that resembles it most."""
+        if len(self.lost) * len(self.gained) > _MOST_COMPARED:
+            return
+        for case in list(self.lost):
+            scored = [(_similarity(case, other), -i) for i, other in enumerate(self.gained)]
+            score, index = max(scored, default=(0.0, 0))
+            if score >= SIMILAR:
+                self.lost.remove(case)
+                self.pairs.append((case, self.gained.pop(-index)))
+
+    def find_taken_up(self) -> None:
+        """Find the lost tests whose names and literals stand together in a test that is new or has grown."""
+        grown = [(new, tokens(old.body)) for old, new in self.pairs if len(new.body) > len(old.body)]
+        candidates = [(new, frozenset[str]()) for new in self.gained] + grown
+        for case in list(self.lost):
+            wanted = frozenset().union(*map(_content, case.expects)) - {case.short}
+            if not any(map(_LITERAL.match, wanted)) or not any(token[0].isalpha() for token in wanted):
+                continue
+            for new, known in candidates:
+                if wanted <= new.tokens and not wanted <= known:
+                    self.lost.remove(case)
+                    self.taken_up.append((case, new))
+                    break
+
+
+def compare_tests(changes: Sequence[FileChange]) -> ComparedTests:
+    """Return the tests of changed files, matched the surest way first."""
+    found = ComparedTests(has_data=any(change.path.endswith(_DATA) for change in changes))
+    for change in changes:
+        if len(change.after or "") > MAX_CHARS:
+            continue  # cannot be read: the runs alone tell
+        before, after = read_tests(change.path, change.before), read_tests(change.path, change.after)
+        found.lost += before.cases
+        found.gained += after.cases
+        gone = Counter(before.rows) - Counter(after.rows)
+        if gone:
+            new = tuple((Counter(after.rows) - Counter(before.rows)).elements())
+            found.tables.append((change.path, tuple(gone.elements()), new))
+    found.pair_by(lambda case: (case.path, case.name, case.body))
+    found.pair_by(lambda case: (case.path, case.name))
+    found.pair_by(lambda case: (case.short, case.body))
+    found.pair_by(lambda case: _inside(case))
+    found.pair_by(lambda case: (case.path, _plain(case.short)))
+    found.pair_by(lambda case: _plain(case.short))
+    found.pair_similar()
+    found.find_taken_up()
+    return found
+
+
+def text_questions(compared: ComparedTests, told: frozenset[str] = frozenset()) -> Iterator[ChangeQuestion]:
+    """Yield a question for each file with tests that expect less, or something else. `told`: names asked about already."""
+    fewer: dict[str, list[tuple[TestCase, TestCase]]] = {}
+    other: dict[str, list[tuple[TestCase, TestCase]]] = {}
+    for old, new in compared.pairs:
+        gone = Counter(old.expects) - Counter(new.expects)
+        if not gone or f"{new.path}::{new.name}" in told:
+            continue
+        kind = fewer if len(new.expects) < len(old.expects) else other
+        kind.setdefault(new.path, []).append((old, new))
+    for old, new in compared.taken_up:
+        fewer.setdefault(new.path, []).append((old, new))
+    for path, gone_rows, new_rows in compared.tables:
+        if len(new_rows) < len(gone_rows):
+            text = f"A table of tests lost {len(gone_rows)} rows and gained {len(new_rows)}: is each lost row obsolete?"
+            yield ChangeQuestion("", "fewer_assertions", text, path, None, _side(gone_rows), _side(new_rows))
+    for path, pairs in fewer.items():
+        text = f"{_listed(pairs)} expect less than before: is what they no longer check obsolete, or checked elsewhere?"
+        yield question("fewer_assertions", text, path, pairs)
+    for path, pairs in other.items():
+        text = f"{_listed(pairs)} expect something else than before: is the new expectation asked for?"
+        yield question("changed_expectation", text, path, pairs)
+
+
+def question(
+    kind: QuestionKind, text: str, path: str, pairs: Sequence[tuple[TestCase, TestCase]]
+) -> ChangeQuestion:
+    """Return a question about pairs of tests, with both versions of each."""
+    before = _side(dict.fromkeys(old.source for old, _ in pairs))
+    after = _side(dict.fromkeys(new.source for _, new in pairs))
+    return ChangeQuestion("", kind, text, path, pairs[0][1].line if pairs else None, before, after)
+
+
+def numbered(questions: Sequence[ChangeQuestion]) -> tuple[ChangeQuestion, ...]:
+    """Return the questions with their ids, in their order."""
+    return tuple(replace(each, id=f"Q{number}") for number, each in enumerate(questions, 1))
+
+
+def shown(names: Sequence[str]) -> str:
+    """Return names for a message, the first few of many."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def _listed(pairs: Sequence[tuple[TestCase, TestCase]]) -> str:
+    return shown([old.name for old, _ in pairs])
+
+
+def _side(texts: Sequence[str] | dict[str, None]) -> str:
+    text = "\n\n".join(texts)
+    return text if len(text) <= LONGEST_SIDE else f"{text[:LONGEST_SIDE]}\n[more is left out]"
+
+
+def _inside(case: TestCase) -> str:
+    """Return the body of a test without its own name."""
+    return case.body.replace(case.short, "")
+
+
+def _plain(name: str) -> str:
+    """Return a name without what conventions of naming add to it."""
+    return re.sub(r"^test|[\W_]", "", name.lower()) or name
+
+
+def _similarity(one: TestCase, other: TestCase) -> float:
+    a, b = _WORD.findall(one.body), _WORD.findall(other.body)
+    matcher = SequenceMatcher(None, a, b, autojunk=False)
+    if matcher.real_quick_ratio() < SIMILAR:
+        return 0.0
+    same_subject = bool(_content(" ".join(one.expects)) & _content(" ".join(other.expects)))
+    return matcher.ratio() if one.path == other.path or same_subject else 0.0
+
+
+_FRAMEWORK = re.compile(
+    r"^(?:assert\w*|expect\w*|should\w*|must_\w+|to[A-Z]\w*|to|be\w*|eq|equal\w*|is|not|in|with|raises|pytest|self|t"
+    r"|(?:ASSERT|EXPECT|REQUIRE|CHECK)\w*|Assert|True|False|None|true|false|null|nil|this|if|return|Error\w*|Fatal\w*)$"
+)
+
+
+def _content(text: str) -> frozenset[str]:
+    """Return the names and literals of a text, less the words of test frameworks."""
+    return frozenset(token for token in tokens(text) if not _FRAMEWORK.match(token))

@@ -1,0 +1,218 @@
+"""What earlier versions of changed tests tell on the new code, and unchanged tests without what is new beside them."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from lopen.verification.compared_tests import ComparedTests, question, shown
+from lopen.verification.findings import ChangeQuestion
+from lopen.verification.syntax import ParsedFile, parsed_file
+from lopen.verification.test_files import MAX_CHARS, FileChange
+from lopen.verification.test_reader import TestCase
+from lopen.verification.tests_run import SINGLE, TestsRun, last_part
+
+if TYPE_CHECKING:
+    from lopen.verification.syntax import Node
+
+ALL = "the whole test command"  # where the runner names none
+FAILS = (
+    "the earlier version of {names} fails on the new code, and the new version passes on the old code too: is the "
+    "behaviour that it tested meant to change?"
+)
+NEEDS = (
+    "{names}, which the change does not touch, fail without {files}, which it adds or changes for tests: do these files "
+    "stand in for the code?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierTests:
+    """What runs told of changed tests. `files`: how many changed files of tests were taken back.
+
+    `failing` are tests whose earlier version fails on the new code while the new one passes on the old code.
+    `leaning` are unchanged tests that fail without the changed files `beside` them. `reason`: why no run tells.
+    """
+
+    files: int
+    failing: tuple[str, ...] = ()
+    leaning: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    reason: str = ""
+
+    def lines(self) -> Iterator[str]:
+        """Yield the result for people: one line, then the names."""
+        files = f"{self.files} changed test file{'' if self.files == 1 else 's'}"
+        if self.reason:
+            yield f"the earlier versions of {files} did not run on the new code: {self.reason}"
+        elif self.files:
+            went = f"{len(self.failing)} ask a question" if self.failing else "nothing to ask"
+            yield f"ran the earlier versions of {files} on the new code: {went}"
+        else:
+            yield f"ran the unchanged tests without {shown(self.beside)}"
+        yield from (
+            f"  fails on the new code, its new version passes on the old: {name}" for name in self.failing
+        )
+        yield from (f"  fails without what is new beside it: {name}" for name in self.leaning)
+
+    def questions(self, compared: ComparedTests, changes: Sequence[FileChange]) -> Iterator[ChangeQuestion]:
+        """Yield a question for each file with failing tests, and one for the tests that lean on new files."""
+        by_path: dict[str, list[tuple[TestCase, TestCase]]] = {}
+        for old, new in compared.pairs:
+            if any(is_named(name, old) for name in self.failing):
+                by_path.setdefault(new.path, []).append((old, new))
+        for path, pairs in by_path.items():
+            text = FAILS.format(names=shown([old.name for old, _ in pairs]))
+            yield question("earlier_version_fails", text[0].upper() + text[1:], path, pairs)
+        if self.failing and not by_path:
+            text = FAILS.format(names=shown(self.failing))
+            yield ChangeQuestion("", "earlier_version_fails", text[0].upper() + text[1:])
+        if self.leaning:
+            sides = {change.path: change for change in changes if change.path in self.beside}
+            before, after = (
+                "\n".join(getattr(change, side) or "" for change in sides.values())[:6_000]
+                for side in ("before", "after")
+            )
+            text = NEEDS.format(names=shown(self.leaning), files=shown(self.beside))
+            yield ChangeQuestion("", "needs_new_support", text, self.beside[0], None, before, after)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as JSON values for storage; `earlier_tests_from_json` reads it back."""
+        return asdict(self)
+
+
+def earlier_tests_from_json(stored: Mapping[str, Any]) -> EarlierTests:
+    """Return the result that `EarlierTests.to_json` wrote."""
+    names = {key: tuple(stored[key]) for key in ("failing", "leaning", "beside")}
+    return EarlierTests(stored["files"], reason=stored["reason"], **names)
+
+
+def single_names(ran: TestsRun) -> frozenset[str]:
+    """Return the names of single tests of a run."""
+    return frozenset(name for kind, names in ran.names.items() if kind in SINGLE for name in names)
+
+
+def is_named(name: str, case: TestCase) -> bool:
+    """Return True if a runner's name may be that of a test that was read."""
+    if last_part(name).partition("[")[0] != last_part(case.name):
+        return False
+    file = name.partition("::")[0]
+    return not re.search(r"\.(?:py|java|[cm]?[jt]sx?)$", file) or in_file(name, case.path)
+
+
+def in_file(name: str, path: str) -> bool:
+    """Return True if a runner's name is of a test in this file."""
+    file = name.partition("::")[0]
+    return path == file or path.endswith(f"/{file}") or file.endswith(f"/{path}")
+
+
+def failing_tests(
+    compared: ComparedTests, earlier: tuple[TestsRun, frozenset[str]], new: tuple[TestsRun, frozenset[str]]
+) -> tuple[str, ...]:
+    """Return the changed tests whose `earlier` version fails on the new code while the `new` one passes on the old code.
+
+    Each side is a run with the names of the tests that failed in it.
+    """
+    passed_before = single_names(earlier[0]) - earlier[1]
+    passed_new = single_names(new[0]) - new[1]
+    found = []
+    for old, case in compared.pairs:
+        if old.body == case.body or any(is_named(name, old) for name in passed_before):
+            continue
+        if any(is_named(name, case) for name in passed_new):
+            found.append(f"{old.path}::{old.name}")
+    return tuple(sorted(found))
+
+
+# Rust tests stand in the file of the code: one version of a file gets the tests of another one
+_TEST = re.compile(r"#\[(?:\w+::)*(?:test|rstest|test_case|quickcheck)\b")
+_DEEPEST = 20  # modules in modules
+
+
+def with_inline_changes(changes: Sequence[FileChange]) -> list[FileChange]:
+    """Return the changed Rust files whose code holds tests that are there on both sides and differ."""
+    return [
+        change
+        for change in changes
+        if change.path.endswith(".rs")
+        and change.before
+        and change.after
+        and max(len(change.before), len(change.after)) <= MAX_CHARS
+        and with_tests_of(change.after.encode(), change.before) != change.after.encode()
+    ]
+
+
+def with_tests_of(source: bytes, other: str) -> bytes:
+    """Return a file with each of its inline tests in the version of `other`, where that has it under the same name.
+
+    Everything else stays, imports and functions that tests call too, so that most versions compile.
+    """
+    theirs, theirs_at = _inline_tests(other)
+    ours, ours_at = _inline_tests(source.decode("utf-8", "replace"))
+    text = ours.text
+    for name, (start, end) in sorted(ours_at.items(), key=lambda item: -item[1][0]):
+        if name in theirs_at:
+            first, last = theirs_at[name]
+            text = text[:start] + theirs.text[first:last] + text[end:]
+    return text
+
+
+def _inline_tests(text: str) -> tuple[ParsedFile, dict[str, tuple[int, int]]]:
+    """Return a parsed file, and where each of its tests stands with its attributes, by modules and name."""
+    source = parsed_file(text, "rust")
+    found: dict[str, tuple[int, int]] = {}
+    _collect(source, source.root, "", found, 0)
+    return source, found
+
+
+def _collect(
+    source: ParsedFile, body: Node, modules: str, found: dict[str, tuple[int, int]], depth: int
+) -> None:
+    start: int | None = None
+    for item in body.named_children:
+        start = item.start_byte if start is None else start
+        if item.type in ("attribute_item", "line_comment"):
+            continue
+        name = f"{modules}::{source.name(item.child_by_field_name('name'))}"
+        inner = item.child_by_field_name("body")
+        if item.type == "mod_item" and inner is not None and depth < _DEEPEST:
+            _collect(source, inner, name, found, depth + 1)
+        elif item.type == "function_item" and _TEST.search(source.span(start, item.start_byte)):
+            found[name] = (start, item.end_byte)
+        start = None
+
+
+def optional_imports(source: bytes) -> bytes:
+    """Return a Python file in which each import at its top may fail, so that only the tests that need it fail by it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return source
+    lines = source.split(b"\n")
+    if any(b"\r" in line.removesuffix(b"\r") for line in lines):
+        return source  # Python counts other lines
+    for node in reversed(tree.body):
+        if not isinstance(node, ast.Import | ast.ImportFrom) or node.end_lineno is None:
+            continue
+        before = lines[node.lineno - 1][: node.col_offset]
+        behind = lines[node.end_lineno - 1][node.end_col_offset :].strip()
+        of_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+        if before.strip() or (behind and not behind.startswith(b"#")) or of_future:
+            continue
+        each = [ast.unparse(_importing(node, alias)).encode() for alias in node.names]
+        lines[node.lineno - 1 : node.end_lineno] = [
+            b"try: %s\nexcept ImportError: pass" % statement for statement in each
+        ]
+    return b"\n".join(lines)
+
+
+def _importing(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> ast.stmt:
+    if isinstance(node, ast.Import):
+        return ast.Import([alias])
+    return ast.ImportFrom(node.module, [alias], node.level)

@@ -1,0 +1,299 @@
+"""The files that decide what the approved verify commands run: make files, scripts, `package.json`, runners' settings.
+
+A change of one of them may be honest: the judge is asked about it. So it is about a dependency that lies in the project,
+and about a new plugin of a test runner.
+"""
+
+from __future__ import annotations
+
+import itertools
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from lopen.core.shell_syntax import parse
+from lopen.core.untrusted_tables import read_json_table, read_toml_table
+from lopen.verification.findings import ChangeQuestion
+from lopen.verification.test_files import FileChange, words
+
+Read = Callable[[str], str | None]
+
+_DEPTH = 4  # of files that name files
+_MOST_FILES = 200
+_MOST_CHARS = 100_000  # of one file
+_MAKE = words("make gmake")
+_PACKAGE = words("npm pnpm yarn bun")
+_MODULES = ("js", "ts", "mjs", "cjs", "mts")
+_BABEL = (
+    *(f"babel.config.{end}" for end in (*_MODULES, "json")),
+    *(f".babelrc{end}" for end in ("", ".js", ".cjs", ".json")),
+)
+_NAMED: Mapping[str, tuple[str, ...]] = {
+    "just": ("justfile", "Justfile", ".justfile"),
+    "task": ("Taskfile.yml", "Taskfile.yaml"),
+    "rake": ("Rakefile",),
+    "tox": ("tox.ini", "tox.toml"),
+    "nox": ("noxfile.py",),
+    "pytest": ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"),
+    "cargo": (".cargo/config.toml", ".cargo/config"),
+    "bazel": (".bazelrc",),
+    **dict.fromkeys(
+        ("mvn", "mvnw"),
+        (
+            "pom.xml", ".mvn/maven.config", ".mvn/jvm.config", ".mvn/extensions.xml",
+            ".mvn/wrapper/maven-wrapper.jar", ".mvn/wrapper/maven-wrapper.properties",
+            ".mvn/wrapper/MavenWrapperDownloader.java",
+        ),
+    ),
+    **dict.fromkeys(
+        ("gradle", "gradlew"),
+        (
+            "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "gradle.properties",
+            "gradle/wrapper/gradle-wrapper.jar", "gradle/wrapper/gradle-wrapper.properties",
+        ),
+    ),
+    "composer": ("composer.json",),
+    **dict.fromkeys(("phpunit", "pest"), ("phpunit.xml", "phpunit.xml.dist", "tests/Pest.php")),
+    "rspec": (".rspec", "spec/spec_helper.rb", "spec/rails_helper.rb"),
+    "dotnet": ("Directory.Build.props", "Directory.Build.targets", "test.runsettings"),
+    "ctest": ("CMakeLists.txt", "tests/CMakeLists.txt", "test/CMakeLists.txt"),
+    "mocha": (*(f".mocharc.{end}" for end in ("js", "cjs", "json", "jsonc", "yml", "yaml")), *_BABEL),
+    "jest": (*(f"jest.config.{end}" for end in (*_MODULES, "json")), *_BABEL, ".swcrc"),
+    "vitest": (
+        *(f"{name}.{end}" for name in ("vitest.config", "vite.config", "vitest.workspace") for end in _MODULES),
+        "vitest.workspace.json",
+    ),
+}  # fmt: skip
+_MAKE_FILES = ("GNUmakefile", "makefile", "Makefile")
+_NPM_FILES = ("package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "pnpm-workspace.yaml")
+_SHARED = {
+    "pyproject.toml": "pytest",
+    "setup.cfg": "pytest",
+    "tox.ini": "pytest",
+}  # their own table alone counts
+_MODULE = re.compile(r"^[A-Za-z_][\w.]*$")
+_SCRIPT = re.compile(r"\.(?:sh|bash|zsh|py|[cm]?[jt]s|rb|pl|php|mk|fish)$")
+_STARTED = re.compile(
+    r"^(?:python[\d.]*|node|deno|bun|tsx|ts-node|ruby|perl|php|sh|bash|dash|zsh|source|\.)$"
+)
+_RUNNERS = re.compile(
+    r"(pytest|py\.test|jest|vitest|mocha|tox|nox|cargo|just|rake|bazel|task|mvnw?|gradlew?|composer|phpunit|pest|rspec|dotnet|ctest)"
+)
+_TEST_KEYS = words("scripts jest mocha ava babel vitest type main exports imports")
+_INSTALLERS = words("pip pip3 uv")
+_OWN = re.compile(r"^\./?(?:\[|$)")  # the project itself: `pip install -e .[dev]`
+_BUILD_FILES = ("setup.py", "setup.cfg", "pyproject.toml", "hatch_build.py", "MANIFEST.in")
+_BUILDERS = words("setuptools hatch")
+_BUILT_BY = frozenset({"Cargo.toml", "build.rs"})
+_LOADS = re.compile(r"\.(?:py|[cm]?[jt]s|rb|pl|php)$")
+_SHOWN = 6_000  # characters of one version in a question
+_MANIFEST = re.compile(
+    r"package\.json|pyproject\.toml|setup\.cfg|setup\.py|(?:requirements|constraints)[^/]*\.(?:txt|in)|Pipfile|Cargo\.toml|go\.mod"
+    r"|Gemfile|composer\.json|pom\.xml|build\.gradle(?:\.kts)?|[^/]*\.csproj"
+)
+_LOCAL = re.compile(
+    r"[\"'](?:file|link|portal):|^-e\s+\.{1,2}/|^\.{1,2}/|@ file:|\bpath\s*[=:]\s*[\"']|=>\s*\.{1,2}/|\bfiles\(|systemPath"
+)
+_PLUGIN = re.compile(
+    r"\bpytest11\b|\bpytest_plugins\b|\bpytest-\w+|\b(?:jest|vitest|mocha|karma)-[\w-]+|@vitest/|\bsetupFiles|\b(?:rspec|minitest)-\w+"
+)
+LOCAL = "The work adds a dependency from a local path: what is installed from there, and does it replace a published package?"
+PLUGIN = "The work adds a plugin of the test runner: does it change which tests run, or how they pass?"
+_PROGRAM = re.compile(r"(?:\S*/\.?bin/|\./)?([\w.]+)")  # any other path may hold a tool's name
+INCLUDED = re.compile(r"^-?s?include[ \t]+(.+)$", re.MULTILINE)
+_RECIPE_SIGNS = re.compile(r"^[@+-]+")
+
+CHANGED = "The approved command {name} (`{command}`) runs by this file, and the work changes it: does it run all that it ran?"
+GONE = "The approved command {name} (`{command}`) ran by this file, which the work deletes: does it run all that it ran?"
+
+
+def run_file_questions(
+    commands: Mapping[str, str | None], changes: Sequence[FileChange], read: Read
+) -> Iterator[ChangeQuestion]:
+    """Yield a question for each changed file by which an approved command runs. A new file asks nothing.
+
+    `commands` are by the specification's names; `read` gives the text of a file after the change, None where there is none.
+    """
+    changed = {change.path: change for change in changes if change.before is not None}
+    told: set[str] = set()
+    for name, command in commands.items():
+        for path in run_by(command or "", read) if command else ():
+            change = changed.get(path)
+            if change is None or path in told or not _differs(change):
+                continue
+            told.add(path)
+            text = (GONE if change.after is None else CHANGED).format(
+                name=name, command=" ".join((command or "").split())[:80]
+            )
+            before, after = (change.before or "")[:_SHOWN], (change.after or "")[:_SHOWN]
+            yield ChangeQuestion("", "run_file_changed", text, path, None, before, after)
+
+
+def dependency_questions(changes: Sequence[FileChange]) -> Iterator[ChangeQuestion]:
+    """Yield a question for each manifest that gains a dependency from a local path, or a plugin of a test runner."""
+    for change in changes:
+        name = change.path.rpartition("/")[2]
+        if not _MANIFEST.fullmatch(name) or change.after is None:
+            continue
+        known = {line.strip() for line in (change.before or "").splitlines()}
+        new = [line.strip() for line in change.after.splitlines() if line.strip() not in known]
+        for pattern, text in ((_LOCAL, LOCAL), (_PLUGIN, PLUGIN)):
+            lines = [line for line in new if pattern.search(line)]
+            if lines:
+                yield ChangeQuestion("", "dependency", text, change.path, None, "", "\n".join(lines)[:_SHOWN])
+
+
+def changed_run_files(command: str, changes: Sequence[FileChange], read: Read) -> frozenset[str]:
+    """Return the changed files by which a command runs: its settings and scripts, not what these load."""
+
+    def settings(path: str) -> str | None:
+        return None if _LOADS.search(path) else read(path)
+
+    paths = frozenset(run_by(command, settings))
+    return frozenset(
+        change.path
+        for change in changes
+        if (change.path in paths or change.path.rpartition("/")[2] in _BUILT_BY)
+        and _differs(change)
+        and _settings_differ(change)
+    )
+
+
+def _settings_differ(change: FileChange) -> bool:
+    """Return False for a manifest that changes in nothing by which tests run: its version, what it depends on."""
+    name = change.path.rpartition("/")[2]
+    if name == "package.json":
+        old, new = (read_json_table(side or "") or {} for side in (change.before, change.after))
+        return any(old.get(key) != new.get(key) for key in _TEST_KEYS)
+    if name == "Cargo.toml":
+        old, new = (read_toml_table(side or "") or {} for side in (change.before, change.after))
+        for table in (old, new):
+            table.pop("dependencies", None)
+            if isinstance(package := table.get("package"), dict):
+                package.pop("version", None)
+        return old != new
+    return True
+
+
+def run_by(command: str, read: Read) -> list[str]:
+    """Return the files by which a command runs, whether they are there or not, in the order in which they are found."""
+    found: dict[str, None] = {}
+    waiting = [(path, 0) for path in _of_line(command, "")]
+    while waiting and len(found) < _MOST_FILES:
+        path, depth = waiting.pop(0)
+        if path in found:
+            continue
+        found[path] = None
+        text = read(path) if depth < _DEPTH else None
+        if text is not None:
+            waiting += [(other, depth + 1) for other in _of_file(path, text[:_MOST_CHARS])]
+    return list(found)
+
+
+def _differs(change: FileChange) -> bool:
+    """Return True but for a file of which a runner's own table counts, and that table is as it was."""
+    if change.path.rpartition("/")[2] not in _SHARED or change.before is None or change.after is None:
+        return True
+    if change.path.endswith((".ini", ".cfg")):
+        return _PYTEST_TABLE.findall(change.before) != _PYTEST_TABLE.findall(change.after)
+    if change.path.endswith(".toml") and _build(change.before) != _build(change.after):
+        return True
+    return _pytest(change.before) != _pytest(change.after)
+
+
+_PYTEST_TABLE = re.compile(
+    r"^\[(?:tool:)?(?:pytest|tox|testenv[^\]]*)\]\n((?:(?!\[)[^\n]*\n?)*)", re.MULTILINE
+)
+
+
+def _pytest(text: str) -> object:
+    tool = (read_toml_table(text) or {}).get("tool")
+    return tool.get("pytest") if isinstance(tool, dict) else None
+
+
+def _build(text: str) -> dict[str, object]:
+    """Return what `pyproject.toml` says of the build, dependencies aside."""
+    table = read_toml_table(text) or {}
+    own, tool = table.get("build-system"), table.get("tool")
+    backend = {k: v for k, v in own.items() if k != "requires"} if isinstance(own, dict) else {}
+    return backend | ({k: v for k, v in tool.items() if k in _BUILDERS} if isinstance(tool, dict) else {})
+
+
+def _of_file(path: str, text: str) -> Iterator[str]:
+    """Yield what a file that decides on a command names: in each line, or in the scripts of `package.json`."""
+    folder, _, name = path.rpartition("/")
+    if name.endswith((".jar", ".properties")):
+        return
+    if name == "package.json":
+        for line in _scripts(text):
+            yield from _of_line(line, folder)
+        return
+    if name == "pyproject.toml":
+        build = _build(text)
+        module = str(build.get("build-backend", "")).partition(":")[0].replace(".", "/")
+        folders = build.get("backend-path")
+        for each in folders if isinstance(folders, list) else ():
+            yield from (_joined(_joined(folder, str(each)), module + end) for end in (".py", "/__init__.py"))
+    if name.endswith((".py", "js", ".ts", ".rb", ".pl", ".php", ".toml", ".json", ".ini", ".cfg")):
+        lines = re.findall(r"[\"'`]((?:\./)?[\w./-]+\.(?:sh|py|[cm]?js|mk))[\"'`]", text)
+        yield from (_joined(start, line) for line in lines if "/" in line for start in ("", folder))
+        return
+    # a make file's, justfile's or shell script's own lines; make runs recipes where it was started
+    for names in INCLUDED.findall(text):
+        yield from (_joined(folder, each) for each in names.split() if "$" not in each)
+    for line in text.splitlines():
+        stripped = _RECIPE_SIGNS.sub("", line.strip()).replace("$(MAKE)", "make")
+        if stripped and not stripped.startswith("#"):
+            yield from _of_line(stripped[:2_000], folder if name.lower().endswith("makefile") else "")
+
+
+def _scripts(text: str) -> list[str]:
+    scripts = (read_json_table(text) or {}).get("scripts")
+    return [str(each) for each in scripts.values()] if isinstance(scripts, dict) else []
+
+
+def _of_line(line: str, folder: str) -> Iterator[str]:
+    """Yield the files by which the commands of a line run; a `cd` before them leads into its folder."""
+    for simple in parse(line).commands:
+        texts = [text for text in simple.texts if not re.match(r"^[A-Za-z_]\w*=", text)]
+        if not texts:
+            continue
+        if texts[0] == "cd" and len(texts) > 1:
+            folder = _joined(folder, texts[1])
+            continue
+        yield from _of_words(texts, folder)
+
+
+def _of_words(texts: Sequence[str], folder: str) -> Iterator[str]:
+    program = texts[0].rpartition("/")[2]
+    inside = folder
+    for option, value in itertools.pairwise(texts):
+        if option in {"-C", "--directory", "--prefix", "--cwd"}:
+            inside = _joined(folder, value)
+    if program in _MAKE:
+        named = [value for option, value in itertools.pairwise(texts) if option in {"-f", "--file"}]
+        yield from (_joined(inside, each) for each in named or _MAKE_FILES)
+    if "install" in texts and (program in _INSTALLERS or "pip" in texts) and any(map(_OWN.match, texts)):
+        yield from (_joined(inside, each) for each in _BUILD_FILES)
+    if program in _PACKAGE:
+        yield from (_joined(inside, each) for each in _NPM_FILES)
+    programs = (_PROGRAM.fullmatch(text) for text in texts)
+    for runner in dict.fromkeys(found[1] for found in programs if found and _RUNNERS.fullmatch(found[1])):
+        yield from (_joined(inside, each) for each in _NAMED.get(runner.replace("py.test", "pytest"), ()))
+        if runner in {"pytest", "py.test"}:
+            yield from (_joined(inside, each) for each in (*_SHARED, "conftest.py"))
+        if runner in {"jest", "vitest", "mocha"}:
+            yield _joined(inside, "package.json")
+    for at, text in enumerate(texts):
+        before = texts[at - 1] if at else ""
+        if before == "-m" and _MODULE.match(text):
+            yield from (_joined(inside, text.replace(".", "/") + end) for end in (".py", "/__main__.py"))
+        elif not text.startswith(("-", "$", "/")) and (
+            (at == 0 and "/" in text) or _SCRIPT.search(text) or _STARTED.match(before.rpartition("/")[2])
+        ):
+            yield _joined(inside, text)
+
+
+def _joined(folder: str, path: str) -> str:
+    """Return the path from the project's root; one that leads out of it names nothing there."""
+    return posixpath.normpath(posixpath.join(folder, path))

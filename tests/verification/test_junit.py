@@ -1,0 +1,74 @@
+"""JUnit XML: where the command writes it, and counts read from hostile files."""
+
+from __future__ import annotations
+
+import pytest
+
+from lopen.verification.junit import Counts, UnreadableReport, read_counts, report_path
+
+REPORT = b"""<?xml version="1.0" encoding="utf-8"?>
+<testsuites>
+  <testsuite name="pytest" errors="0" failures="9" skipped="9" tests="99">
+    <testcase classname="a" name="passes"/>
+    <testcase classname="a" name="fails"><failure message="x">trace</failure></testcase>
+    <testcase classname="a" name="breaks"><error message="x"/></testcase>
+    <testcase classname="a" name="later"><skipped message="x"/></testcase>
+  </testsuite>
+  <testsuite><testsuite><testcase name="deep"><system-out><failure/></system-out></testcase></testsuite></testsuite>
+</testsuites>
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("pytest --junitxml=out/report.xml -q", "out/report.xml"),
+        ("pytest --junit-xml report.xml", "report.xml"),
+        ("pytest --junitxml 'my report.xml'", "my report.xml"),
+        ("vitest run --reporter=junit --outputFile=report.xml", "report.xml"),
+        ("pytest -q", None),
+        ("pytest --junitxml", None),
+        ("pytest 'unclosed", None),
+        ("", None),
+    ],
+)
+def test_the_command_says_where_the_report_goes(command: str, path: str | None) -> None:
+    assert report_path(command) == path
+
+
+def test_cases_are_counted_one_by_one() -> None:
+    counts = read_counts(REPORT)
+
+    assert counts == Counts(tests=5, failures=1, errors=1, skipped=1)
+    assert counts.passed == 2
+
+
+def test_a_report_without_cases_has_none() -> None:
+    assert read_counts(b"<testsuite tests='3'/>") == Counts()
+
+
+LAUGHS = b"""<?xml version="1.0"?>
+<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]>
+<testsuite><testcase name="&b;"/></testsuite>"""
+FILE = b"""<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/passwd">]><testsuite>&f;</testsuite>"""
+
+
+@pytest.mark.parametrize("document", [LAUGHS, FILE, b"<!DOCTYPE testsuite><testsuite/>"])
+def test_a_document_type_is_refused(document: bytes) -> None:
+    with pytest.raises(UnreadableReport, match="document type"):
+        read_counts(document)
+
+
+@pytest.mark.parametrize(
+    ("document", "why"),
+    [
+        (b"", "not well-formed"),
+        (b"<testsuite>", "not well-formed"),
+        (b"no xml", "not well-formed"),
+        (b"<html/>", "not a test suite"),
+        (b"<testsuite>" + b" " * 200 + b"</testsuite>", "larger than 100"),
+    ],
+)
+def test_what_is_no_report_is_refused(document: bytes, why: str) -> None:
+    with pytest.raises(UnreadableReport, match=why):
+        read_counts(document, limit=100)
