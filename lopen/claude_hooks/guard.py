@@ -149,7 +149,7 @@ class SessionGuard:
             self.agents.only(self.event.background)
         if not self.session.settings["hooks.check_stops"] or self.event.held_back or self.spending.paused:
             return Answer()
-        from lopen.guardrails.stop_detection import OBSERVATIONS, detect_stop
+        from lopen.guardrails.premature_stops import OBSERVATIONS, detect_stop
         from lopen.workflow.steps import Step
 
         stop = detect_stop(self.event.closing, step=Step.REPEAT)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from lopen.guardrails.call_history import READS, RUN, CallEnd, CallHistory, WastefulHabit
 from lopen.guardrails.guard import GuardFacts, GuardResult, GuardVerdict, listing, one_line, passing, times
-from lopen.guardrails.shell_text import normal_command
 from lopen.settings.schema.work import ToolDiscipline
 
 CIRCULAR = "circular_behaviour"
@@ -151,7 +150,7 @@ def _untested(calls: CallHistory) -> WastefulHabit:
 
 def _shown(end: CallEnd) -> str:
     """Return what the call was about, on one line."""
-    return one_line(normal_command(end.resource) if end.tool == RUN else end.resource, 120) or end.tool
+    return one_line(end.resource, 120) or end.tool
 
 
 def check_circles(facts: GuardFacts) -> GuardResult:

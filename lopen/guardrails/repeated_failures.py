@@ -9,10 +9,8 @@ A success resets the count.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
 
 from lopen.core.events import EscalationChanged
 from lopen.guardrails.guard import (
@@ -31,9 +29,6 @@ from lopen.workflow.steps import number
 
 NAME = "churn"
 ENDED_EARLY = "the turn ended without the step's result"  # the beginning of the reason of such an attempt
-TRANSITIONS_KEPT = 20
-
-Action = Literal["continue", "correct", "confirm", "halt"]
 
 
 class Pressure(StrEnum):
@@ -45,83 +40,38 @@ class Pressure(StrEnum):
     HALTED = "halted"
 
 
-ACTIONS: Mapping[Pressure, Action] = {
-    Pressure.NORMAL: "continue",
-    Pressure.WARNING: "correct",
-    Pressure.INTERVENTION: "confirm",
-    Pressure.HALTED: "halt",
+ACTIONS: Mapping[Pressure, str] = {
+    Pressure.NORMAL: "continues",
+    Pressure.WARNING: "tells the model to try another approach",
+    Pressure.INTERVENTION: "asks a person before another try",
+    Pressure.HALTED: "halts until a person confirms another try",
 }
+HALT_AFTER = 2  # failures beyond the threshold
 
 
-@dataclass(frozen=True, slots=True)
-class Ladder:
-    """The number of failures in a row for each level. With `intervention` 1 there is no warning level."""
-
-    warning: int = 2
-    intervention: int = 3
-    halt: int = 5
-
-    @classmethod
-    def around(cls, threshold: int) -> Ladder:
-        """Return the ladder with its intervention at `threshold` (`workflow.failure_threshold`, at least 1)."""
-        if threshold < 1:
-            raise ValueError(f"a failure threshold is at least 1, got {threshold}")
-        return cls(max(1, threshold - 1), threshold, threshold + 2)
-
-    def pressure(self, failures: int) -> Pressure:
-        """Return the level for a number of failures in a row."""
-        if failures >= self.halt:
-            return Pressure.HALTED
-        if failures >= self.intervention:
-            return Pressure.INTERVENTION
-        return Pressure.WARNING if failures >= self.warning else Pressure.NORMAL
-
-    def gate(self, failures: int) -> int:
-        """Return the last count up to `failures` that requires a confirmation; 0 before the first."""
-        if failures < self.intervention:
-            return 0
-        stride = self.halt - self.intervention
-        return failures - (failures - self.intervention) % stride
+def pressure_at(failures: int, threshold: int) -> Pressure:
+    """Return the level for a number of failures in a row. With a threshold of 1 there is no warning level."""
+    if threshold < 1:
+        raise ValueError(f"a failure threshold is at least 1, got {threshold}")
+    if failures >= threshold + HALT_AFTER:
+        return Pressure.HALTED
+    if failures >= threshold:
+        return Pressure.INTERVENTION
+    return Pressure.WARNING if failures >= max(1, threshold - 1) else Pressure.NORMAL
 
 
-@dataclass(frozen=True, slots=True)
-class PressureChange:
-    """A change of level."""
-
-    source: Pressure
-    target: Pressure
-    failures: int
-    reason: str
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Escalation:
-    """The level of one task and its latest `TRANSITIONS_KEPT` changes."""
-
-    ladder: Ladder = field(default_factory=Ladder)
-    state: Pressure = Pressure.NORMAL
-    transitions: tuple[PressureChange, ...] = ()
-
-    def advance(self, failures: int, *, reason: str, at: datetime) -> tuple[Escalation, Action]:
-        """Return the escalation at a number of failures in a row (0 after a success), and the action to take."""
-        target = self.ladder.pressure(failures)
-        action = ACTIONS[target]
-        if target is self.state:
-            return self, action
-        change = PressureChange(self.state, target, failures, one_line(reason), at)
-        kept = (*self.transitions, change)[-TRANSITIONS_KEPT:]
-        return replace(self, state=target, transitions=kept), action
+def confirmation_at(failures: int, threshold: int) -> int:
+    """Return the last count up to `failures` that requires a confirmation; 0 before the first."""
+    return 0 if failures < threshold else failures - (failures - threshold) % HALT_AFTER
 
 
 def check(facts: GuardFacts) -> GuardResult:
     """Warn below, and block at each count that a person has to confirm."""
     churn = facts.churn
-    ladder = Ladder.around(churn.threshold)
-    pressure = ladder.pressure(churn.failures)
+    pressure = pressure_at(churn.failures, churn.threshold)
     if not facts.task_id or pressure is Pressure.NORMAL:
         return passing(NAME)
-    gate = ladder.gate(churn.failures)
+    gate = confirmation_at(churn.failures, churn.threshold)
     if gate > churn.confirmed_at:
         return _blocks(facts, pressure, gate)
     return GuardResult(
@@ -189,14 +139,6 @@ def _why(facts: GuardFacts) -> str:
     return f" ({reasons})" if reasons else ""
 
 
-ACTION_TEXTS: Mapping[Action, str] = {
-    "continue": "continues",
-    "correct": "tells the model to try another approach",
-    "confirm": "asks a person before another try",
-    "halt": "halts until a person confirms another try",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class FailingSubject:
     """A task or planning step, and its failures in a row."""
@@ -216,19 +158,18 @@ class FailingSubject:
         return f"failed {times(self.failures)} in a row"  # the end of each attempt told its reason
 
 
-def escalated(
-    session: Session, threshold: int, at: datetime
-) -> tuple[Session, tuple[EscalationChanged, ...]]:
+def escalated(session: Session, threshold: int) -> tuple[Session, tuple[EscalationChanged, ...]]:
     """Return the session with the present levels, and an event for each level that changed."""
-    ladder = Ladder.around(threshold)
     pressure: dict[str, str] = {}
     told: list[EscalationChanged] = []
     for failing in _all(session):
-        before = Escalation(ladder, Pressure(session.limits.pressure.get(failing.subject, Pressure.NORMAL)))
-        after, action = before.advance(failing.failures, reason=failing.reason, at=at)
-        if after.state is not Pressure.NORMAL:
-            pressure[failing.subject] = after.state.value
-        told += [_event(failing, change, action) for change in after.transitions]
+        before = Pressure(session.limits.pressure.get(failing.subject, Pressure.NORMAL))
+        after = pressure_at(failing.failures, threshold)
+        if after is not Pressure.NORMAL:
+            pressure[failing.subject] = after.value
+        if after is not before:
+            levels, why = (before.value, after.value), (failing.reason, ACTIONS[after])
+            told.append(EscalationChanged(failing.subject, failing.name, *levels, failing.failures, *why))
     return (changes.escalate(session, pressure) if told else session), tuple(told)
 
 
@@ -244,15 +185,3 @@ def _all(session: Session) -> Iterator[FailingSubject]:
         found[step] = FailingSubject(step, step, session.limits.step_failures)
     gone = {s: FailingSubject(s, s, 0) for s in session.limits.pressure if s not in found}
     yield from (*found.values(), *gone.values())
-
-
-def _event(failing: FailingSubject, change: PressureChange, action: Action) -> EscalationChanged:
-    return EscalationChanged(
-        failing.subject,
-        failing.name,
-        change.source.value,
-        change.target.value,
-        change.failures,
-        change.reason,
-        ACTION_TEXTS[action],
-    )

@@ -14,8 +14,8 @@ from lopen.core.errors import LopenError
 from lopen.core.events import GuardrailRaised, ModelInput, ModelText
 from lopen.guardrails.completion import missing
 from lopen.guardrails.guard import times
+from lopen.guardrails.premature_stops import detect_stop, nudge
 from lopen.guardrails.repeated_failures import ENDED_EARLY
-from lopen.guardrails.stop_detection import detect_stop, nudge
 from lopen.loop.model_calls import CallPaused, ModelAccess, ModelCall
 from lopen.loop.transcript import Resumed, Transcript, TurnCounts, failed_calls, say, still_refused
 from lopen.models.messages import ContextTooLong, Json, Request, Response, ToolUse

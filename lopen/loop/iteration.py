@@ -38,9 +38,8 @@ def look(context: SessionContext) -> Pause | None:
     context.project.verifier.touch()
     for paper in context.project.place.copy_documents(context.record.journal.session.module):
         context.project.verifier.own_paper(paper)
-    session, climbs = escalated(
-        context.record.journal.session, context.settings.workflow.failure_threshold, context.clock.now()
-    )
+    threshold = context.settings.workflow.failure_threshold
+    session, climbs = escalated(context.record.journal.session, threshold)
     if climbs:
         context.record.journal.save(session, *climbs)
     if session.approval is None:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lopen.guardrails.guard import ChurnFacts, GuardResult, GuardVerdict
 from lopen.guardrails.repeated_failures import (
-    TRANSITIONS_KEPT,
-    Action,
-    Escalation,
-    Ladder,
     Pressure,
     check,
+    confirmation_at,
     escalated,
+    pressure_at,
 )
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
@@ -75,50 +71,20 @@ def test_without_a_task_there_is_no_churn() -> None:
     ("threshold", "rungs"), [(1, (1, 1, 3)), (2, (1, 2, 4)), (3, (2, 3, 5)), (10, (9, 10, 12))]
 )
 def test_the_threshold_moves_the_whole_ladder(threshold: int, rungs: tuple[int, int, int]) -> None:
-    ladder = Ladder.around(threshold)
-    assert (ladder.warning, ladder.intervention, ladder.halt) == rungs
-    assert ladder.pressure(threshold) is Pressure.INTERVENTION
-    assert ladder.pressure(threshold - 1) is (Pressure.WARNING if threshold > 1 else Pressure.NORMAL)
-    assert ladder.gate(threshold) == threshold
+    warning, intervention, halt = rungs
+    assert pressure_at(warning, threshold) is (Pressure.WARNING if threshold > 1 else Pressure.INTERVENTION)
+    assert pressure_at(intervention, threshold) is Pressure.INTERVENTION
+    assert (pressure_at(halt - 1, threshold), pressure_at(halt, threshold)) == (
+        Pressure.INTERVENTION,
+        Pressure.HALTED,
+    )
+    assert confirmation_at(threshold, threshold) == threshold
     assert judged(threshold, threshold=threshold).level == threshold
 
 
 def test_a_threshold_below_one_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 1"):
-        Ladder.around(0)
-
-
-def test_the_escalation_climbs_and_records_its_way() -> None:
-    escalation = Escalation()
-    actions: list[Action] = []
-    for failures in (1, 2, 3, 4, 5, 6, 0):
-        escalation, action = escalation.advance(failures, reason=f"failure {failures}", at=NOW)
-        actions.append(action)
-    assert actions == ["continue", "correct", "confirm", "confirm", "halt", "halt", "continue"]
-    assert [(c.source.value, c.target.value, c.failures) for c in escalation.transitions] == [
-        ("normal", "warning", 2),
-        ("warning", "intervention", 3),
-        ("intervention", "halted", 5),
-        ("halted", "normal", 0),
-    ]
-
-
-def test_a_jump_over_rungs_is_one_transition() -> None:
-    escalation, action = Escalation().advance(7, reason="restored", at=NOW)
-    assert action == "halt"
-    assert [(c.source, c.target) for c in escalation.transitions] == [(Pressure.NORMAL, Pressure.HALTED)]
-
-
-@given(st.lists(st.integers(0, 8), max_size=80))
-def test_transitions_chain_never_repeat_a_state_and_stay_bounded(counts: list[int]) -> None:
-    escalation = Escalation()
-    for failures in counts:
-        escalation, _ = escalation.advance(failures, reason="r", at=NOW)
-    path = escalation.transitions
-    assert len(path) <= TRANSITIONS_KEPT
-    assert all(c.source is not c.target for c in path)
-    assert all(a.target is b.source for a, b in pairwise(path))
-    assert not path or path[-1].target is escalation.state
+        pressure_at(3, 0)
 
 
 @given(st.lists(st.booleans(), max_size=60), st.integers(1, 6))
@@ -147,13 +113,13 @@ def session(failures: int = 0, *, step_failures: int = 0, given_up: str = "") ->
 
 
 def climbs(before: Session, threshold: int = 3) -> tuple[Session, list[tuple[str, str, str, int]]]:
-    after, told = escalated(before, threshold, NOW)
+    after, told = escalated(before, threshold)
     return after, [(t.subject, t.before, t.after, t.failures) for t in told]
 
 
 def test_nothing_is_told_where_nothing_fails() -> None:
     calm = session()
-    assert escalated(calm, 3, NOW) == (calm, ())
+    assert escalated(calm, 3) == (calm, ())
 
 
 def test_each_rung_is_told_once() -> None:
@@ -163,7 +129,7 @@ def test_each_rung_is_told_once() -> None:
 
 
 def test_what_was_told_says_why_and_what_lopen_does() -> None:
-    _, [told] = escalated(session(3), 3, NOW)
+    _, [told] = escalated(session(3), 3)
     assert told.reason == "failed 3 times in a row"
     assert told.action == "asks a person before another try"
 
@@ -194,6 +160,6 @@ def test_the_session_always_holds_the_present_rung(counts: list[int], threshold:
     kept = session()
     for failures in counts:
         kept, told = climbs(changed(kept, tree=session(failures).tree), threshold)
-        rung = Ladder.around(threshold).pressure(failures).value
+        rung = pressure_at(failures, threshold).value
         assert kept.limits.pressure.get("t1", "normal") == rung
         assert len(told) <= 1

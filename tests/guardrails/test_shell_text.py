@@ -1,4 +1,4 @@
-"""When two command lines are the same, and when one is a test run."""
+"""When a command line is a test run."""
 
 from __future__ import annotations
 
@@ -6,41 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.guardrails.shell_text import looks_like_tests, normal_command
-
-
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
-        ("make  test", " make test\n"),
-        ("make\ttest", "make test"),
-        ("./run.sh x", "run.sh x"),
-        ("cat ./a.txt", "cat a.txt"),
-        ("a &&  b", "a && b"),
-    ],
-)
-def test_blanks_and_dot_prefixes_make_no_difference(a: str, b: str) -> None:
-    assert normal_command(a) == normal_command(b)
-
-
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
-        ("echo 'a  b'", "echo 'a b'"),
-        ('echo "a  b"', 'echo "a b"'),
-        ("make test", "make tests"),
-        ("cat ../a", "cat a"),
-        ("MAKE", "make"),
-    ],
-)
-def test_what_a_shell_would_tell_apart_stays_apart(a: str, b: str) -> None:
-    assert normal_command(a) != normal_command(b)
-
-
-@given(st.text(alphabet=" \"'\\a./\n&", max_size=60))
-def test_a_normal_command_is_normal(command: str) -> None:
-    once = normal_command(command)
-    assert normal_command(once).split() == once.split()
+from lopen.guardrails.shell_text import looks_like_tests
 
 
 @pytest.mark.parametrize(
@@ -67,7 +33,6 @@ def test_a_normal_command_is_normal(command: str) -> None:
         ("bash -c 'pytest -q'", "pytest"),
         ('cd sub && sh -ec "timeout 60 pytest"', "pytest -q"),
         ("for d in a b; do (cd $d && pytest); done", "if true; then pytest; fi"),
-        ("cat > a.py <<'E'\nit's\nE\npytest a.py", "pytest"),
         ("x=$(pytest -q 2>&1); echo $x", "pytest"),
     ],
 )
