@@ -23,6 +23,7 @@ from lopen.limits.records import Alert, Incident
 from lopen.limits.rules import RuleBook
 from lopen.limits.store import LimitsStore, Rows
 from lopen.limits.wording import new_id, raised, trip_text
+from lopen.settings.schema.work import ToolDiscipline
 
 T = TypeVar("T")
 
@@ -74,14 +75,14 @@ class CallGate:
         clock: Clock,
         book: RuleBook,
         limits: AgentLimits,
-        habits: HabitLimits,
+        discipline: ToolDiscipline,
     ) -> None:
         self._store = store
         self._tried = tried
         self._clock = clock
         self._limits = limits
-        self._habits = habits
-        self._calls = CallHistory()  # the latest known, counted on while the store is gone
+        self._habits = HabitLimits.of(discipline)
+        self._calls = CallHistory()  # the latest known
         self._task = ""
         self._lifted = False
         self._inside = ""  # the sub-agent whose calls these are
@@ -140,7 +141,7 @@ class CallGate:
         """
         end = replace(end, signature=passed.signature, nonce=passed.nonce, agent=self._inside)
         now = self._clock.now()
-        counted = self._counted_here(end)
+        counted = CountedEnd(self._calls)  # where the store is gone, habits are not looked for
         if passed.counted:
             counted = self._atomically(
                 lambda rows: end_call(
@@ -170,12 +171,6 @@ class CallGate:
         unknown: tuple[WastefulHabit, ...] = ()
         self._calls, found = self._atomically(work, (here, unknown))
         return found
-
-    def _counted_here(self, end: CallEnd) -> CountedEnd:
-        """Count in this process alone, for a store that is gone."""
-        after = self._calls.ended(end, self.book.history)
-        habits = self._find(self._calls, after, end)
-        return CountedEnd(after.found(habits), habits)
 
     def _find(self, before: CallHistory, after: CallHistory, end: CallEnd) -> tuple[WastefulHabit, ...]:
         return find_habits(before, after, end, self._habits)

@@ -20,7 +20,6 @@ from lopen.core.errors import PersonNeeded, StorageError, StoreUnreachable
 from lopen.core.events import Event, Notice
 from lopen.core.money import dollars
 from lopen.core.process_identity import is_gone, this_process
-from lopen.guardrails.habits import HabitLimits
 from lopen.limits.admin_actions import confirm_budget
 from lopen.limits.agents import agent_limits, put_agents, read_agents
 from lopen.limits.breaker import lose_probe
@@ -147,8 +146,7 @@ class Meter:
             exempt=exempt,
             history=settings.memory.tool_history_max,
         )
-        habits = HabitLimits.of(settings.tool_discipline)
-        self.gate = CallGate(store, self._tried, clock, book, self._limits, habits)
+        self.gate = CallGate(store, self._tried, clock, book, self._limits, settings.tool_discipline)
 
     def open(
         self,
