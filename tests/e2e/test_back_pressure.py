@@ -57,7 +57,7 @@ def test_a_modules_budget_warns_once_asks_once_and_is_told_to_the_model(make_pro
         "warning_threshold",
         "confirmation",
     ]
-    assert [verdict for verdict, _ in told(ran, "budget")] == ["warn", "block"]
+    assert "warn" not in [verdict for verdict, _ in told(ran, "budget")]  # the alert says it
     session = ran.named("session_paused")[0]["session"]
     assert ran.last_line == f"next: lopen confirm {session}"
 
@@ -67,7 +67,7 @@ def test_a_modules_budget_warns_once_asks_once_and_is_told_to_the_model(make_pro
 
     assert ran.code == 0, ran.out[-2000:] + ran.err
     assert told(ran, "budget") == []
-    assert "budget: The module's budget is nearly spent" in prompt(project, 3)
+    assert "Finish the present task by the shortest way" in prompt(project, 3)
     assert re.search(r"module:calc .* 9\d\d,\d{3}/1,000,000 \(9\d%\) tokens", project.lopen("status").out)
 
 
