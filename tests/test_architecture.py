@@ -54,7 +54,7 @@ LIBRARIES = {
     "fastapi": ["lopen.server."],
     "starlette": ["lopen.server."],
     "uvicorn": ["lopen.server."],
-    "h11": ["lopen.server.running"],
+    "h11": ["lopen.server.listening"],
     "mcp": ["lopen.mcp.sdk"],
     "anyio": ["lopen.mcp.sdk"],
     "jinja2": ["lopen.server.dashboard."],

@@ -82,10 +82,6 @@ class Presentation(Protocol):
         """Show text above a live view; return False if there is none, and the caller prints it."""
         ...
 
-    def detaches(self) -> bool:
-        """Return True if the person asked the live view to leave the run to a background process."""
-        ...
-
 
 class SilentView:
     """A view that shows nothing."""
@@ -136,9 +132,6 @@ class NoPresentation:
         return None
 
     def shows(self, text: str) -> bool:
-        return False
-
-    def detaches(self) -> bool:
         return False
 
 

@@ -37,7 +37,6 @@ from lopen.workflow.steps import PLANNING_STEPS, Step
 DISK = frozenset({errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS, errno.EFBIG})
 FREE_SPACE = "free some space or make the folder writable, then: lopen resume"
 Only = Literal["", "requirement_gathering", "planning", "building"]
-AGAIN = {"requirement_gathering": "spec", "planning": "plan", "building": "build"}
 UNTIL: dict[Only, frozenset[Step]] = {
     "": frozenset(),
     "requirement_gathering": PLANNING_STEPS,
@@ -223,11 +222,6 @@ def _drive(
                 f"{store.database.path} was deleted or replaced while lopen ran: what it recorded since then is lost",
                 hint="the commits are in the module's branch: git log; lopen status shows what is still known",
             )
-    if context.presentation.detaches() and paused_by_person(session):
-        from lopen.application.detached import run_detached
-
-        again = [AGAIN[only], session.module] if only else ["resume", session.id]
-        return run_detached(context, session.module, [*again, "-C", str(context.root), *options.arguments()])
     return code
 
 
@@ -248,18 +242,12 @@ def _failing_disk(context: CommandContext) -> Iterator[None]:
         raise unsaved(StorageError(f"{where}: {error.strerror}", hint=FREE_SPACE)) from error
 
 
-def paused_by_person(session: Session) -> bool:
-    """True for a session that a person asked to pause."""
-    return session.status == "paused" and session.pause is not None and session.pause.kind == "person"
-
-
 def finish(context: CommandContext, loop: SessionContext, session: Session, only: str) -> ExitCode:
     """Print the last line, run the notification command and return the exit code."""
     code, line, message = ExitCode.OK, "", f"{session.module} is complete"
     if session.status == "paused" and session.pause is not None:
         code, message = ExitCode.PERSON_NEEDED, session.pause.message
-        leaves = context.presentation.detaches() and paused_by_person(session)
-        line = "" if leaves else f"next: {session.pause.command}"
+        line = f"next: {session.pause.command}"
         if only == "requirement_gathering" and session.pause.kind == "gate":
             code = ExitCode.OK
     elif not session.finished:

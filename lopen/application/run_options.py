@@ -37,25 +37,6 @@ class ResumeOptions:
         }
         return {key: value for key, value in given.items() if value is not None}
 
-    def arguments(self) -> list[str]:
-        """Return the options that go on holding for a process that continues the session in the background."""
-        valued = {
-            "--model": self.model,
-            "--max-iterations": self.max_iterations,
-            "--max-cost": self.max_cost,
-            "--sandbox": self.sandbox or None,
-        }
-        flags = {
-            "--unattended": self.unattended,
-            "--allow-network": self.allow_network,
-            "--record": self.record is True,
-            "--no-record": self.record is False,
-        }
-        given = [
-            text for name, value in valued.items() if value not in (None, "") for text in (name, str(value))
-        ]
-        return given + [name for name, is_given in flags.items() if is_given]
-
 
 @dataclass(frozen=True)
 class RunOptions(ResumeOptions):

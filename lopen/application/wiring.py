@@ -26,7 +26,7 @@ from lopen.application.run_options import ResumeOptions
 from lopen.application.session_model import REPLAY, session_model
 from lopen.application.work_trees import in_checkout, workplace_of
 from lopen.core.clock import Clock, SystemClock
-from lopen.core.events import Notice, Recorded, SessionFailed, SessionPaused, Subscriber
+from lopen.core.events import Notice, Recorded, SessionFailed, Subscriber
 from lopen.files.work_trees import WorkTree
 from lopen.files.workspace import Workspace
 from lopen.git.checkout import Checkout
@@ -222,8 +222,6 @@ def _shown(context: CommandContext, view: View) -> Subscriber:
 
     def show(record: Recorded) -> None:
         event = record.event
-        if isinstance(event, SessionPaused) and event.kind == "person" and context.presentation.detaches():
-            return  # a background process goes on
         if context.json or not isinstance(event, SessionFailed):
             view(record)
 

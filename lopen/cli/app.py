@@ -44,14 +44,14 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
         CommandEntry("help", "help:help_", "Show the help of a command"),
     ),
     BUILD: (
-        CommandEntry("spec", "run:spec", "Draft or refine a specification with the model"),
+        CommandEntry("spec", "drive:spec", "Draft or refine a specification with the model"),
         CommandEntry("import", "import_:import_", "Make a specification from another tool's"),
         CommandEntry("check", "check:check", "Validate specifications"),
-        CommandEntry("run", "run:run", "Build a module: up to your approval, then to the end"),
-        CommandEntry("resume", "run:resume", "Continue after an interruption, a pause or a crash"),
+        CommandEntry("run", "drive:run", "Build a module: up to your approval, then to the end"),
+        CommandEntry("resume", "drive:resume", "Continue after an interruption, a pause or a crash"),
         CommandEntry("attach", "attach:attach", "Follow a running session from any terminal"),
-        CommandEntry("plan", "run:plan", "Run only the planning phase"),
-        CommandEntry("build", "run:build", "Run only the building phase"),
+        CommandEntry("plan", "drive:plan", "Run only the planning phase"),
+        CommandEntry("build", "drive:build", "Run only the building phase"),
     ),
     DECIDE: (
         CommandEntry("approve", "approve:approve", "Approve a specification, so that it can be built"),
@@ -71,7 +71,7 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
         CommandEntry("show", "show:show", "Show a task, verdict or call with its output, diff and cost"),
         CommandEntry("diff", "show:diff", "Show what a task or module changed"),
         CommandEntry("log", "log:log", "Show what happened, in order"),
-        CommandEntry("session", "session:app", "List, show, resume, delete, prune or export sessions"),
+        CommandEntry("session", "sessions:app", "List, show, resume, delete, prune or export sessions"),
         CommandEntry(
             "replay", "replay:replay", "Rebuild a session in a scratch clone and compare the result"
         ),

@@ -36,7 +36,6 @@ class TerminalPresentation:
 
     def __init__(self) -> None:
         self._shown: View | None = None
-        self._detaching = False
 
     def view(
         self,
@@ -47,14 +46,8 @@ class TerminalPresentation:
     ) -> View:
         from lopen.cli.terminal import view_for
 
-        self._shown = view_for(context, options, redact, running, self._detach)
+        self._shown = view_for(context, options, redact, running)
         return self._shown
-
-    def _detach(self) -> None:
-        self._detaching = True
-
-    def detaches(self) -> bool:
-        return self._detaching
 
     def shows(self, text: str) -> bool:
         return self._shown is not None and self._shown.shows(text)

@@ -119,11 +119,10 @@ def view_for(
     options: ResumeOptions,
     redact: Callable[[str], str],
     running: list[SessionContext],
-    detach: Callable[[], None],
 ) -> View:
     """Return the view for standard output and the options.
 
-    `running` gets the session's loop once it exists. `detach` is told that the person leaves the run in the background.
+    `running` gets the session's loop once it exists.
     """
     mode = mode_for(sys.stdout, json=context.json, quiet=options.quiet)
     return subscriber(
@@ -133,13 +132,11 @@ def view_for(
         redact=redact,
         color=not options.no_color,
         verbose=context.verbose,
-        keys=_keys(context, running, detach) if mode == "live" else None,
+        keys=_keys(context, running) if mode == "live" else None,
     )
 
 
-def _keys(
-    context: CommandContext, running: list[SessionContext], detach: Callable[[], None]
-) -> dict[str, ViewKey]:
+def _keys(context: CommandContext, running: list[SessionContext]) -> dict[str, ViewKey]:
     """Return the keys of a run's live view."""
     from lopen.cli.rendering.live import ViewKey
 
@@ -148,15 +145,9 @@ def _keys(
             raise LopenError("the run has not begun yet")
         return running[0].record.journal.session
 
-    def leave() -> str:
-        request_pause(context, session())
-        detach()
-        return "after the current turn the run goes on in the background"
-
     return {
         "d": ViewKey("diff", lambda: diff_text(context, session())),
         "p": ViewKey("pause", lambda: request_pause(context, session())),
-        "q": ViewKey("detach", leave),
     }
 
 

@@ -141,7 +141,7 @@ def test_the_view_shows_what_is_written_and_obeys_its_keys(make_project: MakePro
         assert picture[1].startswith(f"{TITLE}: working through the tasks, iteration ")
         assert any(row.startswith("0 of 2 tasks done") for row in picture)
         assert any(row.startswith("$0.0") and " of $5.00, " in row for row in picture)
-        assert picture[-1] == "d diff  p pause  q detach  l log details"
+        assert picture[-1] == "d diff  p pause  l log details"
         project.write("notes.txt", "by hand\n")
         screen.type("d")
         screen.until(lambda rows: "+by hand" in rows)
@@ -153,31 +153,6 @@ def test_the_view_shows_what_is_written_and_obeys_its_keys(make_project: MakePro
         held.set()
         assert screen.until_end() == 3
         assert f"next: lopen resume {project.status()['session']}" in screen.shown()
-
-
-def test_q_hands_the_run_over_to_the_background(make_project: MakeProject) -> None:
-    held, asked = threading.Event(), threading.Event()
-
-    def waiting(_: dict[str, Any]) -> Answer:
-        asked.set()
-        held.wait(TIMEOUT_S / 4)
-        return tools(("read_file", {"path": "README.md"}))
-
-    project = _approved(make_project, [plan(), waiting, build("calc-t1")])
-    elsewhere = lopen("run", "calc", "--max-cost", "4", "-C", str(project.root))
-    with Screen(project.root.parent, elsewhere, project.environment(), width=100) as screen:
-        assert asked.wait(TIMEOUT_S)
-        screen.until(lambda rows: any("q detach" in row for row in rows))
-        screen.type("q")
-        screen.until(lambda rows: any("goes on in the background" in row for row in rows))
-        held.set()
-        assert screen.until_end() == 0
-        rows = screen.shown()
-        assert any(row.startswith("calc runs in the background (process ") for row in rows), rows
-        assert not any("next: lopen resume" in row for row in rows)
-    told = project.lopen("attach")
-    assert told.code == 0, told.out + told.err
-    assert project.status()["status"] == "complete"
 
 
 def test_attach_shows_what_a_detached_run_has_spent_and_q_only_leaves(make_project: MakeProject) -> None:
@@ -218,11 +193,11 @@ def test_ctrl_z_leaves_the_terminal_to_the_shell_and_fg_goes_on(make_project: Ma
     with shell as screen:
         screen.type(f"{sys.executable} -m lopen run calc; echo EXIT $?\n")
         assert asked.wait(TIMEOUT_S)
-        screen.until(lambda rows: any("q detach" in row for row in rows))
+        screen.until(lambda rows: any("l log details" in row for row in rows))
         screen.type("C-z")
         screen.until(lambda rows: any("Stopped" in row for row in rows))
         screen.type("stty -a | grep -o ' echo '; fg\n")
-        rows = screen.until(lambda rows: any("q detach" in row for row in rows))
+        rows = screen.until(lambda rows: any("l log details" in row for row in rows))
         assert " echo" in rows
         assert sum(row.startswith(RULE) for row in rows) == 1
         held.set()

@@ -58,8 +58,8 @@ def serve(
     if options.link:
         return _link(context, options.open)
     try:
-        from lopen.server.running import ServerAddress, is_loopback
-        from lopen.server.running import serve as run
+        from lopen.server.listening import ServerAddress, is_loopback
+        from lopen.server.listening import serve as run
     except ImportError as error:
         raise LopenError(
             f"the server is not installed ({error.name} is missing)", hint=install_command("serve")

@@ -15,8 +15,8 @@ import uvicorn
 from lopen.application.servers import FIRST_LINK_SECONDS, announced, new_link, server_token
 from lopen.core.errors import LopenError
 from lopen.server.access import AccessKeys
-from lopen.server.app import create_app
 from lopen.server.served import ServedProjects
+from lopen.server.web_application import create_app
 
 GRACE_S = 3
 MOST_CONNECTIONS = 500
