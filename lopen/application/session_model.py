@@ -24,8 +24,7 @@ from lopen.core.errors import LopenError, PersonNeeded, did_you_mean
 from lopen.core.events import AlertRaised, Event, TurnEnded
 from lopen.models.anthropic_model import AnthropicModel
 from lopen.models.messages import Model, OnText, OnUsage, Request, Response, ignore_usage
-from lopen.models.recorder import Recorder, RecordingModel
-from lopen.models.recording import UnreadableRecording
+from lopen.models.recording import Recorder, RecordingModel, UnreadableRecording
 from lopen.models.recording import load as load_recording
 from lopen.models.replay import ReplayModel
 from lopen.sandbox.known_secrets import KnownSecrets

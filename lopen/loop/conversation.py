@@ -19,7 +19,7 @@ from lopen.guardrails.repeated_failures import ENDED_EARLY
 from lopen.loop.model_calls import CallPaused, ModelAccess, ModelCall
 from lopen.loop.transcript import Resumed, Transcript, TurnCounts, failed_calls, say, still_refused
 from lopen.models.messages import ContextTooLong, Json, Request, Response, ToolUse
-from lopen.models.recorder import result_fields
+from lopen.models.recording import result_fields
 from lopen.models.request_body import can_stand_last, cut_call, sendable
 from lopen.store.journal import ConversationStore, pause_requested
 from lopen.tools.calls import ToolResult, tool_result

@@ -13,7 +13,7 @@ from typing import Any
 
 from lopen.models.messages import Json, Request, Response, SystemBlock, ToolSpec, ToolUse, Usage
 from lopen.models.prompts.parts import bullet
-from lopen.models.recorder import result_fields, result_text
+from lopen.models.recording import result_fields, result_text
 from lopen.models.request_body import sendable, text_block
 from lopen.store.journal import ConversationStore, StoredConversation
 from lopen.tools.running import summarised

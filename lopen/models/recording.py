@@ -1,16 +1,21 @@
-"""A recording of model exchanges: its values and its file, which is read as untrusted input.
+"""A recording of model exchanges: its values, its file, which is read as untrusted input, and how it is made.
 
 The file is a sequence of independent gzip members: a header line, then one line of JSON per exchange. A crash while
 one is written loses only that one. An exchange contains only what is new: the tool calls since the previous one and
-the response.
+the response. `RecordingModel` wraps any model; if the recording cannot be written, the run warns once and continues.
 """
 
 from __future__ import annotations
 
+import errno
 import gzip
+import hashlib
 import json
+import os
+import re
+import threading
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -18,9 +23,21 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
 
+from lopen.core.clock import Clock
 from lopen.core.errors import LopenError
-from lopen.core.files import replace_file
-from lopen.models.messages import Json, StopReason, Usage
+from lopen.core.events import Event, Notice
+from lopen.core.files import private_folder, replace_file
+from lopen.models.messages import (
+    Json,
+    Model,
+    OnText,
+    OnUsage,
+    Request,
+    Response,
+    StopReason,
+    Usage,
+    ignore_usage,
+)
 
 VERSION: Final = 1
 MOST_FILE_BYTES: Final = 64 * 2**20
@@ -28,6 +45,20 @@ MOST_LINE_BYTES: Final = 32 * 2**20
 CHUNK: Final = 16 * 1024
 MOST_EXCHANGES: Final = 100_000
 MOST_TOTAL_BYTES: Final = 512 * 2**20
+Redact = Callable[[str], str]
+KEPT: Final = frozenset({"type", "id", "name", "tool_use_id", "signature"})  # of a content block
+# Patterns of text that differs from run to run without a meaning, and their replacements
+MASKS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
+    (
+        re.compile(r"(?:/private)?(?:/var/folders|/tmp|/var/tmp|/dev/shm)/[^\s'\"`:;,)\]}]+"),
+        "<temporary path>",
+    ),
+    (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"), "<time>"),
+    (re.compile(r"\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"), "<time>"),
+    (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<hash>"),
+    (re.compile(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,128}\b"), "<hash>"),
+    (re.compile(r"\b\d+(?:\.\d+)?\s?(?:ms|milliseconds?|s|secs?|seconds?|min|minutes?)\b"), "<duration>"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,3 +246,208 @@ def _exchange(path: Path, number: int, text: bytes) -> RecordedExchange:
         problem = error.errors(include_url=False, include_context=False)[0]
         said = [*([".".join(map(str, problem["loc"]))] if problem["loc"] else []), problem["msg"]]
         raise UnreadableRecording(f"{path}:{number}: {': '.join(said)}") from error
+
+
+class Recorder:
+    """Appends to the recording in `path`, creating it if it does not exist. Thread-safe.
+
+    `redact` removes secrets from texts and tool inputs before they are written.
+
+    Raises:
+        OSError: the file is not writable.
+        UnreadableRecording: the file is not a recording.
+    """
+
+    def __init__(self, path: Path, module: str, *, redact: Redact, clock: Clock) -> None:
+        self._path = path
+        self._redact = redact
+        self._guard = threading.Lock()
+        self._recorded: dict[str, int] = {}  # digest of a response's content → its exchange
+        self._n = self._existing_exchanges() if path.exists() else 0
+        if not path.exists() or path.stat().st_size == 0:
+            private_folder(path.parent)
+            self._append(header_line(module, clock.now().isoformat(timespec="seconds")))
+
+    def record(self, request: Request, response: Response, *, step: str) -> None:
+        """Append one exchange to the file."""
+        with self._guard:
+            exchange = self._exchange(request, response, step)
+            self._append(_redacted(exchange, self._redact))
+            self._n = exchange.n
+            self._recorded[_digest(response.content)] = exchange.n
+
+    def _exchange(self, request: Request, response: Response, step: str) -> RecordedExchange:
+        at = last_assistant(request.messages)
+        return RecordedExchange(
+            n=self._n + 1,
+            purpose=request.purpose,
+            step=step,
+            model=response.model or request.model,
+            offered=tuple(tool.name for tool in request.tools),
+            calls=calls_since(request.messages),
+            after=0 if at is None else self._recorded.get(_digest(request.messages[at]["content"]), 0),
+            opening=opening(request),
+            response=RecordedResponse(
+                tuple(response.content),
+                response.stop_reason,
+                response.usage,
+                tuple(use.id for use in response.tool_uses if use.input is None),
+            ),
+        )
+
+    def _append(self, line: Json | RecordedExchange) -> None:
+        data = member(line)
+        if self._path.parent.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(self._path.parent))
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        file = os.open(self._path, flags, 0o600)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(file, view) :]
+        finally:
+            os.close(file)
+
+    def _existing_exchanges(self) -> int:
+        """Count the exchanges in the file, and remove a member that a crash truncated."""
+        ends = [end for _, end in read_members(self._path)]
+        os.truncate(self._path, ends[-1] if ends else 0)
+        return max(len(ends) - 1, 0)
+
+
+class RecordingModel:
+    """A model whose exchanges are recorded. `step` returns the session's current step."""
+
+    def __init__(
+        self, inner: Model, recorder: Recorder, step: Callable[[], str], notify: Callable[[Event], None]
+    ) -> None:
+        self._inner = inner
+        self._recorder: Recorder | None = recorder
+        self._step = step
+        self._notify = notify
+
+    @property
+    def local(self) -> bool:
+        """Same as in the wrapped model."""
+        return bool(getattr(self._inner, "local", False))
+
+    def connect(self) -> None:
+        """Same as in the wrapped model."""
+        self._inner.connect()
+
+    def send(self, request: Request, on_text: OnText, on_usage: OnUsage = ignore_usage) -> Response:
+        """Send through the wrapped model; record the response if it is complete."""
+        step = self._step()
+        response = self._inner.send(request, on_text, on_usage)
+        recorder = self._recorder
+        if recorder is not None:
+            try:
+                recorder.record(request, response, step=step)
+            except OSError as error:
+                self._recorder = None
+                self._notify(
+                    Notice("warning", f"the recording ends here: {error}", "The run itself continues.")
+                )
+        return response
+
+
+def masked(text: str) -> str:
+    """Return `text` with times, hashes, durations and temporary paths replaced."""
+    for pattern, replacement in MASKS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def opening(request: Request) -> str:
+    """Return a digest of the conversation's first message, masked."""
+    content = request.messages[0]["content"] if request.messages else ""
+    blocks: Sequence[Json] = [{"text": content}] if isinstance(content, str) else content
+    text = "\n".join(str(block.get("text", "")) for block in blocks)
+    return hashlib.blake2b(masked(text).encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+def _digest(content: Any) -> str:
+    text = json.dumps(list(content), sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _redacted(exchange: RecordedExchange, redact: Redact) -> RecordedExchange:
+    """Redact the model's texts and the tool inputs. Ids and names contain no secrets and must stay distinct."""
+    content = tuple(
+        {key: value if key in KEPT else _walked(value, redact) for key, value in block.items()}
+        for block in exchange.response.content
+    )
+    return replace(
+        exchange,
+        calls=tuple(replace(call, input=_walked(call.input, redact)) for call in exchange.calls),
+        response=replace(exchange.response, content=content),
+    )
+
+
+def _walked(value: Any, redact: Redact) -> Any:
+    """Redact every string in the value, except keys."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {key: _walked(inner, redact) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_walked(inner, redact) for inner in value]
+    return value
+
+
+def calls_since(messages: Sequence[Json]) -> tuple[RecordedCall, ...]:
+    """Return the calls of the last assistant message, in order, with their results.
+
+    Earlier calls were part of an earlier request.
+    """
+    at = last_assistant(messages)
+    if at is None:
+        return ()
+    results = {b.get("tool_use_id"): b for message in messages[at + 1 :] for b in _blocks(message)}
+    return tuple(
+        _call(block, results[block["id"]])
+        for block in _blocks(messages[at])
+        if block.get("type") == "tool_use" and block.get("id") in results
+    )
+
+
+def last_assistant(messages: Sequence[Json]) -> int | None:
+    """Return the index of the last assistant message, or None."""
+    return next((i for i in range(len(messages) - 1, -1, -1) if messages[i]["role"] == "assistant"), None)
+
+
+def result_fields(block: Json) -> dict[str, Any]:
+    """Return the JSON object on the first line of a tool result; empty if there is none."""
+    line = result_text(block).partition("\n")[0]
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def result_text(block: Json) -> str:
+    """Return the complete text of a tool result."""
+    content = block.get("content", "")
+    if isinstance(content, str):
+        return content
+    return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+
+
+def _call(use: Json, result: Json) -> RecordedCall:
+    fields = result_fields(result)
+    ok = fields.get("ok")
+    passed, exit_code = fields.get("passed"), fields.get("exit_code")
+    return RecordedCall(
+        tool=str(use.get("name", "")),
+        input=use.get("input") or {},
+        ok=ok if isinstance(ok, bool) else not result.get("is_error", False),
+        passed=passed if isinstance(passed, bool) else None,
+        exit_code=exit_code if isinstance(exit_code, int) and not isinstance(exit_code, bool) else None,
+    )
+
+
+def _blocks(message: Json) -> Iterator[Json]:
+    content = message["content"]
+    if not isinstance(content, str):
+        yield from content

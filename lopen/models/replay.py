@@ -18,8 +18,15 @@ from lopen.core.errors import LopenError
 from lopen.models.anthropic_model import AnthropicModel
 from lopen.models.fake_api import Answer, Message, MessagesEndpoint, Status
 from lopen.models.messages import OnText, OnUsage, Request, Response, ignore_usage
-from lopen.models.recorder import calls_since, last_assistant, masked, opening
-from lopen.models.recording import RecordedCall, RecordedExchange, Recording
+from lopen.models.recording import (
+    RecordedCall,
+    RecordedExchange,
+    Recording,
+    calls_since,
+    last_assistant,
+    masked,
+    opening,
+)
 from lopen.settings.schema import ModelSettings
 
 LONGEST_SHOWN: Final = 60  # characters of a value in a message
@@ -184,34 +191,32 @@ def _offers_differ(then: Sequence[str], now: Sequence[str]) -> str | None:
 
 def _calls_differ(then: Sequence[RecordedCall], now: Sequence[RecordedCall]) -> str | None:
     for place, (was, is_now) in enumerate(zip(then, now, strict=False), start=1):
-        where = f"tool call {place} {was.tool}:"
-        difference = (
-            _differs(f"{where} the tool", was.tool, is_now.tool)
-            or _inputs_differ(f"{where} input", was.input, is_now.input)
-            or _differs(f"{where} ok", was.ok, is_now.ok)
-            or _differs(f"{where} passed", was.passed, is_now.passed)
-            or _differs(f"{where} exit_code", was.exit_code, is_now.exit_code)
+        where = f"tool call {place} {was.tool}: "
+        before, after = (
+            {"the tool": call.tool, **(_flat("input", call.input) if call.input else {})}
+            for call in (was, is_now)
         )
-        if difference:
-            return difference
+        for call, values in ((was, before), (is_now, after)):
+            values |= {"ok": call.ok, "passed": call.passed, "exit_code": call.exit_code}
+        for name, value in before.items():
+            if name not in after:
+                return f"{where}{name} was there in the recording, is missing now"
+            if difference := _differs(where + name, value, after[name]):
+                return difference
+        if extra := next((name for name in after if name not in before), None):
+            return f"{where}{extra} was not there in the recording, is now"
     return _differs("the number of tool calls", len(then), len(now))
 
 
-def _inputs_differ(where: str, then: Any, now: Any) -> str | None:
-    if isinstance(then, Mapping) and isinstance(now, Mapping):
-        for key in then:
-            if key not in now:
-                return f"{where}.{_key(key)} was there in the recording, is missing now"
-            difference = _inputs_differ(f"{where}.{_key(key)}", then[key], now[key])
-            if difference:
-                return difference
-        extra = next((key for key in now if key not in then), None)
-        return None if extra is None else f"{where}.{_key(extra)} was not there in the recording, is now"
-    if isinstance(then, (list, tuple)) and isinstance(now, (list, tuple)) and len(then) == len(now):
-        pairs = zip(then, now, strict=True)
-        found = (_inputs_differ(f"{where}[{i}]", *pair) for i, pair in enumerate(pairs))
-        return next((difference for difference in found if difference), None)
-    return _differs(where, then, now)
+def _flat(path: str, value: Any) -> dict[str, Any]:
+    """Return the single values inside an input by their paths. An empty container is a value."""
+    if isinstance(value, Mapping) and value:
+        inside = [(f"{path}.{_key(key)}", inner) for key, inner in value.items()]
+    elif isinstance(value, (list, tuple)) and value:
+        inside = [(f"{path}[{index}]", inner) for index, inner in enumerate(value)]
+    else:
+        return {path: value}
+    return {name: leaf for inner_path, inner in inside for name, leaf in _flat(inner_path, inner).items()}
 
 
 def _differs(what: str, then: Any, now: Any) -> str | None:

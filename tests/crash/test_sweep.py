@@ -36,7 +36,7 @@ EFFECTS = (
     Effect("the completion is recorded", "lopen.loop.task_commit:_record"),
     Effect("tokens are promised", "lopen.limits.meter:Meter.reserve", 2),
     Effect("the model answers", "lopen.models.anthropic_model:AnthropicModel.send", 2),
-    Effect("the exchange is recorded", "lopen.models.recorder:Recorder.record", 2),
+    Effect("the exchange is recorded", "lopen.models.recording:Recorder.record", 2),
     Effect("tokens are settled", "lopen.limits.meter:Meter.settle", 2),
     Effect("a conversation begins", "lopen.store.journal:ConversationStore.begin", 2),
     Effect("a response is stored", "lopen.loop.conversation:Conversation._keep", 2),

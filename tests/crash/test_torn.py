@@ -19,8 +19,7 @@ from lopen.core.clock import FakeClock
 from lopen.core.events import Notice
 from lopen.core.files import store_text
 from lopen.models.messages import Request, Response, Usage
-from lopen.models.recorder import Recorder
-from lopen.models.recording import load
+from lopen.models.recording import Recorder, load
 from lopen.specification.plan_file import render_plan
 from lopen.store.database import Database, UnreadableDatabase
 from lopen.store.journal import Journal

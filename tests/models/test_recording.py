@@ -15,13 +15,15 @@ from lopen.core.clock import FakeClock
 from lopen.core.events import Event, Notice
 from lopen.models import recording as format_
 from lopen.models.messages import Json, ModelError, Response, ScriptedModel, ToolUse, TransientFailure, Usage
-from lopen.models.recorder import Recorder, RecordingModel, calls_since
 from lopen.models.recording import (
     RecordedCall,
     RecordedExchange,
     RecordedResponse,
+    Recorder,
     Recording,
+    RecordingModel,
     UnreadableRecording,
+    calls_since,
     load,
     member,
     merge,

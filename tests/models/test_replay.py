@@ -12,8 +12,15 @@ import pytest
 
 from lopen.core.clock import FakeClock, SystemClock
 from lopen.models.messages import Json, Model, Request, Response, ToolSpec, Usage
-from lopen.models.recorder import Recorder, RecordingModel, masked
-from lopen.models.recording import RecordedCall, RecordedResponse, Recording, load
+from lopen.models.recording import (
+    RecordedCall,
+    RecordedResponse,
+    Recorder,
+    Recording,
+    RecordingModel,
+    load,
+    masked,
+)
 from lopen.models.replay import ReplayMismatch, ReplayModel, first_difference
 from tests.endpoint import Message, ScriptedEndpoint, message, text, tools, verdict
 from tests.models.conftest import Reach, ignore, request
@@ -204,7 +211,7 @@ class TestComparing:
             ({}, {"path": "a"}, "input.path was not there in the recording, is now"),
             ({"n": [1, {"x": 2}]}, {"n": [1, {"x": 3}]}, "input.n[1].x was 2 in the recording, is 3 now"),
             ({"n": 1}, {"n": True}, "input.n was 1 in the recording, is True now"),
-            ({"n": [1]}, {"n": [1, 2]}, "input.n was [1] in the recording, is [1, 2] now"),
+            ({"n": [1]}, {"n": [1, 2]}, "input.n[1] was not there in the recording, is now"),
             ({"odd key\x1b": 1}, {"odd key\x1b": 2}, r"input.'odd key\x1b' was 1"),
             ({"text": "\x1b[2J" + "x" * 500}, {"text": ""}, r"input.text was '\x1b[2Jxxx"),
         ],
