@@ -12,10 +12,10 @@ from pathlib import Path
 from bench.rows import Row
 from bench.sandbox import median_ms
 from lopen.core.clock import SystemClock
+from lopen.files.workplace import Workplace
 from lopen.git.repository import Repository
 from lopen.sandbox.choice import choose, probe
 from lopen.sandbox.command import Command
-from lopen.sandbox.protected import ProtectedPaths
 from lopen.store.audit import AuditTrail
 from lopen.store.database import Database
 from lopen.store.journal import Journal
@@ -50,8 +50,9 @@ def measured(base: Path, files: int) -> tuple[float, float]:
         journal.save(session)
         repository = Repository.open(root, clock=clock)
         sandbox = choose("bwrap" if probe("bwrap").works else "none", root)
-        commands = Commands(sandbox, repository, ProtectedPaths(root), journal)
-        room = CleanRoom(base / "rooms", repository, root, mounted=sandbox.name == "bwrap")
+        place = Workplace(repository, repository)
+        commands = Commands(sandbox, place, journal)
+        room = CleanRoom(base / "rooms", place, mounted=sandbox.name == "bwrap")
         verifier = Verifier(
             root=root,
             commands={"verify-build": LINE},

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from lopen.core.hashing import content_hash
 from lopen.models.fake_api import Message
 from tests.endpoint import ScriptedEndpoint, tools
 from tests.preloaded.shared import run_lopen, start_lopen
@@ -111,8 +112,21 @@ class Project:
         return file
 
     def read(self, path: str) -> str:
-        """A file's text."""
+        """A file's text in the checkout."""
         return (self.root / path).read_text("utf-8")
+
+    def clone(self, module: str = "calc") -> Path:
+        """The files of lopen's clone, in which a session of the module works."""
+        cache = Path(self.environment().get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        return cache / "lopen" / "clones" / content_hash(str(self.root))[:12] / module / self.root.name
+
+    def built(self, path: str, module: str = "calc") -> str:
+        """A file's text on the module's branch."""
+        return self.git("show", f"lopen/{module}:{path}") + "\n"
+
+    def holds(self, path: str, module: str = "calc") -> bool:
+        """Return True if the module's branch holds the file."""
+        return path in self.git("ls-tree", "-r", "--name-only", "-z", f"lopen/{module}").split("\0")
 
     def specify(self, module: str = "calc", text: str | None = None) -> Path:
         """Write a module's specification."""
@@ -168,8 +182,10 @@ class Project:
         """Start the command, in a fork as `lopen` does; the caller ends it."""
         return start_lopen(self.root, self.environment(**variables), arguments)
 
-    def subjects(self, ref: str = "HEAD") -> list[str]:
-        """Commit subjects, oldest first."""
+    def subjects(self, ref: str = "lopen/calc") -> list[str]:
+        """Commit subjects, oldest first; none where the branch does not exist."""
+        if ref not in ("HEAD", *self.git("for-each-ref", "--format=%(refname:short)").splitlines()):
+            ref = "HEAD"
         return self.git("log", "--reverse", "--format=%s", ref).splitlines()
 
     def status(self, module: str = "calc") -> dict[str, Any]:

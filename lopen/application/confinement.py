@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
 from lopen.application.command_context import CommandContext
-from lopen.core.errors import LopenError
 from lopen.core.files import plain_name
 from lopen.core.hashing import content_hash
 from lopen.core.person import cache_folder, required
-from lopen.files.work_trees import WorkTree
-from lopen.git.checkout import Checkout
+from lopen.files.workplace import Workplace
 from lopen.git.commits import completion_message
 from lopen.sandbox.ancestry import end_orphans
 from lopen.sandbox.choice import choose
 from lopen.sandbox.command import Command, Sandbox
 from lopen.sandbox.command import CommandLimits as SandboxLimits
 from lopen.sandbox.environment import project_cache_folder
-from lopen.sandbox.protected import ProtectedPaths
 from lopen.settings.schema import Settings
-from lopen.store.folder import state_folder
 from lopen.store.journal import Journal
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
 from lopen.tools.installed import remove_unused
 
-MOST_COMPARED_BYTES = 64_000_000
 HOOKS = "hooks"  # folder below .lopen/cache that commit hooks may write to
 
 
@@ -38,8 +32,8 @@ def recording_path(root: Path, session: str) -> Path:
     return root / ".lopen" / "recordings" / plain_name(f"{session}.jsonl.gz")
 
 
-def sandbox_for(settings: Settings, root: Path, session: str) -> Sandbox:
-    """Return the sandbox of the settings; `auto` means the best that works."""
+def sandbox_for(settings: Settings, root: Path, session: str, at: Path | None = None) -> Sandbox:
+    """Return the sandbox of the settings; `auto` means the best that works. `at`: the place that `root` stands for."""
     limits = SandboxLimits(
         processes=settings.sandbox.max_processes,
         memory_mb=settings.sandbox.max_memory_mb,
@@ -49,7 +43,13 @@ def sandbox_for(settings: Settings, root: Path, session: str) -> Sandbox:
     readable = [Path(name).expanduser() for name in settings.sandbox.readable]
     indexes = settings.sandbox.package_indexes
     return choose(
-        settings.sandbox.mode, root, limits=limits, session=session, readable=readable, indexes=indexes
+        settings.sandbox.mode,
+        root,
+        limits=limits,
+        session=session,
+        readable=readable,
+        indexes=indexes,
+        at=at,
     )
 
 
@@ -70,11 +70,12 @@ def sandbox_rules(sandbox: Sandbox, settings: Settings) -> str:
     )
 
 
-def sandbox_of(context: CommandContext, settings: Settings, root: Path, session: str) -> Sandbox:
+def sandbox_of(context: CommandContext, settings: Settings, place: Workplace, session: str) -> Sandbox:
     """End the processes that an earlier run left behind; return the sandbox."""
+    root = place.root
     if ended := end_orphans(root, rooms_folder(root)):
         context.warn(f"ended {ended} processes that a killed run had left running")
-    return sandbox_for(settings, root, session)
+    return sandbox_for(settings, root, session, place.home)
 
 
 def all_rooms() -> Path:
@@ -93,13 +94,12 @@ def remove_installed(root: Path) -> int:
 
 
 def clean_room_of(
-    stack: ExitStack, settings: Settings, sandbox: Sandbox, place: WorkTree, journal: Journal
+    stack: ExitStack, settings: Settings, sandbox: Sandbox, place: Workplace, journal: Journal
 ) -> CleanRoom:
     """Return the session's clean room; `stack` removes it."""
     room = CleanRoom(
         rooms_folder(place.root),
-        place.repository,
-        place.home,
+        place,
         carry=settings.verify.carry,
         mounted=sandbox.name == "bwrap",
         exposed=sandbox.name == "none",
@@ -124,57 +124,6 @@ def _message(journal: Journal, settings: Settings) -> str:
         verdict="passed (high)",
         convention=settings.git.convention,
     )
-
-
-def commands_of(
-    stack: ExitStack,
-    context: CommandContext,
-    sandbox: Sandbox,
-    repository: Checkout,
-    journal: Journal,
-    settings: Settings,
-) -> Commands:
-    """Return the session's commands; `stack` closes what they open."""
-    session = journal.session
-    locks = state_folder(context.root) / "locks"
-    watched = (locks / f"module-{session.module}.lock", recording_path(context.root, session.id))
-    kept, compared = _carried(context.root, repository.root, settings.verify.carry, sandbox)
-    protected = ProtectedPaths(repository.root, lambda: (*repository.nested_settings(), *compared()))
-    unchecked = rooms_folder(repository.root).with_suffix(".unchecked")
-    commands = Commands(
-        sandbox, repository, protected, journal, watched=watched, carried=kept, unchecked=unchecked
-    )
-    stack.callback(commands.close)
-    return commands
-
-
-def _carried(
-    home: Path, root: Path, carry: Sequence[str], sandbox: Sandbox
-) -> tuple[tuple[Path, ...], Callable[[], Iterable[str]]]:
-    """Return the carried paths that no command may change, and the files among them to compare after each command.
-
-    bubblewrap shows what exists read-only; what does not exist yet, and everything elsewhere, is compared. A work tree
-    of its own holds no carried file.
-    """
-    if home != root:
-        return (), tuple
-    kept = tuple(root / path for path in carry)
-    compared = tuple(p for p in kept if sandbox.name != "bwrap" or not p.exists())
-    if sum(p.stat().st_size for p in _files(compared)) > MOST_COMPARED_BYTES:
-        raise LopenError(
-            f"verify.carry names more than {MOST_COMPARED_BYTES:,} bytes, which only bubblewrap protects from commands",
-            hint="install bubblewrap, or name fewer files",
-        )
-    return kept, lambda: [str(path.relative_to(root)) for path in _files(compared)]
-
-
-def _files(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the files at and below the paths; links to folders are not followed."""
-    for path in paths:
-        if path.is_dir() and not path.is_symlink():
-            yield from (Path(folder, name) for folder, _, names in os.walk(path) for name in names)
-        elif path.is_file():
-            yield path
 
 
 def hook_runner(commands: Commands, root: Path) -> Callable[..., tuple[int, str]]:

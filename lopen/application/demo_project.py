@@ -45,7 +45,7 @@ def prepare(context: DemoContext) -> None:
     from lopen.application.approval import checked, record, specification
     from lopen.application.open_store import open_store
     from lopen.core.clock import SystemClock
-    from lopen.git.creation import create_repository
+    from lopen.git.clones import create_repository
 
     repository = create_repository(context.root, clock=SystemClock())
     lay_out(context.root)

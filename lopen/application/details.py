@@ -22,7 +22,7 @@ from lopen.workflow.session import Session
 from lopen.workflow.task_tree import State, Task
 
 if TYPE_CHECKING:
-    from lopen.git.checkout import Checkout
+    from lopen.git.repository import Repository
 
 CALL_PREFIX = "call-"
 VERDICT_PREFIX = "verdict-"
@@ -246,19 +246,19 @@ def closing_lines(context: CommandContext, session: Session) -> list[str]:
 
 
 @contextmanager
-def _reading(context: CommandContext, session: Session) -> Iterator[tuple[Checkout, Callable[[str], str]]]:
+def _reading(context: CommandContext, session: Session) -> Iterator[tuple[Repository, Callable[[str], str]]]:
     """Yield the repository in which the session works, and the removal of secrets from what is read there."""
-    from lopen.application.work_trees import apart, checkout_of, trees_folder
+    from lopen.application.workplaces import clones_folder, opened, person_repository
+    from lopen.git.repository import CheckoutOptions
     from lopen.sandbox.known_secrets import KnownSecrets
 
-    settings = context.load().settings
-    linked = trees_folder(context.root) / session.module
-    root = linked if apart(settings) and linked.is_dir() else context.root
-    secrets = KnownSecrets(root, os.environ)
-    yield checkout_of(root, settings, SystemClock(), secrets), secrets.redact
+    secrets = KnownSecrets(context.root, os.environ)
+    person = person_repository(context.root, context.load().settings, SystemClock(), secrets)
+    folder = clones_folder(context.root) / session.module
+    yield opened(person, folder, CheckoutOptions(known=secrets.current)) or person, secrets.redact
 
 
-def _parent(repository: Checkout, session: Session, commit: str) -> str:
+def _parent(repository: Repository, session: Session, commit: str) -> str:
     """Return the parent of a commit of lopen's: the task's start where its record is lost."""
     within = session.branch if session.branch and repository.branch_tip(session.branch) else "HEAD"
     known = {c.sha: c.parent for c in repository.session_commits(within=within)}

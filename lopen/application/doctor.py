@@ -102,9 +102,7 @@ def git(examined: Examined) -> Iterator[CheckResult]:
     recent = found is not None and (int(found[1]), int(found[2])) >= OLDEST_GIT
     mend = "" if recent else "install git 2.36 or newer"
     yield CheckResult("git", "ok" if recent else "fail", version.strip(), mend)
-    if not examined.settings.git.enabled:
-        yield CheckResult("repository", "skip", "git.enabled is false")
-    elif _git(examined, "rev-parse", "--is-inside-work-tree").stdout.strip() == "true":
+    if _git(examined, "rev-parse", "--is-inside-work-tree").stdout.strip() == "true":
         yield _first_commit(examined)
     else:
         yield CheckResult("repository", "fail", f"{examined.root} is not in a git repository", "git init")
@@ -295,19 +293,17 @@ def _state_folder(examined: Examined) -> Path:
     return folder if folder.is_dir() else examined.root
 
 
-def work_trees(examined: Examined) -> Iterator[CheckResult]:
-    """Check that the folder of work trees is writable, if sessions use work trees."""
-    from lopen.application.work_trees import apart, trees_folder
+def own_clones(examined: Examined) -> Iterator[CheckResult]:
+    """Check that the folder of lopen's clones is writable."""
+    from lopen.application.workplaces import clones_folder
 
-    if not apart(examined.settings):
-        return
-    folder = trees_folder(examined.root)
+    folder = clones_folder(examined.root)
     existing = next(f for f in (folder, *folder.parents) if f.exists())
     if not os.access(existing, os.W_OK | os.X_OK):
-        yield CheckResult("work trees", "fail", f"{existing} is not writable", "make the folder writable")
+        yield CheckResult("clones", "fail", f"{existing} is not writable", "make the folder writable")
         return
     modules = ", ".join(sorted(path.name for path in folder.glob("[!.]*"))) or "none yet"
-    yield CheckResult("work trees", "ok", f"in {folder}: {modules}")
+    yield CheckResult("clones", "ok", f"in {folder}: {modules}")
 
 
 def verify_commands(examined: Examined) -> Iterator[CheckResult]:
@@ -378,6 +374,6 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("sandbox", sandbox),
     ("verify commands", verify_commands),
     ("disk", disk),
-    ("work trees", work_trees),
+    ("clones", own_clones),
     ("database", database),
 )

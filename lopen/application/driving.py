@@ -18,7 +18,7 @@ from lopen.application.estimate import preview
 from lopen.application.open_store import created, one_session, open_store, store_of
 from lopen.application.revert_record import refuse_unfinished
 from lopen.application.run_options import ResumeOptions, RunOptions
-from lopen.application.work_trees import require_repository
+from lopen.application.workplaces import require_repository
 from lopen.core.errors import ExitCode, LopenError, StorageError, WrongUsage, did_you_mean
 from lopen.core.stat_cache import signature_at
 from lopen.loop.context import SessionContext
@@ -77,8 +77,8 @@ def drive_module(
         return ExitCode.OK
     if only == "building" and store.approval(module) is not None:
         raise _no_plan(module)
+    require_repository(context.root, module)
     if not drafts:
-        require_repository(context.root, loaded.settings, module)
         # No session starts without a specification that is readable and written.
         spec = load_specification(spec_path(context.root, module), module=module)
         if store.approval(module) is None and not spec.problems:
@@ -185,7 +185,6 @@ def _drive(
 ) -> ExitCode:
     from lopen.application.session_model import check_models
     from lopen.application.wiring import wired
-    from lopen.application.work_trees import apart
     from lopen.loop.run import drive, pause
     from lopen.loop.startup import failed, start
 
@@ -196,7 +195,7 @@ def _drive(
     loaded = context.load(flags)
     check_models(context, loaded, options.model)
     with ExitStack() as stack:
-        stack.enter_context(module_lock(context.root, session.module, checkout=not apart(loaded.settings)))
+        stack.enter_context(module_lock(context.root, session.module))
         if resumed:
             session = store.load(session.id)
             refuse_unfinished(session)

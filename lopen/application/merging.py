@@ -1,33 +1,25 @@
-"""Merge a module's branch: the result is verified in a linked work tree first, and only then does anything move.
+"""Merge a module's branch: the result is verified in a temporary clone first, and only then does anything move.
 
 See docs/reference/git.md.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from lopen.application.command_context import CommandContext
 from lopen.application.run_options import ResumeOptions
 from lopen.application.wiring import wired
-from lopen.application.work_trees import in_checkout
-from lopen.core.clock import SystemClock
 from lopen.core.errors import LopenError
-from lopen.files.work_trees import LinkedTree
-from lopen.git.branches import unfinished_operation
-from lopen.git.creation import add_detached_work_tree, forget_work_tree
+from lopen.files.workplace import Workplace
 from lopen.git.errors import GitError, RefMoved
-from lopen.git.refs import HEADS
+from lopen.git.refs import HEADS, unfinished_operation
 from lopen.git.repository import Repository
 from lopen.guardrails.completion import tool_name
-from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.sources import Loaded
 from lopen.store.sessions import SessionStore
-from lopen.store.temporary import PREFIX, TemporaryFolder, remove_unheld
 from lopen.tools.verification import Verified
 from lopen.workflow.session import Session
 
@@ -50,14 +42,14 @@ class MergeRefused(LopenError):
     """The branch cannot be merged as things are. Nothing was changed."""
 
 
-def prepare(repository: Repository, session: Session, into: str | None) -> PreparedMerge | None:
-    """Merge without touching a file or a reference; return None where the branch is merged already.
+def prepare(place: Workplace, session: Session, into: str | None) -> PreparedMerge | None:
+    """Merge in a temporary clone; return None where the branch is merged already.
 
     Raises:
         MergeRefused: a branch is missing, the work tree has uncommitted work, or the branches conflict.
     """
-    branch = session.branch or ""
-    target = into or session.start_branch or repository.branches.likely_base(branch)
+    branch, repository, clone = session.branch or "", place.person, place.repository
+    target = into or session.start_branch or repository.references.likely_base(branch)
     tip, target_tip = repository.branch_tip(branch), repository.branch_tip(target or "") if target else None
     if tip is None:
         raise MergeRefused(f"the branch {branch} does not exist any more", hint="see: git branch --list")
@@ -70,13 +62,14 @@ def prepare(repository: Repository, session: Session, into: str | None) -> Prepa
         return None
     if repository.reachable(target_tip, tip):  # git would fast-forward, too
         return PreparedMerge(branch, tip, target, target_tip, tip, repository.tree_of(tip))
-    tree, conflicts = repository.merged(target_tip, tip)
+    tree, conflicts = clone.merged(target_tip, tip)
     if conflicts:
         raise MergeRefused(
             f"{branch} and {target} conflict in {_listed(conflicts)}",
             hint=f"merge by hand: git switch {target} && git merge {branch}",
         )
-    commit = repository.merge_commit(tree, target_tip, tip, f"Merge branch '{branch}' into {target}\n")
+    commit = clone.merge_commit(tree, target_tip, tip, f"Merge branch '{branch}' into {target}\n")
+    place.bring_commit(commit)
     return PreparedMerge(branch, tip, target, target_tip, commit, tree)
 
 
@@ -85,7 +78,7 @@ def check_clean(repository: Repository, merge: PreparedMerge) -> None:
 
     Specifications that the merge does not touch, and files that are already as it makes them, are left alone.
     """
-    if elsewhere := repository.references.checked_out_elsewhere(merge.target):
+    if elsewhere := repository.references.checked_out(merge.target, elsewhere=True):
         raise MergeRefused(
             f"{merge.target} is checked out in another work tree ({elsewhere})",
             hint="run the command there, or see: git worktree list",
@@ -115,37 +108,29 @@ def merge_result(
     loaded: Loaded,
     store: SessionStore,
     session: Session,
-    repository: Repository,
+    place: Workplace,
     merge: PreparedMerge,
 ) -> Iterator[Iterator[tuple[str, Verified | None]]]:
-    """Check the merge out into a linked work tree, for the time of the context; it yields what is run there.
+    """Check the merge out in the temporary clone; yield what is run there.
 
     Each verify command of the approval comes with its result, or with None where there is no such command.
     """
-    folder = TemporaryFolder()
-    path = folder.path / session.module
-    try:
-        linked = add_detached_work_tree(repository, path, merge.commit, merge.branch)
-        recording = loaded.settings.recording.model_copy(update={"enabled": False})
-        settings = loaded.settings.model_copy(update={"recording": recording})
-        plain = in_checkout(replace(loaded, settings=settings))
-        quiet = CommandContext(context.root)
-        place = LinkedTree(repository, linked)
-        with wired(quiet, plain, store, session, ResumeOptions(), heard=False, place=place) as run:
-            verifier = run.loop.project.verifier
-            names = [
-                name for name in verifier.commands if name != "verify-setup"
-            ]  # run before the first that needs it
-            try:
-                yield ((name, verifier.run(tool_name(name))) for name in names)
-            finally:  # no later session finds a room that is named after this folder
-                verifier.room.forget_installed()
-    finally:
-        folder.remove()
-        forget_work_tree(repository, path)
+    place.repository.reset_to(merge.commit)
+    recording = loaded.settings.recording.model_copy(update={"enabled": False})
+    plain = replace(loaded, settings=loaded.settings.model_copy(update={"recording": recording}))
+    quiet = CommandContext(context.root)
+    with wired(quiet, plain, store, session, ResumeOptions(), heard=False, place=place) as run:
+        verifier = run.loop.project.verifier
+        names = [
+            name for name in verifier.commands if name != "verify-setup"
+        ]  # run before the first that needs it
+        try:
+            yield ((name, verifier.run(tool_name(name))) for name in names)
+        finally:  # no later session finds a room that is named after this folder
+            verifier.room.forget_installed()
 
 
-def accept(repository: Repository, merge: PreparedMerge) -> None:
+def accept(place: Workplace, merge: PreparedMerge) -> None:
     """Move the target branch to the merge; a work tree that is on one of the two branches goes with it.
 
     The branch moves after the files: a killed merge is completed by the next one, which leaves files alone that are
@@ -154,6 +139,7 @@ def accept(repository: Repository, merge: PreparedMerge) -> None:
     Raises:
         RefMoved: somebody moved the target branch meanwhile.
     """
+    repository = place.person
     if repository.branch_tip(merge.target) != merge.target_tip:
         raise RefMoved(f"{merge.target} moved meanwhile: nothing was merged", hint="merge again")
     check_clean(repository, merge)
@@ -173,18 +159,6 @@ def accept(repository: Repository, merge: PreparedMerge) -> None:
     if head.branch != merge.target:
         repository.references.attach_head(merge.target)
     repository.align_index()
-
-
-def open_repository(context: CommandContext, loaded: Loaded) -> Repository:
-    """Return the person's own checkout, without the work trees that killed merges left."""
-    secrets = KnownSecrets(context.root, os.environ)
-    sign = loaded.settings.git.sign
-    repository = Repository.open(context.root, clock=SystemClock(), sign=sign, known=secrets.current)
-    for record in (repository.layout.common_dir / "worktrees").glob("*/gitdir"):
-        path = Path(record.read_text("utf-8", "replace").strip()).parent
-        if path.parent.name.startswith(PREFIX) and remove_unheld(path.parent):
-            forget_work_tree(repository, path)
-    return repository
 
 
 def _listed(paths: tuple[str, ...]) -> str:

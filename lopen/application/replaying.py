@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import replace
 
 from lopen.application.run_options import ResumeOptions
 from lopen.application.scratch_clone import Scratch
 from lopen.application.wiring import wired
+from lopen.application.workplaces import temporary_workplace
 from lopen.core.errors import LopenError
 from lopen.core.events import QuestionAsked, Recorded
 from lopen.loop.context import SessionContext
@@ -15,6 +17,7 @@ from lopen.loop.model_calls import ModelCalls
 from lopen.loop.run import drive, pause
 from lopen.loop.startup import start
 from lopen.models.replay import RecordingEnded, RecordingInterrupted, ReplayModel
+from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
 from lopen.workflow import changes
@@ -55,9 +58,13 @@ def rebuilt(
         ReplayDiverged: the session pauses where the recorded one continued.
     """
     loaded = replace(loaded, settings=without_budget(loaded.settings))
-    with wired(
-        scratch.context, loaded, scratch.store, scratch.session, options, person=RecordedPerson(history)
-    ) as run:
+    person, root = RecordedPerson(history), scratch.context.root
+    with (
+        temporary_workplace(root, loaded.settings, KnownSecrets(root, os.environ)) as place,
+        wired(
+            scratch.context, loaded, scratch.store, scratch.session, options, person=person, place=place
+        ) as run,
+    ):
         calls = run.loop.models.calls
         assert isinstance(calls, ModelCalls)
         model = calls.model

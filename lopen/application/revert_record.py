@@ -81,14 +81,12 @@ def settle(context: CommandContext, store: SessionStore, ids: Sequence[str]) -> 
 
     A module whose lock is held is skipped.
     """
-    from lopen.application.work_trees import apart
     from lopen.store.folder import Locked, module_lock
 
     for session_id in ids:
         try:
-            settings = context.load().settings
             module = store.load(session_id).module
-            with module_lock(context.root, module, checkout=not apart(settings)):
+            with module_lock(context.root, module):
                 _settle(context, store, store.load(session_id))
         except Locked:
             continue
@@ -97,9 +95,8 @@ def settle(context: CommandContext, store: SessionStore, ids: Sequence[str]) -> 
 
 
 def _settle(context: CommandContext, store: SessionStore, session: Session) -> None:
-    from lopen.application.work_trees import workplace_of
+    from lopen.application.workplaces import workplace_of
     from lopen.core.clock import SystemClock
-    from lopen.git.repository import require_repository
     from lopen.sandbox.known_secrets import KnownSecrets
     from lopen.store.project_documents import write_plan
 
@@ -109,7 +106,7 @@ def _settle(context: CommandContext, store: SessionStore, session: Session) -> N
     settings, clock = context.load().settings, SystemClock()
     secrets = KnownSecrets(context.root, os.environ)
     place = workplace_of(context, settings, store, session, clock, secrets)
-    repository = require_repository(place.repository)
+    repository = place.repository
     tip, summary = (
         repository.branch_tip(session.branch),
         f"a revert to {intent.commit[:12]} was interrupted",
@@ -124,8 +121,8 @@ def _settle(context: CommandContext, store: SessionStore, session: Session) -> N
         store.save(changes.intend_revert(session, None), clock.now())
         context.warn(f"{summary}, and {session.branch} has moved since: nothing is changed; {backup}")
         return
-    if repository.head().branch == session.branch:
-        repository.align_index()
+    place.move_back(session.branch, intent.head, intent.commit)
+    repository.align_index()
     changed, event = recorded(store, session, repository, intent)
     write_plan(context.root, changed)
     opened = f"; reopened: {', '.join(event.reopened)}" if event.reopened else ""

@@ -11,7 +11,7 @@ from lopen.application.command_context import CommandContext
 from lopen.application.open_store import open_store
 from lopen.core.clock import Clock
 from lopen.core.errors import LopenError
-from lopen.git.creation import clone_repository
+from lopen.git.clones import clone_repository
 from lopen.git.repository import Repository
 from lopen.specification.drift import section_hashes, spec_hash
 from lopen.store.sessions import SessionStore

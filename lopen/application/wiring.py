@@ -14,7 +14,6 @@ from lopen.application.command_context import CommandContext, View
 from lopen.application.confinement import (
     HOOKS,
     clean_room_of,
-    commands_of,
     hook_runner,
     sandbox_of,
     sandbox_rules,
@@ -24,12 +23,12 @@ from lopen.application.live_text import LiveTextWriter
 from lopen.application.open_store import open_store
 from lopen.application.run_options import ResumeOptions
 from lopen.application.session_model import REPLAY, session_model
-from lopen.application.work_trees import in_checkout, workplace_of
+from lopen.application.workplaces import temporary_workplace, workplace_of
 from lopen.core.clock import Clock, SystemClock
 from lopen.core.events import Notice, Recorded, SessionFailed, Subscriber
-from lopen.files.work_trees import WorkTree
+from lopen.files.workplace import Workplace
 from lopen.files.workspace import Workspace
-from lopen.git.checkout import Checkout
+from lopen.git.repository import Repository
 from lopen.judge.rubric import system_prompt
 from lopen.limits.meter import Meter
 from lopen.limits.opening import open_limits
@@ -94,7 +93,7 @@ def wired(
     heard: bool = True,
     draft: bool = False,
     person: Person | None = None,
-    place: WorkTree | None = None,
+    place: Workplace | None = None,
 ) -> Iterator[Wired]:
     """Put a session together, and take it apart at the end.
 
@@ -105,7 +104,7 @@ def wired(
     system_prompt()  # the judge's, before anything is paid for
     place = place or workplace_of(context, settings, store, session, clock, secrets)
     home, root, repository = place.home, place.root, place.repository
-    sandbox = sandbox_of(context, settings, root, session.id)
+    sandbox = sandbox_of(context, settings, place, session.id)
     with ExitStack() as stack:
         running: list[SessionContext] = []
         view = stack.enter_context(context.presentation.view(context, options, secrets.redact, running))
@@ -113,17 +112,18 @@ def wired(
         journal = Journal(store, session, clock, redact=secrets.redact, subscribers=subscribers)
         model = session_model(stack, settings, options, journal, clock, context, secrets)
         meter = _meter(context, settings, store, clock, model)
-        commands = commands_of(stack, context, sandbox, repository, journal, settings)
-        _keep_apart(secrets, store, commands)
+        commands = Commands(sandbox, place, journal)
+        _keep_apart(secrets, store)
         audit = AuditTrail(store.database, session.id, secrets.redact)
         room = clean_room_of(stack, settings, sandbox, place, journal)
         verifier = _verifier(settings, commands, audit, store, clock, room)
         calls = _model_calls(settings, options, model, meter, journal, clock)
-        files = Workspace(root, repository.files, secrets.watch_file, repository.configured_paths)
+        files = Workspace(root, repository.files, secrets.watch_file)
         rules = sandbox_rules(sandbox, settings)
         project = Project(place, files, Specifications(home, store), commands, verifier, rules)
         override = "" if options.model.startswith(REPLAY) else options.model
         judge = _judge(settings, calls, repository, store, override, secrets)
+        branch = ModuleBranch(place, journal, store, settings.git)
         loop = SessionContext(
             settings=settings,
             clock=clock,
@@ -135,8 +135,10 @@ def wired(
                 person or context.presentation.person(context, settings, view),
                 context.presentation.approver(context, settings, store, view),
             ),
-            committer=Committer(repository, hook_runner(commands, root), project_cache_folder(root, HOOKS)),
-            branch=ModuleBranch(place, journal, store, settings.git),
+            committer=Committer(
+                repository, branch, hook_runner(commands, root), project_cache_folder(root, HOOKS)
+            ),
+            branch=branch,
             asked=RunRequest(options.prompt, draft, session.limits.iterations),
             more_tools=_server_tools(stack, context, settings, options, journal, secrets),
         )
@@ -147,7 +149,7 @@ def wired(
 def _judge(
     settings: Settings,
     calls: ModelCalls,
-    repository: Checkout,
+    repository: Repository,
     store: SessionStore,
     override: str,
     secrets: KnownSecrets,
@@ -156,10 +158,10 @@ def _judge(
     return OracleCalls(calls, repository, store, settings.oracle.model, second, secrets.hide_persons)
 
 
-def _keep_apart(secrets: KnownSecrets, store: SessionStore, commands: Commands) -> None:
+def _keep_apart(secrets: KnownSecrets, store: SessionStore) -> None:
     """Have `secrets` tell what the person wrote from what sessions did."""
     record = store.database.path.parent / "persons-secrets.json"
-    secrets.keep_apart(record, lambda at: commands.changing_at(at) or called_at(store.database, at))
+    secrets.keep_apart(record, lambda at: called_at(store.database, at))
 
 
 def _server_tools(
@@ -303,11 +305,16 @@ def failing_to_start(
     recording = loaded.settings.recording.model_copy(update={"enabled": False})
     settings = loaded.settings.model_copy(update={"recording": recording})
     try:
-        with module_lock(context.root, module), closing(store.database.in_memory()) as copy:
+        secrets = KnownSecrets(context.root, os.environ)
+        with (
+            module_lock(context.root, module),
+            closing(store.database.in_memory()) as copy,
+            temporary_workplace(context.root, settings, secrets) as place,
+        ):
             memory = SessionStore(copy, store.archives)
             memory.save(session, now)
-            plain = in_checkout(replace(loaded, settings=settings))
-            with wired(context, plain, memory, session, ResumeOptions(), heard=False) as run:
+            plain = replace(loaded, settings=settings)
+            with wired(context, plain, memory, session, ResumeOptions(), heard=False, place=place) as run:
                 return dict(start_failures(run.loop, commands))
     except Locked:
         return None

@@ -12,7 +12,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +21,6 @@ from lopen.core.files import TEMPORARY, replace_at
 from lopen.files.protection import (
     PathRefused,
     ToolRefused,
-    configured_protection,
     read_protection,
     write_protection,
 )
@@ -113,9 +112,8 @@ class _Walk:
 class Root:
     """A project's root folder. Every refusal is a `ToolRefused` with a message for the model."""
 
-    def __init__(self, root: Path, configured: Callable[[], Iterable[str]] = tuple) -> None:
+    def __init__(self, root: Path) -> None:
         self.path = root.resolve()
-        self._configured = configured
 
     @contextlib.contextmanager
     def _walk(self, path: str, *, make: bool = False, own: bool = False) -> Iterator[tuple[_Walk, str]]:
@@ -202,7 +200,7 @@ class Root:
             os.mkdir(name, dir_fd=walk.current)
 
     def _refuse_writing(self, shown: str, parts: tuple[str, ...] | list[str]) -> None:
-        if reason := write_protection(parts) or configured_protection(parts, self._configured()):
+        if reason := write_protection(parts):
             raise PathRefused(f"{shown} is protected: {reason}", "leave it as it is and go on with the task")
         if any(not part.isprintable() for part in parts):
             raise PathRefused("the path contains control characters", "use a printable file name")

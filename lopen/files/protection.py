@@ -1,6 +1,6 @@
 """Rules for paths that the model must not write or read. Pure functions over path parts.
 
-`specs/**/SPECIFICATION.md`, `.lopen/`, `.git`, `.claude/settings*` and what git's configuration names are protected. The rules compare names as
+`specs/**/SPECIFICATION.md`, `.lopen/`, `.git` and `.claude/settings*` are protected. The rules compare names as
 the most tolerant file system does (case, invisible characters, trailing dots), so that they refuse every
 spelling of a protected name on every machine.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 SPECIFICATION = "specification.md"
@@ -34,19 +34,6 @@ def write_protection(parts: Sequence[str]) -> str:
         return "a person approves the specification; it cannot be edited here"
     if any(f == ".claude" and name.startswith("settings") for f, name in itertools.pairwise(names)):
         return ".claude/settings* belongs to the user"
-    return ""
-
-
-def configured_protection(parts: Sequence[str], configured: Iterable[str]) -> str:
-    """Return the reason that forbids writing below one of git's `configured` paths, "" if none of them is there."""
-    names = [plain(part) for part in parts]
-    for path in configured:
-        place = [plain(part) for part in path.split("/")]
-        if names[: len(place)] == place:
-            return (
-                f"git is configured to run hooks or read settings from {path}, tracked or not; "
-                "only the user may change it"
-            )
     return ""
 
 

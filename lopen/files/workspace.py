@@ -6,7 +6,7 @@ Every refusal is a `ToolRefused` with a message for the model. Paths are relativ
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 from lopen.core.hashing import content_hash
@@ -30,8 +30,7 @@ from lopen.files.text_files import (
 class Workspace:
     """A project's files. `list_tracked` returns the files that .gitignore allows; the default walks the folders.
 
-    `before_read` gets the absolute path of every file before its text is returned. `configured` returns the paths
-    that git's configuration names, which only the user may write.
+    `before_read` gets the absolute path of every file before its text is returned.
     """
 
     def __init__(
@@ -39,9 +38,8 @@ class Workspace:
         root: Path,
         list_tracked: ListTracked | None = None,
         before_read: Callable[[str], None] = lambda path: None,
-        configured: Callable[[], Iterable[str]] = tuple,
     ) -> None:
-        self._root = Root(root, configured)
+        self._root = Root(root)
         self._before_read = before_read
         self._list_tracked: ListTracked = list_tracked or (lambda: walk(self._root.path))
 

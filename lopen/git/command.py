@@ -45,6 +45,7 @@ HARDENED: Mapping[str, str] = {
     "core.pager": "cat",
     "core.editor": "false",
     "core.askPass": "",
+    "core.alternateRefsCommand": "true",
     "core.sshCommand": "false",
     "core.quotePath": "false",
     "core.commentChar": "#",  # a letter could turn lopen's trailers into comments

@@ -1,7 +1,6 @@
 """The repository's own commit hooks: record them at a session's start, and run them before a commit.
 
-The caller's runner runs them in the sandbox, with a scratch index and a scratch object folder. A hook that was
-changed since the start of the session is run from the recorded copy.
+The caller's runner runs them in the sandbox, with a scratch index and a scratch object folder, from a copy in lopen's clone.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from lopen.git.commits import with_trailers_of
 from lopen.git.errors import GitError
 from lopen.git.git_files import replace_if_different
 from lopen.git.layout import Layout
-from lopen.git.private import PrivateFolder
 
 HookName = Literal["pre-commit", "commit-msg"]
 Runner = Callable[[Sequence[str], Mapping[str, str]], tuple[int, str]]
@@ -34,7 +32,7 @@ class CommitHook:
     """One hook script as it was at the session's start."""
 
     name: HookName
-    path: str  # absolute
+    path: str  # relative to the checkout, "" for a hook outside of it
     content: bytes
 
 
@@ -74,14 +72,17 @@ class HookOutcome:
 def read_hooks(layout: Layout, git: GitCommand) -> HooksSnapshot:
     """Return the executable pre-commit and commit-msg hooks that git would run, in `core.hooksPath` if set."""
     folder = _hooks_folder(layout, git)
-    return HooksSnapshot(tuple(hook for name in _NAMES if (hook := _hook(folder / name, name)) is not None))
+    return HooksSnapshot(
+        tuple(hook for name in _NAMES if (hook := _hook(folder / name, name, layout.root)) is not None)
+    )
 
 
 class HookRun:
     """One run of the hooks over a tree before it is committed."""
 
-    def __init__(self, private: PrivateFolder, folder: Path, runner: Runner) -> None:
-        self._private = private
+    def __init__(self, git: GitCommand, layout: Layout, folder: Path, runner: Runner) -> None:
+        self._git = git
+        self._layout = layout
         self._folder = folder  # writable for the hooks; emptied first
         self._runner = runner
 
@@ -115,24 +116,33 @@ class HookRun:
         objects = self._folder / "objects"
         objects.mkdir()
         index = self._folder / "index"
-        self._private.git(index).run("read-tree", "--reset", tree)
-        self._private.git(index).run("update-index", "-q", "--refresh", accept=(0, 1))
+        git = self._git.with_options({"GIT_INDEX_FILE": str(index)})
+        git.run("read-tree", "--reset", tree)
+        git.run("update-index", "-q", "--refresh", accept=(0, 1))
         return {
             "GIT_INDEX_FILE": str(index),
             "GIT_OBJECT_DIRECTORY": str(objects),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(self._private.layout.objects),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(self._layout.objects),
             "GIT_EDITOR": ":",
             "GIT_TERMINAL_PROMPT": "0",
         }
 
     def _script(self, hook: CommitHook) -> str:
-        """Return the hook's own script if it is unchanged, or else a copy of the recorded one."""
-        if _is_unchanged(hook):
-            return hook.path
+        """Return the clone's own file of the hook if it is unchanged, or else a copy of the recorded one."""
+        place = self._layout.root / hook.path if hook.path else None
+        if place is not None and _holds(place, hook.content):
+            return str(place)
         copy = self._folder / hook.name
         replace_if_different(copy, hook.content)
         copy.chmod(0o700)
         return str(copy)
+
+
+def copy_hooks_folder(snapshot: HooksSnapshot, person: Path, clone: Path) -> None:
+    """Copy the folders of hooks that lie in the person's checkout and that git does not track (husky's `_`)."""
+    for folder in {Path(hook.path).parent for hook in snapshot.hooks if hook.path}:
+        if not (clone / folder).exists():
+            shutil.copytree(person / folder, clone / folder, symlinks=True)
 
 
 def _hooks_folder(layout: Layout, git: GitCommand) -> Path:
@@ -149,19 +159,19 @@ def _hooks_folder(layout: Layout, git: GitCommand) -> Path:
     return layout.root / Path(named[-1]).expanduser()
 
 
-def _hook(path: Path, name: HookName) -> CommitHook | None:
+def _hook(path: Path, name: HookName, root: Path) -> CommitHook | None:
     """Return the hook if git would run it."""
     try:
         if not path.is_file() or not os.access(path, os.X_OK):
             return None
-        return CommitHook(name, str(path), path.read_bytes())
+        inside = path.is_relative_to(root) and not path.is_relative_to(root / ".git")
+        return CommitHook(name, str(path.relative_to(root)) if inside else "", path.read_bytes())
     except OSError as error:
         raise GitError(f"cannot read the {name} hook: {error}", hint=f"see: ls -l {path}") from error
 
 
-def _is_unchanged(hook: CommitHook) -> bool:
-    path = Path(hook.path)
+def _holds(path: Path, content: bytes) -> bool:
     try:
-        return os.access(path, os.X_OK) and path.read_bytes() == hook.content
+        return os.access(path, os.X_OK) and path.read_bytes() == content
     except OSError:
         return False

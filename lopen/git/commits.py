@@ -16,10 +16,9 @@ from typing import Literal
 from lopen.git import trees
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError, no_identity
-from lopen.git.private import PrivateFolder
+from lopen.git.layout import Layout
 from lopen.git.refs import require_id, single_line
 from lopen.git.screening import Leak, SecretScreen
-from lopen.git.stored_objects import require_true_blobs, true_objects
 
 Convention = Literal["conventional", "plain"]
 
@@ -93,7 +92,7 @@ def _with_trailers(subject: str, trailers: dict[str, str]) -> str:
 def identity(git: GitCommand) -> Mapping[str, str]:
     """Return the identity to commit with, as environment variables for git.
 
-    `git` is the references door, where the user's `includeIf "gitdir:…"` applies.
+    `git` works in the person's repository, where their `includeIf "gitdir:…"` applies.
 
     Raises:
         NoIdentity: none is configured.
@@ -110,7 +109,7 @@ def identity(git: GitCommand) -> Mapping[str, str]:
 def write_commit(
     git: GitCommand, tree: str, ancestors: Sequence[str | None], message: str, *, sign: bool
 ) -> str:
-    """Write a commit object, durable on return, and return its id. `git` is the content door with an identity."""
+    """Write a commit object, durable on return, and return its id. `git` has an identity."""
     parents = [part for parent in ancestors if parent for part in ("-p", require_id(parent))]
     signature = ["-S"] if sign else []
     text = message.encode("utf-8", "replace")
@@ -170,67 +169,18 @@ def trailers(message: str) -> dict[str, str]:
     return found
 
 
-class CommitWriter:
-    """Writes commit objects through the content door, without moving references. `git` provides the identity."""
-
-    def __init__(self, git: GitCommand, private: PrivateFolder, screen: SecretScreen) -> None:
-        self._git = git
-        self._private = private
-        self._screen = screen
-        self._identity: Mapping[str, str] = {}
-
-    def identity(self) -> Mapping[str, str]:
-        """Return the identity to commit with, as environment variables for git.
-
-        Raises:
-            NoIdentity: none is configured.
-        """
-        if not self._identity:
-            self._identity = identity(self._git)
-        return self._identity
-
-    def write(
-        self,
-        tree: str,
-        parent: str | None,
-        message: str,
-        *,
-        purpose: str,
-        sign: bool = False,
-        merges: str | None = None,
-    ) -> str:
-        """Write a commit of `tree` on top of `parent`, durable on return; return its id.
-
-        `merges` is the second parent of a merge.
-
-        `purpose` completes "it would be …" in the error about a secret, for example "committed".
-
-        Raises:
-            NoIdentity: no identity is configured.
-            GitError: the commit would add a secret.
-        """
-        self._private.prepare(parent)
-        refuse_leaks(self._stored_leaks(tree, parent), purpose)
-        git = self._private.git().with_options(self.identity())
-        commit = write_commit(git, tree, (parent, merges), message, sign=sign)
-        true_objects(git, self._private.layout, [commit])
-        return commit
-
-    def _stored_leaks(self, tree: str, parent: str | None) -> Sequence[Leak]:
-        """Find the secrets in `tree` as git stored it, which may differ from the files examined before."""
-        git = self._private.git()
-        layout = self._private.layout
-        old = parent or layout.empty_tree
-        changes = trees.changes(git, layout, old, tree)
-        sides = ((c.path, c.entry_after) for c in changes)
-        changed = [(path, e.blob) for path, e in sides if e and e.mode not in (trees.GITLINK, trees.FOLDER)]
-        require_true_blobs(git, layout, [blob for _, blob in changed])
-        return self._screen.stored(
-            changed,
-            layout.object_format,
-            lambda blob: git.run("cat-file", "blob", blob).stdout,
-            lambda path: trees.file_at(git, layout, old, path),
-        )
+def stored_leaks(
+    git: GitCommand, layout: Layout, screen: SecretScreen, tree: str, parent: str
+) -> Sequence[Leak]:
+    """Find the secrets in `tree` as git stored it, which may differ from the files examined before."""
+    sides = ((c.path, c.entry_after) for c in trees.changes(git, parent, tree))
+    changed = [(path, e.blob) for path, e in sides if e and not e.is_submodule]
+    return screen.stored(
+        changed,
+        layout.object_format,
+        lambda blob: git.run("cat-file", "blob", blob).stdout,
+        lambda path: trees.file_at(git, parent, path),
+    )
 
 
 def refuse_leaks(leaks: Sequence[Leak], purpose: str) -> None:

@@ -35,14 +35,6 @@ class GitTimedOut(GitError):
     """git exceeded the time limit and was terminated."""
 
 
-class BranchConflict(GitError):
-    """The branch already exists with other files than the current ones."""
-
-
-class UntrueObject(GitError):
-    """An object of the repository has other bytes than those that its name is the hash of."""
-
-
 class RefMoved(GitError):
     """Another process moved a branch. Nothing was changed."""
 

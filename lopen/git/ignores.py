@@ -11,9 +11,7 @@ from tempfile import TemporaryDirectory
 
 from lopen.core.files import TEMPORARY
 from lopen.git.command import GitCommand
-from lopen.git.errors import GitError, TooManyFiles
-from lopen.git.git_files import replace_if_different
-from lopen.git.layout import Layout
+from lopen.git.errors import TooManyFiles
 
 # Names that are not used for sources. They are ignore patterns, so tracked files stay tracked.
 CACHE_PATTERNS = (
@@ -56,6 +54,14 @@ def is_internal(path: str) -> bool:
     return path.split("/", 1)[0] == _LOPEN and path not in _LOPEN_SHARED
 
 
+def is_protected_path(path: str) -> bool:
+    """Return True if only the person may write this path: nested settings, or anything in a `.git`."""
+    *above, name = path.split("/")
+    if ".git" in (*above, name) or ".lopen" in above[1:]:
+        return True
+    return len(above) > 1 and above[-1] == ".claude" and name.startswith("settings")
+
+
 def is_cache(path: str) -> bool:
     """Return True if `path` is, or is in, a well-known cache by its name."""
     names = PurePosixPath(path).parts
@@ -81,21 +87,6 @@ def with_lines(text: str, lines: Iterable[str]) -> str:
     return text + (end if missing and text and not text.endswith("\n") else "") + missing
 
 
-def hide_state(layout: Layout) -> None:
-    """Make git ignore lopen's state on every branch, even without a versioned `.lopen/.gitignore`.
-
-    Raises:
-        GitError: `info/exclude` is not writable.
-    """
-    file = layout.common_dir / "info" / "exclude"
-    try:
-        file.parent.mkdir(exist_ok=True)
-        there = os.fsdecode(file.read_bytes()) if file.is_file() else ""
-        replace_if_different(file, os.fsencode(with_lines(there, STATE_PATTERNS)))
-    except OSError as error:
-        raise GitError(f"{file}: {error.strerror or error}", hint="make it writable") from error
-
-
 def suggestions(seen: Iterable[str]) -> tuple[str, ...]:
     """Return the `.gitignore` lines that cover the cache paths `seen` (folders end in `/`), sorted."""
     lines = {line for path in seen for line in CACHE_PATTERNS if _covers(line, path)}
@@ -115,25 +106,26 @@ def ignored_paths(content: GitCommand) -> list[str]:
     return [path for path in answer.fields() if path.split("/", 1)[0] != _LOPEN]
 
 
-def exposed_caches(content: GitCommand, references: GitCommand) -> list[str]:
+def exposed_caches(git: GitCommand) -> list[str]:
     """Return the caches in the work tree that no `.gitignore` covers; folders end in `/`."""
     patterns = [part for line in (*CACHE_PATTERNS, f"{BUILD_FOLDER}/") for part in ("-x", line)]
-    answer = content.run("ls-files", "-z", "--others", "--ignored", "--directory", *patterns)
-    root = references.folder
+    answer = git.run("ls-files", "-z", "--others", "--ignored", "--directory", *patterns)
     seen = [
         path
         for path in answer.fields()
-        if PurePosixPath(path).name != BUILD_FOLDER or is_build_folder(root / path)
+        if PurePosixPath(path).name != BUILD_FOLDER or is_build_folder(git.folder / path)
     ]
     if not seen:
         return []
-    # Through the references door, because the content door ignores these caches itself. check-ignore does not take
-    # literal paths; a leading `./` prevents any other reading of a name.
-    git = references.with_options({"GIT_LITERAL_PATHSPECS": "0"})
+    # Without the clone's own exclude file, which ignores these caches itself. check-ignore does not take literal paths; a
+    # leading `./` prevents any other reading of a name.
     listed = b"".join(b"./" + os.fsencode(path) + b"\0" for path in seen)
+    literal = git.with_options({"GIT_LITERAL_PATHSPECS": "0"})
+    told = literal.run("check-ignore", "-z", "-v", "--stdin", stdin=listed, accept=(0, 1)).fields()
     ignored = {
         path.removeprefix("./")
-        for path in git.run("check-ignore", "-z", "--stdin", stdin=listed, accept=(0, 1)).fields()
+        for source, path in zip(told[::4], told[3::4], strict=True)
+        if not source.endswith("/info/exclude")
     }
     return [path for path in seen if path not in ignored]
 

@@ -12,18 +12,6 @@ from lopen.git.errors import GitError, NotARepository
 
 OLDEST_GIT = (2, 36)
 
-_WRITTEN_PATHS = (
-    "info",
-    "refs",
-    "refs/heads",
-    "refs/lopen",
-    "logs",
-    "logs/refs",
-    "objects",
-    "objects/pack",
-    "index",
-)
-
 EMPTY_TREE = {
     "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     "sha256": "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
@@ -93,24 +81,4 @@ def discover(git: GitCommand) -> Layout:
             f"{root} is not the top of its repository; {top} is",
             hint=f"work from {top} (lopen -C {shlex.quote(str(top))}), or create a repository in the folder: git init",
         )
-    layout = Layout(root, git_dir, common_dir, objects, parts[4])
-    _refuse_links(layout)
-    return layout
-
-
-def _refuse_links(layout: Layout) -> None:
-    """Refuse symbolic links in the folders that lopen writes and protects: they could lead anywhere."""
-    if (layout.root / ".git").is_symlink():
-        raise NotARepository(
-            f"{layout.root / '.git'} is a symbolic link",
-            hint="make it a file that names the folder: rm .git; echo 'gitdir: FOLDER' > .git",
-        )
-    for folder in dict.fromkeys((layout.git_dir, layout.common_dir)):
-        resolved = folder.resolve()
-        for name in _WRITTEN_PATHS:
-            path = folder / name
-            if path.is_symlink() and resolved not in path.resolve().parents:
-                raise NotARepository(
-                    f"{path} is a symbolic link to a place outside the git folder",
-                    hint=f"replace it by the folder it refers to, or work in a clone: git clone {layout.root}",
-                )
+    return Layout(root, git_dir, common_dir, objects, parts[4])

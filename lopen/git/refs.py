@@ -1,23 +1,18 @@
 """References: read HEAD and branches, and move a reference only from its expected value.
 
-Reading opens git's own small files without a process; unusual ones (reftable, chains of symbolic references) are
-left to git. This is the references door: it never reads the work tree's content.
+Reading opens git's own small files without a process; others (packed ones, reftable, chains of symbolic references) are
+left to git.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import stat
-import time
 import unicodedata
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lopen.core.stat_cache import Kept, Signature, settled, signature_at
 from lopen.git.command import GitCommand
-from lopen.git.errors import GitError
+from lopen.git.errors import GitError, RefMoved
 from lopen.git.layout import Layout
 
 HEADS = "refs/heads/"
@@ -36,6 +31,47 @@ class Head:
 
     commit: str | None
     branch: str | None
+
+
+_UNFINISHED = {
+    "MERGE_HEAD": "merge",
+    "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert",
+    "rebase-merge": "rebase",
+    "rebase-apply": "rebase",
+    "BISECT_LOG": "bisect",
+}
+
+
+def unfinished_operation(layout: Layout) -> str | None:
+    """Return the operation of git that is in progress (`merge`, `rebase`, …), or None."""
+    return next((name for file, name in _UNFINISHED.items() if (layout.git_dir / file).exists()), None)
+
+
+def require_commit(head: Head, module: str = "") -> str:
+    """Return HEAD's commit, where a module's branch starts; raises `GitError` if there is none yet."""
+    if head.commit is None:
+        then = f", then: lopen run {module}" if module else ""
+        raise GitError(
+            "the repository has no commit yet", hint=f"make a first one (git add -A && git commit){then}"
+        )
+    return head.commit
+
+
+def check_head(head: Head, branch: str, commit: str | None) -> None:
+    """Require that HEAD is on `branch` at `commit`.
+
+    Raises:
+        RefMoved: the branch is at another commit.
+        GitError: HEAD is not on the branch.
+    """
+    if head.branch != branch:
+        raise GitError(
+            f"HEAD is on {head.branch or 'no branch'}, not on {branch}",
+            hint=f"git switch {branch}, then: lopen resume",
+        )
+    if head.commit != commit:
+        raise RefMoved(f"{branch} moved: it is at {head.commit}, not at {commit}", hint="see: git reflog")
 
 
 def is_id(text: str) -> bool:
@@ -62,12 +98,11 @@ def single_line(text: str) -> str:
 
 
 class References:
-    """The references of one repository. `git` is the command of the references door."""
+    """The references of one repository."""
 
     def __init__(self, layout: Layout, git: GitCommand) -> None:
         self.layout = layout
         self.git = git
-        self._packed: dict[str, tuple[Signature, str]] = {}  # with the state of the file that held it
 
     def head(self) -> Head:
         """Return the current HEAD."""
@@ -81,20 +116,11 @@ class References:
 
     def tip(self, ref: str) -> str | None:
         """Return the object of a full reference name (`refs/…`), or None if it does not exist."""
-        place = self.layout.common_dir / ref
-        loose = _read(place) if _is_file_name(ref) else None
+        loose = _read(self.layout.common_dir / ref) if _is_file_name(ref) else None
         if loose is not None and is_id(loose):
             return loose
-        is_packed = _is_file_name(ref) and not os.path.lexists(place)
-        packed, now = signature_at(self.layout.common_dir / "packed-refs"), time.time_ns()
-        known = self._packed.get(ref)
-        if is_packed and known is not None and known[0] == packed:
-            return known[1]
         answer = self.git.run("rev-parse", "--verify", "--quiet", "--end-of-options", ref, accept=(0, 1, 128))
-        found = answer.text if is_id(answer.text) else None
-        if is_packed and found and packed and settled(packed[-1], now):
-            self._packed[ref] = packed, found
-        return found
+        return answer.text if is_id(answer.text) else None
 
     def resolve(self, name: str) -> str | None:
         """Return the commit of an id, `HEAD`, a full reference name or a branch name; None if there is none."""
@@ -144,46 +170,48 @@ class References:
         taken = [name.removeprefix(prefix) for name in self.names(prefix)]
         return max((int(n) for n in taken if n.isdecimal()), default=0)
 
-    def checked_out_elsewhere(self, branch: str) -> Path | None:
-        """Return the git folder of another work tree whose HEAD is on `branch`, or None."""
+    def checked_out(self, branch: str, *, elsewhere: bool = False) -> Path | None:
+        """Return the work tree whose HEAD is on `branch`, or None; with `elsewhere` this one does not count."""
         common = self.layout.common_dir
-        others = [common, *sorted((common / "worktrees").glob("*"))]
-        for folder in others:
-            if (
-                folder.resolve() != self.layout.git_dir.resolve()
-                and _read(folder / "HEAD") == f"ref: {HEADS}{branch}"
-            ):
-                return folder
+        for folder in (common, *sorted((common / "worktrees").glob("*"))):
+            own = folder.resolve() == self.layout.git_dir.resolve()
+            if _read(folder / "HEAD") != f"ref: {HEADS}{branch}" or (own and elsewhere):
+                continue
+            if own:
+                return self.layout.root
+            pointer = _read(folder / "gitdir")
+            return Path(pointer).parent if pointer else folder.parent
         return None
+
+    def check_name(self, name: str) -> None:
+        """Raise `GitError` for a name that no branch can have."""
+        if name.startswith("-") or self.git.run("check-ref-format", HEADS + name, accept=(0, 1)).exit_code:
+            raise GitError(f"invalid branch name {name!r}", hint="set another git.branch_prefix")
+
+    def require_plain(self, name: str) -> None:
+        """Refuse a branch that stands for another one: what moves it moves the other.
+
+        Raises:
+            GitError: it is a symbolic reference.
+        """
+        stands_for = self.git.run("symbolic-ref", "--quiet", HEADS + name, accept=(0, 1, 128)).text
+        if stands_for:
+            raise GitError(
+                f"the branch {name} is a symbolic reference to {stands_for.removeprefix(HEADS)}:"
+                " lopen would move that branch",
+                hint=f"git symbolic-ref --delete {HEADS}{name}",
+            )
+
+    def likely_base(self, other: str) -> str | None:
+        """Return the branch that `other` probably started from, if nothing records it; None if unknown."""
+        configured = self.git.run("config", "--get", "init.defaultBranch", accept=(0, 1)).text.strip()
+        names = [name.removeprefix(HEADS) for name in self.names(HEADS) if name != HEADS + other]
+        usual = next((name for name in (configured, "main", "master") if name in names), None)
+        return usual or (names[0] if len(names) == 1 else None)
 
     def _head_from_git(self) -> Head:
         symbolic = self.git.run("symbolic-ref", "--quiet", "HEAD", accept=(0, 1)).text
         return Head(self.tip("HEAD"), symbolic.removeprefix(HEADS) or None)
-
-
-def rewritten_alike(folder: str, before: Mapping[str, Kept], now: Mapping[str, Kept]) -> frozenset[str]:
-    """Return the files of references that differ although each reference in them is what it was before.
-
-    `git pack-refs` and `git gc` move references from files of their own to `packed-refs`, and list them in `info/refs`.
-    `before` and `now` are the files of the git folder by path.
-    """
-    was, now_is = _references_in(folder, before), _references_in(folder, now)
-    same = {name for name in was.keys() | now_is.keys() if was.get(name) == now_is.get(name)}
-    alike = {f"{folder}/info/refs", *(f"{folder}/{name}" for name in same)}
-    if len(same) == len(was.keys() | now_is.keys()):
-        alike.add(f"{folder}/packed-refs")
-    files = (before, now)
-    return frozenset(p for p in alike if all(stat.S_ISREG(at[p].mode) for at in files if p in at))
-
-
-def _references_in(folder: str, files: Mapping[str, Kept]) -> dict[str, bytes]:
-    """Return what each reference says, by name; a file of its own goes before `packed-refs`."""
-    packed, start = files.get(f"{folder}/packed-refs"), f"{folder}/"
-    lines = packed.content.splitlines() if packed else ()
-    entries = (line.split(b" ", 1) for line in lines if line[:1] not in (b"#", b"^"))
-    found = {os.fsdecode(entry[-1]): entry[0] for entry in entries}
-    loose = (path for path in files if path.startswith(f"{start}refs/"))
-    return found | {path.removeprefix(start): files[path].content.strip() for path in loose}
 
 
 def _is_file_name(ref: str) -> bool:

@@ -1,34 +1,48 @@
-"""The repository of a module: its head and branch, lopen's commits, and reverting.
+"""A repository whose top is a checkout: the person's own, and lopen's clone of it.
 
-It combines the room's other modules over one layout and the two doors.
+In the person's repository lopen reads, fetches and moves references. Content filters that only this repository configures
+are switched off for every command, so that looking at it starts no program of it. Work, snapshots and commits are made in
+lopen's clone (`lopen.git.clones`).
 """
 
 from __future__ import annotations
 
+import os
 import weakref
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
+from typing import TypeVar
 
 from lopen.core.clock import Clock
-from lopen.git import branches, commit_hooks, commits, ignores
-from lopen.git.branch_clone import BranchClone
-from lopen.git.branches import Branches
-from lopen.git.checkout import NO_EXCLUSIONS, Checkout
+from lopen.git import commit_hooks, commits, ignores, trees
 from lopen.git.command import GitCommand, find_git
 from lopen.git.commit_hooks import HookOutcome, HooksSnapshot, Runner
-from lopen.git.commits import CommitInfo, CommitWriter, refuse_leaks
-from lopen.git.errors import GitError, NotARepository
+from lopen.git.commits import CommitInfo, refuse_leaks
+from lopen.git.configuration import foreign_filters, switched_off
+from lopen.git.errors import GitError
 from lopen.git.git_files import install_index, remove_stale_locks
+from lopen.git.ignores import HALF_WRITTEN, ignored_paths, is_internal
 from lopen.git.layout import Layout, check_version, discover
-from lopen.git.private import CopiedConfig, PrivateFolder, read_copied_config
-from lopen.git.protection import GitFolderGuard, RepositoryGuard
-from lopen.git.refs import HEADS, Head, References
-from lopen.git.screening import KnownValues, SecretScreen
-from lopen.git.shadow import ShadowTree, shadow
-from lopen.git.snapshot import Snapshots
+from lopen.git.refs import HEADS, Head, References, check_head, unfinished_operation
+from lopen.git.screening import KnownValues, Leak, SecretScreen
+from lopen.git.work_tree import WorkTree, read_status
 from lopen.store.temporary import TemporaryFolder
+
+NO_EXCLUSIONS: Mapping[str, str] = {}
+_KEPT_ANSWERS = 64
+_MOST_NAMED = 100_000  # characters of paths in a command: Linux takes 2 MB, with the environment
+_MOST_ASKED = 1_000  # blobs, in a question whose answer is kept
+_CONTENT_CONFIG: Mapping[str, str] = {
+    "core.untrackedCache": "false",
+    "core.splitIndex": "false",
+    "core.safecrlf": "false",
+    "core.fsync": "committed",  # objects of a later commit must survive a power cut
+    "status.showUntrackedFiles": "all",
+}
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +51,6 @@ class CheckoutOptions:
 
     sign: bool = False  # sign commits, as the user's own configuration says
     known: KnownValues = tuple  # returns the secret values that no commit may add
-    own: str = ""  # the only shared reference to protect, if other processes move theirs
 
 
 UNCOMMITTED = "Keep uncommitted work before a revert"
@@ -53,42 +66,43 @@ class Backup:
     head: str
 
 
-class Repository(Checkout):
-    """One checkout of a git repository whose top is the project's root."""
+class Repository:
+    """One repository with its checkout. `identity_from` is where git finds the person's identity."""
 
     def __init__(
-        self, layout: Layout, git: GitCommand, settings: CopiedConfig, scratch: Path, terms: CheckoutOptions
+        self,
+        layout: Layout,
+        git: GitCommand,
+        scratch: Path,
+        options: CheckoutOptions,
+        identity_from: GitCommand | None = None,
     ) -> None:
-        # The references door, with explicit folders that override a configured work tree
-        door = {
+        own = {
             "GIT_DIR": str(layout.git_dir),
             "GIT_WORK_TREE": str(layout.root),
             "GIT_OPTIONAL_LOCKS": "0",
         }
-        self.references = References(layout, git.with_options(door))
-        private = PrivateFolder(scratch, layout, git, settings=settings, info=layout.common_dir / "info")
-        screen = SecretScreen(layout.root, terms.known)
-        snapshots = Snapshots(private, seed=layout.index, screen=screen)
-        guard = RepositoryGuard(layout, self.references, snapshots, terms.own)
-        super().__init__(private, snapshots, guard, base=lambda: self.head().commit)
-        self.branches = Branches(layout, self.references)
-        self.ignored_filters = settings.ignored_filters
-        self._writer = CommitWriter(self.references.git, private, screen)
-        self._terms = terms
+        self.root = layout.root
+        self.layout = layout
+        self.git = git.with_options(own, config=_CONTENT_CONFIG)
+        self.references = References(layout, self.git)
+        self.ignored_filters: tuple[str, ...] = ()  # content filters that only the repository configures
+        self.changed_protected_paths: tuple[str, ...] = ()  # by the latest snapshot, see `is_protected_path`
+        self._options = options
+        self._screen = SecretScreen(layout.root, options.known)
+        self._files = WorkTree(layout, self.git, scratch, self._screen)
+        self._identity_from = identity_from or self.git
+        self._identity: Mapping[str, str] = {}
+        self._answers: dict[
+            tuple[object, ...], object
+        ] = {}  # about objects, which never change under their id
+        self._listing = Lock()  # read-only tools of one turn may list files in parallel
 
     @staticmethod
-    def open(
-        root: Path,
-        *,
-        clock: Clock,
-        sign: bool = False,
-        scratch: Path | None = None,
-        known: KnownValues = tuple,
-    ) -> Repository:
-        """Open the repository whose top is `root`; it may have no commit yet.
+    def open(root: Path, *, clock: Clock, sign: bool = False, known: KnownValues = tuple) -> Repository:
+        """Open the person's repository whose top is `root`; it may have no commit yet.
 
-        `scratch` is a folder for private files that the model's commands cannot write; by default a temporary
-        one that is removed with the object. `known` returns the secret values that no commit may add.
+        `known` returns the secret values that no commit may add.
 
         Raises:
             NotARepository: there is none, it is bare or another user's, or `root` is not its top.
@@ -96,59 +110,48 @@ class Repository(Checkout):
         """
         git = GitCommand(find_git(root), root.resolve(), clock)
         check_version(git)
-        return Repository._made(git, discover(git), CheckoutOptions(sign, known), scratch)
-
-    @staticmethod
-    def shadow(root: Path, git_dir: Path, *, clock: Clock, known: KnownValues = tuple) -> ShadowTree:
-        """Open a private history of snapshots instead of a repository; see `lopen.git.shadow`.
-
-        An existing repository is still protected from commands, and a clone shows its history.
-        """
-        guard, references = GitFolderGuard(), None
-        if (root / ".git").exists():
-            with suppress(GitError):  # git cannot use the repository
-                repository = Repository.open(root, clock=clock)
-                guard, references = repository._guard, repository.references
-        return shadow(root, git_dir, clock=clock, guard=guard, references=references, known=known)
-
-    def linked(self, path: Path, branch: str) -> Repository:
-        """Open the linked work tree at `path`, where only `branch` is protected.
-
-        Other shared references are not restored after a command, because the user or another session may have
-        moved them.
-
-        Raises:
-            NotARepository: `path` is not a work tree of this repository.
-        """
-        git = GitCommand(self.references.git.executable, path.resolve(), self.references.git.clock)
         layout = discover(git)
-        if layout.common_dir.resolve() != self.layout.common_dir.resolve():
-            raise NotARepository(f"{path} is not a work tree of {self.root}", hint="see: git worktree list")
-        return Repository._made(git, layout, replace(self._terms, own=HEADS + branch))
+        filters = foreign_filters(git)
+        git = git.with_options(config=switched_off(filters))
+        folder = TemporaryFolder()
+        repository = Repository(layout, git, folder.path, CheckoutOptions(sign, known))
+        repository.ignored_filters = filters
+        weakref.finalize(repository, folder.remove)
+        return repository
 
     @staticmethod
-    def _made(
-        git: GitCommand, layout: Layout, terms: CheckoutOptions, scratch: Path | None = None
+    def over(
+        layout: Layout, git: GitCommand, options: CheckoutOptions, person: Repository, *, alone: bool = True
     ) -> Repository:
-        settings = read_copied_config(git)
-        if scratch is not None:
-            return Repository(layout, git, settings, scratch, terms)
-        folder = TemporaryFolder()
-        repository = Repository(layout, git, settings, folder.path, terms)
-        # The folder lives as long as anything that uses it, for example a shadow's guard.
-        weakref.finalize(repository._private, folder.remove)
-        return repository
+        """Open lopen's clone of the repository of `person`, whose identity its commits have.
+
+        Not `alone`: another process may use it too.
+        """
+        folder = None if alone else TemporaryFolder()
+        scratch = folder.path if folder else layout.git_dir / "lopen"
+        clone = Repository(layout, git, scratch, options, person.git)
+        clone.ignored_filters = person.ignored_filters
+        if folder:
+            weakref.finalize(clone, folder.remove)
+        return clone
 
     # state
 
     def head(self) -> Head:
+        """Return HEAD: the commit (None before the first) and the branch (None if detached)."""
         return self.references.head()
 
     def branch_tip(self, name: str) -> str | None:
+        """Return the commit of a branch, or None if it does not exist."""
         return self.references.tip(HEADS + name)
 
     def reachable(self, commit: str, from_ref: str) -> bool:
+        """Return True if `commit` is in the history of `from_ref`: a branch name, `HEAD`, `refs/…` or an id."""
         return self.references.reachable(commit, from_ref)
+
+    def has_commit(self, commit: str) -> bool:
+        """Return True if the repository has the commit."""
+        return self.git.run("cat-file", "-e", f"{commit}^{{commit}}", accept=(0, 1, 128)).exit_code == 0
 
     def identity(self) -> str:
         """Return the identity that lopen commits with, `Name <email>`.
@@ -156,24 +159,171 @@ class Repository(Checkout):
         Raises:
             NoIdentity: none is configured.
         """
-        known = self._writer.identity()
+        known = self._known_identity()
         return f"{known['GIT_COMMITTER_NAME']} <{known['GIT_COMMITTER_EMAIL']}>"
 
+    def _known_identity(self) -> Mapping[str, str]:
+        if not self._identity:
+            self._identity = commits.identity(self._identity_from)
+        return self._identity
+
+    # files
+
+    def snapshot(self, exclude: Mapping[str, str] = NO_EXCLUSIONS, *, bounded: bool = True) -> str:
+        """Return the tree id of the current work tree; its objects are durable.
+
+        It has all files that git does not ignore, without lopen's state, untracked well-known caches and `embedded`
+        repositories. A path in `exclude` (path → blob id) stays as in HEAD while its content is that blob.
+        Raises `TooManyFiles` if it is `bounded`.
+        """
+        self._files.set_head(self.head().commit)
+        tree, status = self._files.snapshot(exclude, bounded=bounded)
+        self.changed_protected_paths = tuple(filter(ignores.is_protected_path, status.changed))
+        return tree
+
+    @property
+    def embedded(self) -> tuple[str, ...]:
+        """Folders that the latest snapshot left out: repositories of their own, of which git would commit a pointer."""
+        return self._files.embedded
+
+    @property
+    def leaks(self) -> tuple[Leak, ...]:
+        """Secrets that the latest snapshot would add to the history. Its tree can be compared but not committed."""
+        return self._files.leaks
+
+    def files(self) -> list[str]:
+        """Return every file that git does not ignore, tracked or not, without lopen's own state."""
+        with self._listing:
+            git = self._head_index()
+            found = git.run("ls-files", "-z", "--cached", "--others", "--exclude-standard").fields()
+        return sorted({path for path in found if not is_internal(path) and not path.endswith("/")})
+
+    def dirty(self, allow: Callable[[str], bool]) -> tuple[str, ...]:
+        """Return uncommitted paths, staged or not, except ignored ones and those that `allow` accepts, sorted.
+
+        A folder that is a repository of its own counts as one path.
+        """
+        found = read_status(self.git, self.root)
+        return tuple(
+            path
+            for path in sorted((*found.changed, *found.embedded))
+            if not allow(path) and not ignores.is_cache(path)
+        )
+
+    def ignored(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Return those of `paths` that git ignores and does not track; snapshots and commits do not contain them."""
+        # check-ignore does not take literal paths; a leading `./` prevents any other reading of a name.
+        listed = b"".join(b"./" + os.fsencode(path) + b"\0" for path in paths)
+        with self._listing:
+            git = self._head_index().with_options({"GIT_LITERAL_PATHSPECS": "0"})
+            found = git.run("check-ignore", "-z", "--stdin", stdin=listed, accept=(0, 1)).fields()
+        return tuple(path.removeprefix("./") for path in found)
+
+    def left_out(self) -> tuple[str, ...]:
+        """Return what lies in the work tree and enters no commit: ignored files (a folder counts once), repositories."""
+        ignored = ignored_paths(self._head_index())
+        return tuple(sorted({*ignored, *(f"{path}/" for path in self.embedded)}))
+
     def ignore_suggestion(self) -> tuple[str, ...]:
-        self._snapshots.set_head(self.head().commit)
-        return ignores.suggestions(ignores.exposed_caches(self._snapshots.head_index(), self.references.git))
+        """Return the `.gitignore` lines that cover the well-known caches in the work tree that are not ignored."""
+        return ignores.suggestions(ignores.exposed_caches(self._head_index()))
+
+    def _head_index(self) -> GitCommand:
+        self._files.set_head(self.head().commit)
+        return self._files.head_index()
+
+    def tree_with(self, tree: str, files: Mapping[str, trees.TreeEntry | None]) -> str:
+        """Return the id of `tree` with these `files` in place of its own."""
+        self._files.set_head(self.head().commit)
+        return self._files.tree_with(tree, files)
+
+    def blobs(self, paths: Iterable[str]) -> dict[str, str]:
+        """Return path → blob id of the current content, for `exclude`; only files and links are included."""
+        return self._files.blobs(paths)
+
+    def restore(self, tree: str, paths: Iterable[str]) -> None:
+        """Restore files from `tree`, deleting those that it does not contain; never through a symbolic link."""
+        self._files.set_head(self.head().commit)
+        self._files.restore(tree, paths)
 
     def clear_leftovers(self, branch: str) -> tuple[str, ...]:
-        return *remove_stale_locks(self.layout, branch), *super().clear_leftovers(branch)
+        """Remove what a killed run left: unfinished files, locks on index, HEAD and `branch`. Return their paths."""
+        locks = remove_stale_locks(self.layout, branch)
+        found = self.git.run("ls-files", "-z", "--others", "--ignored", "-x", HALF_WRITTEN).fields()
+        for path in found:
+            (self.root / path).unlink(missing_ok=True)
+        return *locks, *found
 
-    def clone(self, folder: Path) -> BranchClone:
-        known = self._reader, self._all_changes, self._snapshots.copy_index
-        return BranchClone(folder, self.references, *known)
+    # objects
+
+    def changes(self, before: str, after: str) -> tuple[trees.TreeChange, ...]:
+        """Return the changes of files from the tree (or commit) `before` to `after`, by path."""
+        return self._known(("changes", before, after), lambda: trees.changes(self.git, before, after))
+
+    def diff(
+        self,
+        before: str,
+        after: str,
+        *,
+        paths: Sequence[str] | None = None,
+        max_chars: int | None = None,
+        as_text: bool = False,
+    ) -> str:
+        """Return the unified diff of two trees, of `paths` if given, cut at `max_chars`; `as_text`: no file is binary."""
+        if paths is not None and sum(map(len, paths)) > _MOST_NAMED:
+            before, after = self._with_only(frozenset(paths), before, after)
+            paths = None
+        return trees.diff(self.git, before, after, paths=paths, max_chars=max_chars, as_text=as_text)
+
+    def _with_only(self, paths: Set[str], before: str, after: str) -> tuple[str, str]:
+        """Return both trees without the files that differ and are not in `paths` or below them."""
+        changed = self.changes(before, after)
+        named = {c.path for c in trees.within(changed, paths)}
+        others = {c.path: None for c in changed if c.path not in named}
+        return self.tree_with(before, others), self.tree_with(after, others)
+
+    def entries(self, tree: str) -> dict[str, trees.TreeEntry]:
+        """Return path → entry of every file of a tree."""
+        return trees.entries(self.git, tree)
+
+    def blob_sizes(self, blobs: Iterable[str]) -> Mapping[str, int]:
+        """Return blob id → size in bytes."""
+        if len(wanted := tuple(blobs)) > _MOST_ASKED:
+            return trees.blob_sizes(self.git, wanted)
+        return self._known(("sizes", *wanted), lambda: trees.blob_sizes(self.git, wanted))
+
+    def blob_contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
+        """Return blob id → content."""
+        return trees.blob_contents(self.git, blobs)
+
+    def file_at(self, tree: str, path: str) -> bytes | None:
+        """Return a file's content in a tree; None if there is no such file."""
+        return trees.file_at(self.git, tree, path)
+
+    def tree_of(self, commit: str) -> str:
+        """Return the tree of a commit."""
+        return self._known(("tree", commit), lambda: trees.tree_of(self.git, commit))
+
+    def merged(self, ours: str, theirs: str) -> tuple[str, tuple[str, ...]]:
+        """Merge two commits without touching a file; return the tree, and the paths in conflict."""
+        return trees.merged(self.git, ours, theirs)
+
+    def _known(self, question: tuple[object, ...], ask: Callable[[], Answer]) -> Answer:
+        """Return the answer to a question about objects, asking git only the first time."""
+        with self._listing:
+            if question in self._answers:
+                return self._answers[question]  # type: ignore[return-value]
+        answer = ask()
+        with self._listing:
+            while len(self._answers) >= _KEPT_ANSWERS:
+                del self._answers[next(iter(self._answers))]
+            self._answers[question] = answer
+        return answer
 
     # lopen's commits
 
     def commit(self, tree: str, parent: str | None, message: str, branch: str) -> str:
-        """Commit a snapshot on `branch`, durably, update the user's index, and return the new id.
+        """Commit a snapshot on `branch`, durably, update the index, and return the new id.
 
         After a crash between the two, `align_index` updates the index.
 
@@ -182,24 +332,39 @@ class Repository(Checkout):
             NoIdentity: no identity is configured.
             GitError: HEAD is not on `branch`, or the commit would add a secret.
         """
-        branches.check_head(self.head(), branch, parent)
-        if tree == self._snapshots.latest:
+        check_head(self.head(), branch, parent)
+        if tree == self._files.latest:
             refuse_leaks(self.leaks, "committed")
-        sha = self._writer.write(tree, parent, message, purpose="committed", sign=self._terms.sign)
+        sha = self._write_commit(tree, (parent, None), message, purpose="committed", sign=self._options.sign)
         self.references.move(HEADS + branch, sha, parent, message.partition("\n")[0])
         self.align_index()
         return sha
 
     def merge_commit(self, tree: str, into: str, merges: str, message: str) -> str:
-        """Write a merge commit that no reference has yet; raises the errors of `CommitWriter.write`."""
-        sign = self._terms.sign
-        return self._writer.write(tree, into, message, purpose="committed", sign=sign, merges=merges)
+        """Write a merge commit that no reference has yet; raises the errors of `commit`."""
+        return self._write_commit(tree, (into, merges), message, purpose="committed", sign=self._options.sign)
+
+    def commit_of(self, tree: str, parent: str | None, message: str) -> str:
+        """Write a commit of a tree for a second checkout; no branch gets it."""
+        git = self.git.with_options(self._known_identity(), config={"core.fsync": "none"})
+        return commits.write_commit(git, tree, (parent,), message, sign=False)
+
+    def _write_commit(
+        self, tree: str, parents: Sequence[str | None], message: str, *, purpose: str, sign: bool = False
+    ) -> str:
+        """Write a commit, durable on return. `purpose` completes "it would be …" in the error about a secret."""
+        leaks = commits.stored_leaks(
+            self.git, self.layout, self._screen, tree, parents[0] or self.layout.empty_tree
+        )
+        refuse_leaks(leaks, purpose)
+        return commits.write_commit(
+            self.git.with_options(self._known_identity()), tree, parents, message, sign=sign
+        )
 
     def align_index(self) -> None:
-        """Make the user's index equal HEAD, so that `git status` shows only real differences."""
-        self._snapshots.set_head(self.head().commit)
-        self._guard.head_moved()
-        install_index(self._snapshots.refreshed(), self.layout.index, self.references.git.clock)
+        """Make the checkout's index equal HEAD, so that `git status` shows only real differences."""
+        self._files.set_head(self.head().commit)
+        install_index(self._files.refreshed(), self.layout.index, self.git.clock)
 
     def find_commit(
         self, session_id: str, task_id: str, *, within: str = "HEAD", since: str | None = None
@@ -211,13 +376,15 @@ class Repository(Checkout):
     def session_commits(
         self, session_id: str | None = None, *, within: str = "HEAD", since: str | None = None
     ) -> list[CommitInfo]:
+        """Return lopen's commits (of one session if given) in the history of `within` after `since`, oldest first."""
         start = self.references.resolve(within)
-        found = commits.walk(self.references.git, start, since=since) if start else []
+        found = commits.walk(self.git, start, since=since) if start else []
         return [commit for commit in found if session_id in (None, commit.session)]
 
     def commit_ids(self, within: str, *, since: str | None = None) -> frozenset[str]:
+        """Return the ids of the commits in the history of `within` after `since`."""
         start = self.references.resolve(within)
-        return commits.ids(self.references.git, start, since=since) if start else frozenset()
+        return commits.ids(self.git, start, since=since) if start else frozenset()
 
     # reverting
 
@@ -232,7 +399,7 @@ class Repository(Checkout):
         if head is not None and self.tree_of(head) == tree:
             saved = head
         else:
-            saved = self._writer.write(tree, head, UNCOMMITTED + "\n", purpose=purpose)
+            saved = self._write_commit(tree, (head,), UNCOMMITTED + "\n", purpose=purpose)
         name = self.references.next_backup_name(session_id)
         self.references.move(name, saved, None, "backup before a revert")
         return name
@@ -243,7 +410,7 @@ class Repository(Checkout):
         kept = self.references.tip(name) if name else None
         if name is None or kept is None:
             return None
-        subject = self.references.git.run("log", "-1", "--format=%s", kept).text
+        subject = self.git.run("log", "-1", "--format=%s", kept).text
         return Backup(name, kept, self.references.tip(f"{kept}^") or kept if subject == UNCOMMITTED else kept)
 
     def reset_to(self, commit: str, exclude: Mapping[str, str] = NO_EXCLUSIONS) -> None:
@@ -254,7 +421,7 @@ class Repository(Checkout):
         Raises:
             GitError: the commit does not exist, or an operation of git is in progress.
         """
-        if operation := branches.unfinished_operation(self.layout):
+        if operation := unfinished_operation(self.layout):
             raise GitError(f"a {operation} is in progress", hint=f"abort it first: git {operation} --abort")
         head = self.head().commit
         tree = self.tree_of(commit)
@@ -264,37 +431,30 @@ class Repository(Checkout):
         self.references.move("HEAD", commit, head, f"revert to {commit[:12]}")
         self.align_index()
 
-    # The repository's own hooks
+    def carry_to(self, commit: str) -> None:
+        """Move HEAD's branch and the files to `commit`; uncommitted work goes along where it touches other files.
+
+        Raises:
+            GitError: uncommitted work stands against it; nothing was changed.
+        """
+        before = self.head().commit
+        self.align_index()
+        self.git.run("read-tree", "-m", "-u", before or self.layout.empty_tree, commit)
+        self.references.move("HEAD", commit, before, f"go on from {commit[:12]}")
+        self.align_index()
+
+    # the repository's own hooks
 
     def hooks_snapshot(self) -> HooksSnapshot:
-        return commit_hooks.read_hooks(self.layout, self.references.git)
+        """Return the current commit hooks. The hooks at a session's start are the only ones that run in it."""
+        return commit_hooks.read_hooks(self.layout, self.git)
 
     def run_hooks(
-        self,
-        snapshot: HooksSnapshot,
-        tree: str,
-        message: str,
-        runner: Runner,
-        *,
-        folder: Path,
+        self, snapshot: HooksSnapshot, tree: str, message: str, runner: Runner, *, folder: Path
     ) -> HookOutcome:
+        """Run the hooks over `tree` before it is committed. `folder` is scratch space for the hooks."""
         if not snapshot.hooks:
             return HookOutcome(True, "", tree, message)
-        self._private.prepare(self.head().commit)
-        run = commit_hooks.HookRun(self._private, folder, runner)
+        run = commit_hooks.HookRun(self.git, self.layout, folder, runner)
         passed, output, message_after = run.run(snapshot, tree, message)
         return HookOutcome(passed, output, self.snapshot(), message_after)
-
-
-def require_repository(checkout: Checkout) -> Repository:
-    """Return the checkout as a repository.
-
-    Raises:
-        GitError: it has none, or `git.enabled` is off.
-    """
-    if not isinstance(checkout, Repository):
-        raise GitError(
-            "this session commits its work, but git.enabled is off",
-            hint="switch git.enabled on again, or start a new session: lopen run MODULE --new",
-        )
-    return checkout

@@ -1,7 +1,6 @@
-"""Find secrets in changed files before git stores them.
+"""Find secrets in changed files before they are committed.
 
-A snapshot with a secret is written to a quarantine beside the private folder, never to the repository's objects, so
-that a refused commit leaves no trace of it.
+A snapshot with a secret stays in lopen's clone: only commits are fetched into the person's repository.
 """
 
 from __future__ import annotations

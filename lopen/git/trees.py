@@ -1,22 +1,20 @@
-"""Compare and read trees by their ids, through the content door and without writing."""
+"""Compare and read trees, commits and files by their ids, without writing."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
 
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError
-from lopen.git.layout import Layout
 from lopen.git.refs import require_id
-from lopen.git.stored_objects import require_true_blobs, tree_in, true_objects
 
 Kind = Literal["added", "modified", "deleted"]
 
 _KINDS: dict[str, Kind] = {"A": "added", "D": "deleted"}
-GITLINK, FOLDER = "160000", "040000"
+GITLINK = "160000"
 _BIG_FILE = "2m"  # larger files count as binary in a diff
 
 
@@ -61,33 +59,17 @@ def is_work_tree_path(path: str) -> bool:
     return "\0" not in path and not any(part in ("", ".", "..") or part.lower() == ".git" for part in parts)
 
 
-def changes(git: GitCommand, layout: Layout, before: str, after: str) -> tuple[TreeChange, ...]:
-    """Return the changes from one tree (or commit) to the other, by path, those of folders too.
-
-    A rename is a deletion and an addition. Every tree that git compared is hashed.
-
-    Raises:
-        UntrueObject: one of them has another content than its id says.
-    """
+def changes(git: GitCommand, before: str, after: str) -> tuple[TreeChange, ...]:
+    """Return the changes of files from one tree (or commit) to the other, by path; a rename is two changes."""
     if before == after:
         return ()
     ends = require_id(before), require_id(after)
-    fields = git.run("diff-tree", "-r", "-t", "-z", "--no-renames", *ends).fields()
-    found = tuple(_change(meta, path) for meta, path in zip(fields[::2], fields[1::2], strict=True))
-    read = [
-        id
-        for c in found
-        for id, mode in ((c.before, c.mode_before), (c.after, c.mode_after))
-        if id and mode == FOLDER
-    ]
-    stored = [name for name in ends if name != layout.empty_tree]
-    true_objects(git, layout, (*stored, *read), trees_of=stored)
-    return found
+    fields = git.run("diff-tree", "-r", "-z", "--no-renames", *ends).fields()
+    return tuple(_change(meta, path) for meta, path in zip(fields[::2], fields[1::2], strict=True))
 
 
 def diff(
     git: GitCommand,
-    layout: Layout,
     before: str,
     after: str,
     *,
@@ -101,12 +83,6 @@ def diff(
     """
     if before == after or (paths is not None and not paths):
         return ""
-    changed = [c for c in changes(git, layout, before, after) if FOLDER not in (c.mode_before, c.mode_after)]
-    wanted = changed if paths is None else within(changed, frozenset(paths))
-    sides = [side for c in wanted for side in (c.entry_before, c.entry_after) if side]
-    require_true_blobs(git, layout, [side.blob for side in sides if not side.is_submodule])
-    if len(wanted) == len(changed):
-        paths = None  # git would compare each path with each file
     answer = git.with_options(config={"core.bigFileThreshold": _BIG_FILE}).run(
         "diff-tree",
         "-r",
@@ -138,55 +114,70 @@ def within(changed: Sequence[TreeChange], paths: Set[str]) -> list[TreeChange]:
     return found
 
 
-def entries(git: GitCommand, layout: Layout, tree: str) -> dict[str, TreeEntry]:
-    """Return every file of a tree (or commit): path → entry; raises `UntrueObject` as `changes` does."""
-    return _entries(git, layout, tree, "-r")
+def entries(git: GitCommand, tree: str) -> dict[str, TreeEntry]:
+    """Return every file of a tree (or commit): path → entry."""
+    return _entries(git, tree, "-r")
 
 
-def _entries(git: GitCommand, layout: Layout, tree: str, *which: str) -> dict[str, TreeEntry]:
-    """Return the files that `ls-tree -t` lists, having hashed every tree that it read."""
-    found, folders = {}, []
-    for field in git.run("ls-tree", "-t", "-z", "--full-tree", require_id(tree), *which).fields():
+def _entries(git: GitCommand, tree: str, *which: str) -> dict[str, TreeEntry]:
+    found = {}
+    for field in git.run("ls-tree", "-z", "--full-tree", require_id(tree), *which).fields():
         meta, path = field.split("\t", 1)
         mode, kind, blob = meta.split(" ")
-        if kind == "tree":
-            folders.append(blob)
-        else:
+        if kind != "tree":
             found[path] = TreeEntry(mode, blob)
-    stored = [tree] if tree != layout.empty_tree else []
-    true_objects(git, layout, (*stored, *folders), trees_of=stored)
     return found
 
 
-def file_at(git: GitCommand, layout: Layout, tree: str, path: str) -> bytes | None:
+def file_at(git: GitCommand, tree: str, path: str) -> bytes | None:
     """Return a file's content in the tree (a link's target); None if there is no such file."""
     if not is_work_tree_path(path):
         return None
-    entry = _entries(git, layout, tree, "--", path).get(path)
-    return blob_contents(git, [entry.blob], layout).get(entry.blob) if entry else None
+    entry = _entries(git, tree, "--", path).get(path)
+    return blob_contents(git, [entry.blob]).get(entry.blob) if entry else None
 
 
-def blob_contents(git: GitCommand, blobs: Iterable[str], layout: Layout) -> dict[str, bytes]:
-    """Return blob id → content, without ids of other objects.
+def blob_contents(git: GitCommand, blobs: Iterable[str]) -> dict[str, bytes]:
+    """Return blob id → content, without ids of other objects and of objects that are missing."""
+    wanted = "".join(f"{require_id(name)}\n" for name in dict.fromkeys(blobs))
+    answer = git.run("cat-file", "--batch", stdin=wanted.encode()).stdout if wanted else b""
+    return {name: content for name, kind, content in _batch(answer) if kind == "blob"}
+
+
+def _batch(answer: bytes) -> Iterator[tuple[str, str, bytes]]:
+    """Yield (id, kind, content) of what `cat-file --batch` wrote, without what is missing."""
+    at = 0
+    while at < len(answer):
+        end = answer.index(b"\n", at)
+        head = answer[at:end].decode("ascii", "replace").split(" ")
+        at = end + 1
+        if len(head) != 3:  # "<id> missing"
+            continue
+        size = int(head[2])
+        yield head[0], head[1], answer[at : at + size]
+        at += size + 1
+
+
+def blob_sizes(git: GitCommand, blobs: Iterable[str]) -> Mapping[str, int]:
+    """Return blob id → size in bytes, without ids of other objects."""
+    wanted = "".join(f"{require_id(blob)}\n" for blob in dict.fromkeys(blobs))
+    if not wanted:
+        return {}
+    answer = git.run("cat-file", "--batch-check", stdin=wanted.encode())
+    found = (line.split(" ") for line in answer.text.split("\n"))
+    return {line[0]: int(line[2]) for line in found if len(line) == 3 and line[1] == "blob"}
+
+
+def tree_of(git: GitCommand, commit: str) -> str:
+    """Return the tree of a commit (or of a tree).
 
     Raises:
-        UntrueObject: a blob has another content than its id says.
+        GitError: it does not exist.
     """
-    found = true_objects(git, layout, blobs)
-    return {name: content for name, (kind, content) in found.items() if kind == "blob"}
-
-
-def tree_of(git: GitCommand, layout: Layout, commit: str) -> str:
-    """Return the tree of a commit.
-
-    Raises:
-        GitError: the commit does not exist.
-        UntrueObject: it has another content than its id says.
-    """
-    tree = tree_in(true_objects(git, layout, [commit]), commit)
-    if tree is None:
+    answer = git.run("rev-parse", "--verify", "--quiet", f"{require_id(commit)}^{{tree}}", accept=(0, 1, 128))
+    if answer.exit_code:
         raise GitError(f"commit {commit} does not exist", hint="see: git log --all")
-    return tree
+    return answer.text
 
 
 def merged(git: GitCommand, ours: str, theirs: str) -> tuple[str, tuple[str, ...]]:

@@ -154,15 +154,10 @@ def valid_approval(context: SessionContext, spec: Specification) -> Approval | N
 
 def pass_gate(context: SessionContext, spec: Specification, given: Approval) -> None:
     """Make the branch and its first commit, and enter step 2."""
-    if context.commits:
-        context.branch.check_head(spec.module)  # report first what costs least to correct
+    context.branch.check_head(spec.module)  # report first what costs least to correct
     context.models.calls.connect()  # change nothing for a model that cannot be asked
     told: list[Event] = [SpecApproved(given.who, given.note, given.spec_hash)]
-    if context.commits:
-        told += context.branch.begin(spec.module)
-    else:
-        head = context.project.repository.head().commit
-        context.record.journal.save(changes.begin_branch(context.record.journal.session, None, head))
+    told += context.branch.begin(spec.module)
     take_approval(context, given, *told)
 
 

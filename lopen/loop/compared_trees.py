@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from lopen.files.plain_files import LINK
-from lopen.git.checkout import Checkout
+from lopen.git.repository import Repository
 from lopen.git.trees import GITLINK, TreeChange
 from lopen.loop.judged_change import LARGEST_COMPARED
 from lopen.loop.judged_files import is_specification, kind
@@ -53,7 +53,7 @@ class ComparedTrees:
         return UNREADABLE if known is None and blob in self.sizes else known
 
 
-def compared_trees(repository: Checkout, base: str, tree: str, module: str) -> ComparedTrees:
+def compared_trees(repository: Repository, base: str, tree: str, module: str) -> ComparedTrees:
     """Return the change from `base` to `tree`, without the module's specification."""
     files = tuple(c for c in repository.changes(base, tree) if not is_specification(c.path, module))
     blobs = [b for c in files for b, mode in sides(c) if b is not None and mode != GITLINK]

@@ -141,15 +141,10 @@ class SessionContext:
         verifier.setup_approval.approve(verifier.tree(), verifier.commands.get("verify-setup"))
 
     def committed_tree(self) -> str:
-        """Return the tree that work on a task starts from: the commit's, or the work tree's where nothing is committed."""
+        """Return the tree that work on a task starts from."""
         repository = self.project.repository
         head = repository.head().commit
-        return repository.tree_of(head) if head and self.commits else self.project.verifier.tree()
-
-    @property
-    def commits(self) -> bool:
-        """Completed work is committed; otherwise it stays in the tree, and tree ids are recorded."""
-        return self.settings.git.enabled and self.settings.git.auto_commit
+        return repository.tree_of(head) if head else self.project.verifier.tree()
 
     @property
     def drafted(self) -> bool:

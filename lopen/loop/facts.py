@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from lopen.core.events import DriftFound, Event, Notice, StepEntered, TaskChanged
 from lopen.core.hashing import content_hash
-from lopen.git.checkout import Checkout
+from lopen.git.repository import Repository
 from lopen.guardrails.guard import BudgetFacts, ChurnFacts, GuardFacts, OpenCircuit, ScopeFacts
 from lopen.guardrails.habits import HabitLimits, circles, undisciplined
 from lopen.loop.context import SessionContext
@@ -36,7 +36,7 @@ class Observed:
 
 
 def observe(
-    session: Session, spec: Specification, approval: Approval | None, repository: Checkout
+    session: Session, spec: Specification, approval: Approval | None, repository: Repository
 ) -> Observed:
     """Compare the session's record with the specification and the repository."""
     events: list[Event] = []
@@ -107,7 +107,7 @@ def _note(drift: Drift) -> str:
     return f"The specification changed since the plan was made ({'; '.join(parts)}). Read what concerns you again."
 
 
-def _reopened(session: Session, repository: Checkout) -> tuple[Session, list[Event]]:
+def _reopened(session: Session, repository: Repository) -> tuple[Session, list[Event]]:
     """A complete task stays complete while its commit, or one with its trailer, is reachable.
 
     What a commit reaches never changes: the same commits are not looked for below the same tip again.

@@ -36,6 +36,8 @@ from lopen.workflow.task_tree import State, next_task, selectable
 def look(context: SessionContext) -> Pause | None:
     """Bring the session in line with what is true now; a pause where it may not go on."""
     context.project.verifier.touch()
+    if waits_for := context.branch.sync():
+        return waits_for
     for paper in context.project.place.copy_documents(context.record.journal.session.module):
         context.project.verifier.own_paper(paper)
     threshold = context.settings.workflow.failure_threshold

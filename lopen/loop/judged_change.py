@@ -5,14 +5,11 @@ It finds converted files, removed and missing tests, and ignored files.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from pathlib import PurePosixPath
 
 from lopen.files.listing import glob_matcher
-from lopen.git.checkout import Checkout
-from lopen.git.nested import names_a_program, possible_git_folders
-from lopen.git.trees import GITLINK, TreeChange
+from lopen.git.repository import Repository
+from lopen.git.trees import GITLINK
 from lopen.guardrails.completion import holds_inline_tests, untested
 from lopen.judge.verdict import Scope
 from lopen.models.prompts.prompt import named, outermost
@@ -28,7 +25,7 @@ from lopen.specification.spec import (
 )
 from lopen.tools.installed_copies import installed_copy_findings
 from lopen.tools.workbench import Workbench
-from lopen.verification.findings import Finding, Severity
+from lopen.verification.findings import Finding
 from lopen.verification.no_longer_run import Unchanged
 from lopen.verification.run_files import changed_run_files
 from lopen.verification.test_files import FileChange
@@ -75,53 +72,9 @@ def _overlap(one: str, other: str) -> bool:
     return one.startswith(other) or other.startswith(one)
 
 
-CONVERTED = (
-    "the attribute {name}={value} has git write this file with other bytes than those that were verified"
-)
-STARTS_PROGRAMS = (
-    "git takes this folder for a repository, and runs the programs that it configures wherever it is cloned"
-)
 MOST_TOLD = 20
 LARGEST_COMPARED = 2 * 2**20  # bytes; larger files are not searched for weakened tests
 MOST_UNCHANGED = 2_000  # files that are read for tests that run no longer
-
-
-def converted_files(
-    repository: Checkout, base: str, tree: str, files: Sequence[TreeChange]
-) -> Iterator[Finding]:
-    """Yield a finding for each file that a checkout converts: an error if the change has brought the rule.
-
-    A filter that was there before is a warning. `files` is the change from `base` to `tree`. Each severity is bounded by
-    itself.
-    """
-    rules = any(PurePosixPath(change.path).name.casefold() == ".gitattributes" for change in files)
-    paths = list(repository.entries(tree)) if rules else [c.path for c in files if c.after is not None]
-    found = repository.conversions(tree, paths)
-    before = repository.conversions(base, [path for path, _ in found])
-    touched = {change.path for change in files}
-    told: Counter[Severity] = Counter()
-    for (path, name), value in sorted(found.items()):
-        known = before.get((path, name)) == value
-        severity: Severity = "warning" if known else "error"
-        if known and (name != "filter" or (rules and path not in touched)):
-            continue  # verify commands saw what a checkout writes; only filters do not run
-        told[severity] += 1
-        if told[severity] <= MOST_TOLD:
-            yield Finding(severity, CONVERTED.format(name=name, value=value), path)
-
-
-def committed_programs(repository: Checkout, tree: str, files: Sequence[TreeChange]) -> Iterator[Finding]:
-    """Yield an error for each changed folder that git takes for a repository and whose files name programs to start.
-
-    A commit may hold such a folder under any name but `.git`. Who runs git in a clone of it starts them.
-    """
-    folders = possible_git_folders(change.path for change in files if change.after is not None)
-    there = repository.entries(tree) if folders else {}
-    for folder in sorted(folder for folder in folders if f"{folder}/HEAD" in there):
-        config = repository.file_at(tree, f"{folder}/config") or b""
-        hooks = [p for p in there if p.startswith(f"{folder}/hooks/") and not p.endswith(".sample")]
-        if hooks or names_a_program(config.decode("utf-8", "replace")):
-            yield Finding("error", STARTS_PROGRAMS, folder)
 
 
 def untested_code(bench: Workbench, files: Sequence[FileChange]) -> tuple[Finding, ...]:
@@ -143,7 +96,7 @@ def left_out(bench: Workbench) -> tuple[Finding, ...]:
     return tuple(Finding("warning", message, path) for path in sorted(bench.evidence.ignored))
 
 
-def reader(repository: Checkout, tree: str, files: Sequence[FileChange]) -> Callable[[str], str | None]:
+def reader(repository: Repository, tree: str, files: Sequence[FileChange]) -> Callable[[str], str | None]:
     """Return what gives the text of a file after the change; None where there is none, or it is not an ordinary file."""
     texts = {file.path: file.after for file in files}
     entries = repository.entries(tree)
@@ -158,14 +111,14 @@ def reader(repository: Checkout, tree: str, files: Sequence[FileChange]) -> Call
 
 
 def changed_settings(
-    repository: Checkout, tree: str, files: Sequence[FileChange], command: str | None
+    repository: Repository, tree: str, files: Sequence[FileChange], command: str | None
 ) -> frozenset[str]:
     """Return the changed settings and scripts by which a command runs."""
     return changed_run_files(command, files, reader(repository, tree, files)) if command else frozenset()
 
 
 def installed_copies(
-    bench: Workbench, repository: Checkout, tree: str, files: Sequence[FileChange]
+    bench: Workbench, repository: Repository, tree: str, files: Sequence[FileChange]
 ) -> Iterator[Finding]:
     """Yield what verify-setup installed of the project and is not what would be committed."""
     room, command = bench.project.verifier.room, bench.project.verifier.commands.get("verify-setup")
@@ -196,7 +149,7 @@ def listed_tests(
     )
 
 
-def unchanged_texts(repository: Checkout, tree: str, changed: Container[str]) -> Unchanged:
+def unchanged_texts(repository: Repository, tree: str, changed: Container[str]) -> Unchanged:
     """Return what gives the texts of the files that did not change."""
 
     def texts(wanted: Callable[[str], bool]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from lopen.files.plain_files import EXECUTABLE, LINK
-from lopen.git.checkout import Checkout
+from lopen.git.repository import Repository
 from lopen.git.trees import GITLINK, TreeChange
 from lopen.judge.diff_files import decoded, is_text
 from lopen.judge.evidence import FileKind
@@ -86,7 +86,7 @@ def kind(path: str) -> FileKind:
 
 
 def unseen_files(
-    repository: Checkout, files: Sequence[TreeChange], sizes: Mapping[str, int], known: Mapping[str, bytes]
+    repository: Repository, files: Sequence[TreeChange], sizes: Mapping[str, int], known: Mapping[str, bytes]
 ) -> Iterator[Finding]:
     """Yield an error for each new content that the judge cannot see, a warning for data and other large files.
 
@@ -144,7 +144,7 @@ def rewritten_files(results: Sequence[Verified]) -> Iterator[Finding]:
                 yield Finding("warning", UNCOMMITTED_SNAPSHOT.format(command=command), path)
 
 
-def shared_names(repository: Checkout, tree: str, files: Sequence[TreeChange]) -> Iterator[Finding]:
+def shared_names(repository: Repository, tree: str, files: Sequence[TreeChange]) -> Iterator[Finding]:
     """Yield an error for each new name that another file system takes for another name of `tree`, once a name, and a
     warning for each new file that Windows cannot hold.
 
@@ -185,7 +185,7 @@ def _is_utf_8(path: str) -> bool:
     return True
 
 
-def _content(repository: Checkout, blob: str, known: Mapping[str, bytes]) -> bytes:
+def _content(repository: Repository, blob: str, known: Mapping[str, bytes]) -> bytes:
     return known[blob] if blob in known else repository.blob_contents([blob]).get(blob, b"")
 
 

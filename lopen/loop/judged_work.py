@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from lopen.git.checkout import Checkout
+from lopen.git.repository import Repository
 from lopen.git.trees import GITLINK
 from lopen.judge.evidence import ChangedFile, Established, Evidence, SourceFile, uncovered
 from lopen.judge.verdict import BREADTH, Scope, Verdict, accepted, left_open
@@ -15,8 +15,6 @@ from lopen.loop.compared_trees import ComparedTrees, compared_trees, sides
 from lopen.loop.judged_change import (
     LARGEST_COMPARED,
     TestRemovals,
-    committed_programs,
-    converted_files,
     described,
     installed_copies,
     left_out,
@@ -60,7 +58,7 @@ class JudgedBoundary:
 
 def evidence_for(
     bench: Workbench,
-    repository: Checkout,
+    repository: Repository,
     boundary: JudgedBoundary,
     verdicts: Sequence[Verdict] = (),
 ) -> Evidence:
@@ -141,7 +139,7 @@ def _passing_tests(boundary: JudgedBoundary, change: ComparedTrees) -> TestRun |
 
 def _examined(
     bench: Workbench,
-    repository: Checkout,
+    repository: Repository,
     boundary: JudgedBoundary,
     change: ComparedTrees,
     removals: TestRemovals,
@@ -179,12 +177,12 @@ def _examined(
 
 def _own_findings(
     bench: Workbench,
-    repository: Checkout,
+    repository: Repository,
     change: ComparedTrees,
     results: Sequence[Verified],
     checks: ChangeChecks,
 ) -> tuple[Finding, ...]:
-    base, tree, files, compared = change.base, change.tree, change.files, change.compared
+    tree, files, compared = change.tree, change.files, change.compared
     return checks.findings(
         {
             "files that a test command rewrites": lambda: rewritten_files(results),
@@ -192,10 +190,8 @@ def _own_findings(
             "names on other file systems": lambda: shared_names(repository, tree, files),
             "links that lead out": lambda: leading_out(files, change.contents),
             "paths of this machine": lambda: naming_places(compared, _places(bench)),
-            "converted files": lambda: converted_files(repository, base, tree, files),
             "linked tests": lambda: linked_tests(files),
             "installed copies": lambda: installed_copies(bench, repository, tree, compared),
-            "programs": lambda: committed_programs(repository, tree, files),
             "untested code": lambda: untested_code(bench, compared),
             "files that are left out": lambda: left_out(bench),
         },
@@ -221,7 +217,7 @@ def _files(change: ComparedTrees, shown: Sequence[SourceFile]) -> tuple[ChangedF
 
 
 def _named_files(
-    repository: Checkout, tree: str, names: Sequence[str], stated: Sequence[str], shown: Container[str]
+    repository: Repository, tree: str, names: Sequence[str], stated: Sequence[str], shown: Container[str]
 ) -> list[SourceFile]:
     """The files at and below `names`, and those that the work's own words name, but for those `shown` whole."""
     spoken = {name.casefold() for text in stated for name in spoken_names(text)}
@@ -268,7 +264,7 @@ def _established(
 
 
 def _diff(
-    repository: Checkout, gaps: Sequence[tuple[str, str]], module: str, largest: int
+    repository: Repository, gaps: Sequence[tuple[str, str]], module: str, largest: int
 ) -> tuple[str, set[str]]:
     """The diff over `gaps`, every file as text, and the paths of the files that it adds whole."""
     texts, added = [], set()

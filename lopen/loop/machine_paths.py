@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from lopen.files.plain_files import LINK
-from lopen.git.checkout import Checkout
+from lopen.git.repository import Repository
 from lopen.git.trees import GITLINK, TreeChange
 from lopen.loop.judged_change import LARGEST_COMPARED
 from lopen.loop.judged_files import NAMES_OF_PROGRAMS, SOURCE_SUFFIXES
@@ -64,7 +64,7 @@ def resolved(path: str, target: str) -> str | None:
 
 
 def linked_texts(
-    repository: Checkout, trees: tuple[str, str], files: Sequence[TreeChange], contents: Mapping[str, bytes]
+    repository: Repository, trees: tuple[str, str], files: Sequence[TreeChange], contents: Mapping[str, bytes]
 ) -> dict[tuple[str, str], str | None]:
     """Return (path, blob) of each link → the text of the file to which it leads in its tree, of those before and after.
 

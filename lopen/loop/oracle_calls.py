@@ -12,7 +12,7 @@ from typing import Protocol
 
 from lopen.core.events import VerdictGiven
 from lopen.core.redaction import KNOWN
-from lopen.git.checkout import Checkout
+from lopen.git.repository import Repository
 from lopen.guardrails.completion import required
 from lopen.guardrails.guard import one_line
 from lopen.judge.diff_files import split_diff
@@ -161,7 +161,7 @@ class OracleCalls:
     """Runs the verifications of a boundary, asks the oracle's models, and remembers their verdicts."""
 
     calls: ModelAccess
-    repository: Checkout
+    repository: Repository
     store: SessionStore
     model: str
     second_model: str

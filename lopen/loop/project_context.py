@@ -98,11 +98,11 @@ def lacks(context: SessionContext) -> tuple[str, ...]:
     hooks = {
         h.name for h in HooksSnapshot.from_json(context.record.journal.session.examined.hooks or "[]").hooks
     }
-    return missing_gates(context.project.verifier.commands, hooks, commits=context.commits)
+    return missing_gates(context.project.verifier.commands, hooks, commits=True)
 
 
 def work_in_progress(context: SessionContext, shown: Collection[str]) -> str:
-    """Return the diff of the task in progress: against HEAD, or without commits against the task's start.
+    """Return the diff of the task in progress against HEAD.
 
     New files that are `shown` whole are only named.
     """
@@ -111,8 +111,7 @@ def work_in_progress(context: SessionContext, shown: Collection[str]) -> str:
         tree = context.project.verifier.tree()
     except TooManyFiles as error:  # the model is to undo what it made
         return f"{error.message}\n{error.hint.removesuffix(THEN_RESUME)}"
-    begun = session.task.base if session.task else None
-    base = context.committed_tree() if context.commits else begun or tree
+    base = context.committed_tree()
     changed = [c for c in repository.changes(base, tree) if not is_specification(c.path, session.module)]
     new = [c.path for c in changed if c.kind == "added" and c.path in shown]
     paths = [c.path for c in changed if c.path not in new]
@@ -246,7 +245,7 @@ def surroundings(context: SessionContext) -> Surroundings:
         warnings=tuple(map(_warning, warnings_for_builder(context.record.store, session)))
         if building
         else (),
-        versioned=context.settings.git.enabled,
+        versioned=True,
         limits=context.guards.meter.snapshot(),
         bounds=bounds(context.settings, session.step, context.guards.meter.gate.book),
         task_files=shown.parts,

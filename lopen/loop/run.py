@@ -214,27 +214,16 @@ def finish(context: SessionContext) -> None:
     told = (
         [Notice("info", f"caches lie untracked; lines for .gitignore: {', '.join(lines)}")] if lines else []
     )
-    told += _left_files(context)
     if left := context.project.place.close():
         told.append(Notice("info", left))
     context.record.journal.tell(*told, completed(context))
     context.record.write_plan()
 
 
-def _left_files(context: SessionContext) -> list[Notice]:
-    """Tell what commands left where no commit shows it, and what of it was removed."""
-    try:
-        left = context.project.commands.clear_left_files()
-    except LopenError as error:
-        return [Notice("warning", f"cannot tell what commands left in the project: {error.message}")]
-    return [Notice("warning" if left.removed else "info", line) for line in left.lines()]
-
-
 def pause(context: SessionContext, why: Pause, corrections: tuple[str, ...] = ()) -> Session:
     """Save that the session waits, and tell the command that lets it go on; the model hears `corrections` then."""
     context.record.journal.tell(*context.guards.meter.settle_up())
     session = context.record.journal.session
-    context.record.journal.tell(*_left_files(context))
     session = changes.pause_for(session, why, corrections)
     failure = last_failure(context.record.store.database, session.id)
     output = failure.excerpt() if failure else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Iterator, Mapping
 
 from lopen.core.errors import LopenError
@@ -12,7 +11,6 @@ from lopen.core.events import Notice, QuestionAsked, SessionComplete, SessionFai
 from lopen.core.hashing import content_hash
 from lopen.guardrails.completion import tool_name
 from lopen.limits.budget import BudgetUsage
-from lopen.loop.boundaries import valid_approval
 from lopen.loop.context import SessionContext
 from lopen.loop.task_commit import adopt
 from lopen.specification.spec import SKILLS_AND_HOOKS
@@ -21,7 +19,7 @@ from lopen.tools.dependency_files import is_manifest
 from lopen.tools.verify_programs import start_failure
 from lopen.workflow import changes
 from lopen.workflow.next_step import displayed_step
-from lopen.workflow.pauses import Gate, LimitReached, Pause, Question
+from lopen.workflow.pauses import LimitReached, Pause, Question
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import State
 
@@ -39,11 +37,9 @@ def start(context: SessionContext, *, resumed: bool) -> Pause | None:
     session = context.record.journal.session
     drop_pauses(context.record.journal.database, session.id)  # asked of the last run
     interrupted = resumed and session.status == "running"
-    changed = _changed_since_killed(context)
-    context.project.commands.check_killed(settled=changed is None)
     waited_for_budget = isinstance(session.pause, LimitReached)
     cleared = context.branch.clear_leftovers() if interrupted else ()
-    context.branch.stand()
+    moved = context.branch.sync()
     session, adopted = adopt(session, context.project.repository)
     if adopted:
         context.branch.align_index()
@@ -62,24 +58,7 @@ def start(context: SessionContext, *, resumed: bool) -> Pause | None:
         interrupted or adopted or not resumed
     ):  # a killed process may not have come to it; a new one has another
         context.record.write_plan()
-    return changed or unanswered(context)
-
-
-def _changed_since_killed(context: SessionContext) -> Pause | None:
-    """Return a pause where a run was killed during a command, and the specification is not the approved one any more."""
-    module = context.record.journal.session.module
-    changed = context.project.commands.changed_since_killed()
-    own = [path for path in changed if path.startswith(f"specs/{module}/")]
-    if others := ", ".join(path for path in changed if path not in own):
-        told = f"a command was running when lopen was killed; changed then, or since: {others}"
-        context.record.journal.tell(Notice("warning", told))
-    if not own or valid_approval(context, context.project.load_spec(module)):
-        return None
-    return Gate(
-        module,
-        f"a command was running when lopen was killed, and {own[0]} changed then, or since; "
-        f"git diff {shlex.quote(own[0])} shows it, and git checkout {shlex.quote(own[0])} takes it back",
-    )
+    return moved or unanswered(context)
 
 
 def taken_up(context: SessionContext, session: Session, *, resumed: bool) -> Session:
@@ -89,7 +68,7 @@ def taken_up(context: SessionContext, session: Session, *, resumed: bool) -> Ses
         granted = min(
             granted, session.limits.iterations_granted
         )  # what is left of the last grant, or less by a flag
-    hooks = session.examined.hooks or context.project.repository.hooks_snapshot().to_json()
+    hooks = session.examined.hooks or context.project.place.hooks_snapshot().to_json()
     return changes.start_run(session, granted=granted, request=context.asked.request, hooks=hooks)
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lopen.core.events import Committed, Notice, TaskChanged
-from lopen.git.checkout import Checkout
 from lopen.git.commit_hooks import HooksSnapshot, Runner
 from lopen.git.commits import completion_message
-from lopen.git.repository import require_repository
+from lopen.git.repository import Repository
+from lopen.loop.module_branch import ModuleBranch
 from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.workbench import Workbench
 from lopen.workflow import changes
@@ -27,7 +27,8 @@ from lopen.workflow.task_tree import State, Task
 class Committer:
     """Commits the accepted work of one session. `run_hook` runs a hook of the user's in the sandbox."""
 
-    repository: Checkout
+    repository: Repository
+    branch: ModuleBranch
     run_hook: Runner
     scratch: Path  # where hooks may write
 
@@ -37,6 +38,16 @@ class Committer:
         task, owner = session.tree.task(task_id), session.tree.owner(task_id)
         assert task is not None
         assert owner is not None
+        before = self.repository.head().commit
+        if pause := self.branch.sync():
+            return replace(failed(pause.message, outcome="refused"), pause=pause)
+        if self.repository.head().commit != before:
+            bench.project.verifier.touch()
+            return failed(
+                "the person committed on the branch, and their commit is part of the work now",
+                "look at what changed (git log -p -1), verify again, then complete",
+                outcome="refused",
+            )
         tree = self.repository.snapshot()
         text = completion_message(
             module=session.module,
@@ -55,10 +66,6 @@ class Committer:
         hooked = self._hooked(bench, tree, text)
         if isinstance(hooked, ToolResult):
             return hooked
-        if not (bench.settings.git.auto_commit and bench.settings.git.enabled):
-            _record(bench, task, tree)
-            _tell_left_out(bench)
-            return replace(done(task_id=task.id, status="complete", commit=None, tree=tree), recorded=True)
         sha = self._commit(bench, task, tree, hooked)
         _tell_left_out(bench)
         return replace(done(task_id=task.id, status="complete", commit=sha), recorded=True)
@@ -69,7 +76,8 @@ class Committer:
         assert bench.session.branch is not None
         intent = CommitIntent(task.id, tree, parent, text)
         bench.journal.save(changes.intend_commit(bench.session, intent))
-        sha = require_repository(self.repository).commit(tree, parent, text, bench.session.branch)
+        sha = self.repository.commit(tree, parent, text, bench.session.branch)
+        self.branch.publish()
         _record(bench, task, sha, Committed(sha, text.splitlines()[0], bench.session.branch))
         return sha
 
@@ -178,7 +186,7 @@ def completed(session: Session, task: Task, commit: str) -> Session:
     return session
 
 
-def adopt(session: Session, repository: Checkout) -> tuple[Session, tuple[Committed | TaskChanged, ...]]:
+def adopt(session: Session, repository: Repository) -> tuple[Session, tuple[Committed | TaskChanged, ...]]:
     """Take in a commit whose record is missing, where it is exactly the intended one. Reads alone: the index is
     still the one from before it.
     """
@@ -186,7 +194,6 @@ def adopt(session: Session, repository: Checkout) -> tuple[Session, tuple[Commit
     if intent is None:
         return session, ()
     task = session.tree.task(intent.task_id)
-    repository = require_repository(repository)
     found = repository.find_commit(session.id, intent.task_id, within=session.branch or "HEAD")
     same = found is not None and (found.tree, found.parent) == (intent.tree, intent.parent)
     if task is None or found is None or not same or task.state is not State.IN_PROGRESS:

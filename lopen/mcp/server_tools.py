@@ -163,16 +163,9 @@ class ServerTools:
         )
 
     def _call(self, server: StartedServer, tool: str, bench: Workbench, given: AnyInput) -> ToolResult:
-        """Call the tool, and put back what the server changed in protected places meanwhile."""
-        commands = bench.project.commands
-        with commands.guarded(confined=False):
-            result = server.call(tool, given.model_extra or {})
+        """Call the tool."""
+        result = server.call(tool, given.model_extra or {})
         bench.project.verifier.touch()  # what a server declares binds nobody
-        if commands.restored:
-            return failed(
-                f"protected paths were changed and put back: {', '.join(commands.restored)}",
-                outcome="refused",
-            )
         hidden = {
             name: self.redact(value) if isinstance(value, str) else value
             for name, value in result.fields.items()

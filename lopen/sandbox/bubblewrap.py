@@ -58,8 +58,9 @@ class Bubblewrap(ProjectSandbox):
         readable: Iterable[Path] = (),
         indexes: Iterable[str] = (),
         recent: bool = True,
+        at: Path | None = None,
     ) -> None:
-        super().__init__(root, limits=limits, session=session, environ=environ, readable=readable)
+        super().__init__(root, limits=limits, session=session, environ=environ, readable=readable, at=at)
         self._recent = recent
         self._indexes = tuple(indexes)
         self._installing: InstallNetwork | None = None
@@ -99,7 +100,7 @@ class Bubblewrap(ProjectSandbox):
 
     def run(self, command: Command) -> CommandResult:
         home = ROOM_HOME if command.room else command_home(self._root)
-        environment = self._environment(command, home)
+        environment = {name: self._placed(value) for name, value in self._environment(command, home).items()}
         installing = self.install_network if command.installs and not command.network else None
         if installing == "host":
             command = replace(command, network=True)
@@ -115,7 +116,7 @@ class Bubblewrap(ProjectSandbox):
             policy = replace(policy, installed=(*shown, *_at_room_home(shown, home)))
             argv = [
                 self._program, *bwrap_argv(policy, options), "--json-status-fd", str(pipes.status_in),
-                "--block-fd", str(pipes.block_out), "--", *link.wrapped(command.argv),
+                "--block-fd", str(pipes.block_out), "--", *link.wrapped(self._argv(command)),
             ]  # fmt: skip
             inherited = (pipes.status_in, pipes.block_out, *descriptors, *link.descriptors)
             process = spawn(argv, environment, pass_fds=inherited)
@@ -134,6 +135,14 @@ class Bubblewrap(ProjectSandbox):
             if not result.killed_by and not pipes.command_ran():
                 raise _setup_failure(result.output)
             return result
+
+    def _argv(self, command: Command) -> tuple[str, ...]:
+        """Return the argument list; a line is the model's own text and stays as it is."""
+        return command.argv if isinstance(command.line, str) else tuple(map(self._placed, command.line))
+
+    def _placed(self, text: str) -> str:
+        """Return `text` with the path under which the sandbox shows the root."""
+        return text if self._at == self._root else text.replace(str(self._root), str(self._at))
 
     def _policy(self, command: Command, home: Path) -> BubblewrapPolicy:
         cwd = self._working_folder(command)
@@ -157,7 +166,8 @@ class Bubblewrap(ProjectSandbox):
         return BubblewrapPolicy(
             root=self._root,
             cwd=cwd,
-            room=room.mounts(self._root, ROOM_HOME) if room else (),
+            at=self._at,
+            room=room.mounts(self._at, ROOM_HOME) if room else (),
             caches=() if room else tuple(self._writable(command, home)),
             writable=command.writable,
             network=command.network,

@@ -94,6 +94,7 @@ class BubblewrapPolicy:
     """
 
     root: Path
+    at: Path  # the place at which the root is shown
     cwd: Path
     caches: tuple[Path, ...]  # writable folders below `.lopen/cache`: HOME, and those of this command only
     writable: bool
@@ -110,6 +111,11 @@ class BubblewrapPolicy:
     installed: tuple[tuple[Path, Path], ...] = ()  # (source, place), read-only
     memory_mb: int = 4_096
     recent: bool = True  # bubblewrap 0.8 or newer
+
+    def place(self, path: Path) -> Path:
+        """Return where the sandbox shows a path."""
+        inside = path == self.root or self.root in path.parents
+        return self.at / path.relative_to(self.root) if inside else path
 
 
 def bwrap_argv(policy: BubblewrapPolicy, files: Sequence[str] = ()) -> list[str]:
@@ -146,22 +152,26 @@ def bwrap_argv(policy: BubblewrapPolicy, files: Sequence[str] = ()) -> list[str]
         argv += [option, str(source), str(place)]
         argv += _caches_inside(policy, source, place) if option == "--ro-bind" else []
     if not policy.room:
-        argv += _each("--bind" if policy.writable else "--ro-bind", [policy.root])
+        argv += ["--bind" if policy.writable else "--ro-bind", str(policy.root), str(policy.at)]
     if policy.writable and not policy.room:
-        argv += _each("--bind", policy.pinned)
+        for path in policy.pinned:
+            argv += ["--bind", str(path), str(policy.place(path))]
         for path in policy.protected:
-            argv += ["--ro-bind", str(path), str(path), *_caches_inside(policy, path, path)]
+            place = policy.place(path)
+            argv += ["--ro-bind", str(path), str(place), *_caches_inside(policy, path, place)]
         for path in policy.placeholders:
-            argv += ["--tmpfs", str(path), "--remount-ro", str(path)]
+            argv += ["--tmpfs", str(policy.place(path)), "--remount-ro", str(policy.place(path))]
     for path in policy.masked_folders:
-        argv += ["--tmpfs", str(path), "--remount-ro", str(path)]
+        argv += ["--tmpfs", str(policy.place(path)), "--remount-ro", str(policy.place(path))]
     for file in policy.masked_files:
-        argv += ["--ro-bind", "/dev/null", str(file)]
-    argv += _each("--bind", policy.caches)
-    for source, place in policy.installed:
+        argv += ["--ro-bind", "/dev/null", str(policy.place(file))]
+    for path in policy.caches:
+        argv += ["--bind", str(path), str(policy.place(path))]
+    for source, shown in policy.installed:
+        place = policy.place(shown)
         argv += ["--ro-bind", str(source), str(place)]
         argv += _caches_inside(policy, source, place)
-    return [*argv, "--remount-ro", "/", "--chdir", str(policy.cwd)]
+    return [*argv, "--remount-ro", "/", "--chdir", str(policy.place(policy.cwd))]
 
 
 def _caches_inside(policy: BubblewrapPolicy, source: Path, place: Path) -> Iterator[str]:

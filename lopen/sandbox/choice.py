@@ -80,8 +80,10 @@ def choose(
     environ: Mapping[str, str] = os.environ,
     readable: Iterable[Path] = (),
     indexes: Iterable[str] = (),
+    at: Path | None = None,
 ) -> Sandbox:
-    """Return the sandbox for `mode`; `auto` is the strongest that works here.
+    """Return the sandbox for `mode`; `auto` is the strongest that works here. `at` is the checkout that `root` stands for:
+    bubblewrap shows `root` there, Landlock hides it.
 
     Raises:
         LopenError: the requested sandbox, or every sandbox, fails its trial; the hint names the alternative.
@@ -103,9 +105,10 @@ def choose(
                 readable=readable,
                 indexes=indexes,
                 recent=found.recent,
+                at=at,
             )
         else:
-            return Landlock(root, limits=limits, session=session, environ=environ, readable=readable)
+            return Landlock(root, limits=limits, session=session, environ=environ, readable=readable, at=at)
     raise LopenError(
         f"no sandbox works here ({'; '.join(failures)})",
         hint="install bubblewrap, or run commands unprotected with --sandbox none",

@@ -52,7 +52,7 @@ class Room:
     `fixed` are (source, place below `files` or `home`) that the command cannot change, where the sandbox supports it;
     `carried` are (source, path relative to `files`), read-only too. bubblewrap shows `files` at the project's own
     path, and `carried` in it; elsewhere the command runs in `files`, where the caller has linked `carried`. `git` is the
-    git folder of the room, read-only; without it none is there.
+    git folder of the room, `repository` the one whose objects it shares, both read-only.
     """
 
     files: Path
@@ -60,6 +60,7 @@ class Room:
     fixed: tuple[tuple[Path, Path], ...] = ()
     carried: tuple[tuple[Path, str], ...] = ()
     git: Path | None = None
+    repository: Path | None = None
 
     def mounts(self, root: Path, home: Path) -> tuple[tuple[str, Path, Path], ...]:
         """Return the mounts (bubblewrap's option, source, place) that show the room at `root` and `home`.
@@ -73,6 +74,8 @@ class Room:
         shown += [("--ro-bind", source, root / path) for source, path in self.carried]
         if self.git is not None:
             shown.append(("--ro-bind", self.git, root / ".git"))
+        if self.repository is not None:
+            shown.append(("--ro-bind", self.repository, self.repository))
         return tuple(shown)
 
 

@@ -206,8 +206,10 @@ class ProjectSandbox:
         session: str = "",
         environ: Mapping[str, str] = os.environ,
         readable: Iterable[Path] = (),
+        at: Path | None = None,
     ) -> None:
         self._root = root.resolve()
+        self._at = at.resolve() if at else self._root  # the checkout that the root stands for
         self._readable = tuple(path.resolve() for path in readable if path.exists())
         self._limits = limits
         self._session = session

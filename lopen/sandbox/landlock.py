@@ -72,11 +72,12 @@ class Landlock(ProjectSandbox):
         hidden, shown, room = self._hidden, self._tools, command.room
         repository = folders.external_git_folder(self._root)
         secret = {*hidden, *self._credentials(shown), Path("/dev")}
+        secret |= {self._at} if self._at != self._root else set()
         if room is None:
             readable = [*uncovered_trees(Path("/"), secret), str(self._root)]
         else:
-            away = {self._root, repository} if repository else {self._root}
-            readable = [*uncovered_trees(Path("/"), secret | away), *([str(room.git)] if room.git else [])]
+            readable = uncovered_trees(Path("/"), secret | {self._root})
+            readable += [str(path) for path in (room.git, room.repository) if path]
             readable += [str(source) for source, _ in room.carried]
         for tool in shown:
             readable += uncovered_trees(tool, secret - set(hidden))

@@ -1,52 +1,39 @@
 """The clean room: a checkout of exactly the tree that would be committed, in which verify commands run.
 
-It lies outside the project and holds no file that git ignores, no leftover and no nested repository. It is brought from
-tree to tree by writing the files that differ. HOME is empty but for what verify-setup installed, which alone outlives the
-session. What a command does to the room is undone after it.
+It is a second checkout of lopen's clone, outside the project: git there is simply a clone, with HEAD at a commit of the tree. It
+holds no file that git ignores, no leftover and no nested repository. HOME is empty but for what verify-setup installed,
+which alone outlives the session. What a command does to the room is undone after it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from lopen.files.plain_files import (
-    LINK,
-    FileState,
-    Kind,
-    Stand,
-    content_at,
-    remove,
-    state_at,
-    write_file,
-)
-from lopen.files.room_files import Found, RoomFiles
-from lopen.git.checkout import Checkout
-from lopen.git.trees import GITLINK, TreeChange, TreeEntry
+from lopen.files.plain_files import content_at, remove
+from lopen.files.room_files import Found, RoomFiles, RoomFolder
+from lopen.files.workplace import Workplace
 from lopen.sandbox.command import Room, make_caches
 from lopen.sandbox.environment import command_home
 from lopen.store.temporary import KeptFolder
 from lopen.tools.dependency_files import setup_key
 from lopen.tools.installed import Installed, RoomPlace
-from lopen.tools.room_contents import RoomContents, batches
 from lopen.tools.run_records import RunRecord
 
 
 class CleanRoom:
-    """The room of one session's verify commands.
+    """The room of one session's verify commands: a second checkout of the session's clone.
 
     `mounted`: the sandbox shows the room at the project's own path, with what is carried. `exposed`: other commands can
-    write there. `home` is the person's checkout, from which the paths `carry` are taken. `where` is a folder outside
-    the project.
+    write there. The paths `carry` are taken from the person's checkout. `where` is a folder outside the project.
     """
 
     def __init__(
         self,
         where: Path,
-        repository: Checkout,
-        home: Path,
+        place: Workplace,
         *,
         carry: Sequence[str] = (),
         mounted: bool,
@@ -56,44 +43,30 @@ class CleanRoom:
         self.message: Callable[[], str] = lambda: "Work\n"  # of the commit that would be made
         self._others: list[CleanRoom] = []
         self._installed_in = self  # the room whose installed dependencies are shown
-        self._repository = repository
-        self._home = home
+        self._place_of_work = place
+        self._repository = place.repository
         self._carry = carry
         self._mounted = mounted
         self._exposed = exposed
         self._own = KeptFolder(where, "room")
-        self._clone = repository.clone(self._own.path / "git")
-        self._contents = RoomContents(repository)
-        self._files = self._room_files("files")
-        self._user = self._room_files("home")
+        self._files = RoomFiles(self._own.path / "files", self._own.path / "git", place.repository)
+        self._user = RoomFolder(self._own.path / "home")
         self._tree: str | None = None
-        self._base: tuple[str | None, Mapping[str, TreeChange]] = (None, {})  # a commit, how the tree differs
         self._carried: tuple[tuple[Path, str], ...] = ()
-        self._submodules: set[str] = set()
-        self._placed: dict[
-            str, tuple[Stand, FileState]
-        ] = {}  # for git's folder, submodules and carried paths
-        seen_at = repository.root if mounted else self._files.top
+        self._placed: set[str] = set()  # for git's folder and carried paths
+        seen_at = place.home if mounted else self._files.top
         self._installed = Installed(
-            self._files, self._user, RoomPlace(self._own.path, home, repository.root, seen_at)
+            self._files, self._user, RoomPlace(self._own.path, place.home, place.root, seen_at)
         )
         self._shown: tuple[tuple[str, str], tuple[tuple[Path, Path], ...]] = (("", ""), ())
         self._key = ("", "", "")  # of the latest tree and set-up command
-
-    def _room_files(self, name: str) -> RoomFiles:
-        top = self._own.path / name
-        if top.is_symlink():
-            top.unlink()
-        return RoomFiles(top, self._contents.read, self._repository.layout.object_format)
 
     def close(self) -> None:
         """Remove the room but for what is installed, if anything is, and those beside it."""
         for other in self._others:
             other.close()
-        if self._clone is not None and self._installed_in is self:
-            self._clone.remove()
         if self._installed.key:
-            self._unplace()
+            self._files.drop(self._placed)
             self._files.clear()
             self._user.clear()
         self._own.release(remove=not self._installed.key)
@@ -110,19 +83,18 @@ class CleanRoom:
             return [self]
         while len(self._others) < count:
             where = self.where / "beside"  # none of these has anything installed
-            other = CleanRoom(where, self._repository, self._home, carry=self._carry, mounted=True)
-            other._installed_in, other._clone = self, self._clone
+            other = CleanRoom(where, self._place_of_work, carry=self._carry, mounted=True)
+            other._installed_in, other.message = self, self.message
             self._others.append(other)
         return self._others[:count]
 
     def edit(self, path: str, edited: Callable[[bytes], bytes]) -> None:
         """Change a file for the command that runs next; `leave` undoes it."""
-        place, file = str(self._files.top / path), self._files.files[path]
-        content = content_at(place)
-        if file.mode == LINK or content is None:
+        place = self._files.top / path
+        content = content_at(str(place))
+        if place.is_symlink() or content is None:
             return
-        remove(place)
-        write_file(place, file.mode, edited(content))
+        place.write_bytes(edited(content))
 
     @property
     def set_up_for(self) -> str:
@@ -141,7 +113,7 @@ class CleanRoom:
             files = {path: file.blob for path, file in self._files.files.items()}
 
             def read(paths: list[str]) -> dict[str, bytes]:
-                contents = self._contents.read(files[path] for path in paths)
+                contents = self._repository.blob_contents(files[path] for path in paths)
                 return {path: contents.get(files[path], b"") for path in paths}
 
             self._key = (tree, command, setup_key(files, command, read))
@@ -183,18 +155,15 @@ class CleanRoom:
 
     def enter(self, tree: str) -> Room:
         """Bring the room to `tree` for one command; `leave` follows."""
-        if self._exposed:
+        if self._exposed and self._tree:
             self._files.tidy()
-            self._user.tidy()
+            self._user.clear()
         self._bring_to(tree)
-        if self._clone is not None and self._installed_in is self:
-            self._clone.bring_to(tree, self.message(), exposed=not self._mounted)
+        self._files.bring_to(tree, self.message())
         self._place()
-        self._files.seal()
         fixed = tuple(self._fixed()) if self._mounted else ()
-        return Room(
-            self._files.top, self._user.top, fixed, self._carried, self._clone.folder if self._clone else None
-        )
+        git = self._repository.layout.common_dir
+        return Room(self._files.top, self._user.top, fixed, self._carried, self._files.git_dir, git)
 
     def record(self, room: Room, *, go_on: bool = False) -> RunRecord:
         """Return what will be noted of the tests that run next in the room; `leave` removes it."""
@@ -210,73 +179,52 @@ class CleanRoom:
 
     def leave(self, *, wanted: Callable[[str], bool], install: bool = False) -> Found:
         """Undo what the command did and return it. With `install`, what it added stays until `forget_installed`."""
-        found = self._files.tidy(wanted=wanted, remove_added=not install)
-        at_home = self._user.tidy(remove_added=not install)
+        found = self._files.tidy(wanted, remove_added=not install)
         if install:
             added = [p for p in found.added if p not in found.contents]
-            self._installed.take(added, at_home.added, self._ignored)
+            self._installed.take(added, self._user.added(), self._ignored)
             for path in (p for p in found.added if p in found.contents):  # changed ones are written again
                 remove(str(self._files.top / path))
-        elif not self._mounted:
-            self._installed.check()
+        else:
+            self._user.clear()
+            if not self._mounted:
+                self._installed.check()
         return found
 
     def _bring_to(self, tree: str) -> None:
-        if tree == self._tree:
-            return
-        wanted = self._differing(tree)
-        self._unplace()
-        self._tree = None  # until all is written
-        self._submodules -= wanted.keys()
-        self._submodules |= {p for p, entry in wanted.items() if entry is not None and entry.mode == GITLINK}
-        self._installed.make_way(path for path, entry in wanted.items() if entry is not None)
-        for batch in batches(self._repository, self._contents.as_checked_out(tree, wanted)):
-            self._files.change(batch)
-        self._tree = tree
-
-    def _differing(self, tree: str) -> dict[str, TreeEntry | None]:
-        """Return what differs in `tree` from what the room holds.
-
-        Both are compared with the commit, because git has to compare `tree` with that for `_clone` anyway.
-        """
-        base, commit = self._base, self._repository.head().commit
-        now = {c.path: c for c in self._repository.changes(commit, tree)} if commit else {}
-        before, self._base = (base[1] if base[0] == commit else {}), (commit, now)
-        if self._tree is None:
-            return {**self._repository.entries(tree)}
-        if commit is None or base[0] != commit:
-            return {c.path: c.entry_after for c in self._repository.changes(self._tree, tree)}
-        undone = {path: c.entry_before for path, c in before.items() if path not in now}
-        return undone | {path: c.entry_after for path, c in now.items() if before.get(path) != c}
+        """Make way for the files of `tree` where something is installed in their place."""
+        if tree != self._tree:
+            self._installed.make_way(self._files.list(tree))
+            self._tree = tree
 
     def _place(self) -> None:
-        """Make what stands for git's folder, submodules and carried paths, unless it stands there as it was made."""
-        self._carried = tuple(carried(self._home, self._carry, self._files.files))
-        wanted = {**dict(self._git_folder()), **dict.fromkeys(self._submodules, Stand("folder"))}
+        """Make what stands for git's folder and for carried paths."""
+        self._carried = tuple(carried(self._place_of_work.home, self._carry, self._files.files))
+        wanted = {".git", *(path for _, path in self._carried)}
+        self._files.drop(self._placed - wanted)
+        pointer = self._files.top / ".git"
+        if not self._mounted:
+            remove(str(pointer))
+            pointer.write_bytes(b"gitdir: " + os.fsencode(self._files.git_dir) + b"\n")
+        elif not pointer.is_dir():
+            remove(str(pointer))
+            pointer.mkdir()
         for source, path in self._carried:
-            kind: Kind = "folder" if source.is_dir() else "file"
+            place = self._files.top / path
             if self._mounted:
                 make_caches(source)
-            wanted[path] = Stand(kind) if self._mounted else Stand("link", os.fsencode(source))
-        if not self._placed.keys() <= wanted.keys():
-            self._unplace()
-        for path, stand in wanted.items():
-            place = str(self._files.top / path)
-            if self._placed.get(path) != (stand, state_at(place)):  # its times and attributes count too
-                remove(place)
-                stand.make(self._files.top / path)
-                self._files.keep(path)
-            self._placed[path] = stand, state_at(place)
-
-    def _unplace(self) -> None:
-        self._files.drop(self._placed)
-        self._placed = {}
-
-    def _git_folder(self) -> Iterator[tuple[str, Stand]]:
-        """Yield what stands for `.git`: a place for the mount, or a pointer to the repository that git uses in the room."""
-        if self._clone is not None:
-            pointer = b"gitdir: " + os.fsencode(self._clone.folder) + b"\n"
-            yield ".git", Stand("folder") if self._mounted else Stand("file", pointer)
+            if path not in self._placed or not os.path.lexists(place):
+                remove(str(place))
+                place.parent.mkdir(parents=True, exist_ok=True)
+                if not self._mounted:
+                    place.symlink_to(source)
+                elif source.is_dir():
+                    place.mkdir()
+                else:
+                    place.touch()
+        for path in wanted:
+            self._files.keep(path)
+        self._placed = wanted
 
 
 def carried(home: Path, carry: Sequence[str], files: Collection[str]) -> Iterator[tuple[Path, str]]:

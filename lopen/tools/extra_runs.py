@@ -82,10 +82,10 @@ class ExtraRuns(Rerunner):
         if known is not None:
             return earlier_tests_from_json(known)
         started = self.clock.monotonic()
-        with self.commands.guarded() as run:
-            found = _Batch(self, tests, run, self._rooms(tests.tree, 2), deadline).earlier_tests(
-                base, taken, compared
-            )
+        run = self.commands.run
+        found = _Batch(self, tests, run, self._rooms(tests.tree, 2), deadline).earlier_tests(
+            base, taken, compared
+        )
         kept = {"base": base, **found.to_json()}
         self.keep("earlier_tests", tests, started, [*found.lines()], passed=True, earlier_tests=kept)
         return found
@@ -102,9 +102,9 @@ class ExtraRuns(Rerunner):
         if known is not None:
             return mutation_from_json(known)
         started = self.clock.monotonic()
-        with self.commands.guarded() as run:
-            rooms = self._rooms(tests.tree, 1 + len(chosen))
-            found = _Batch(self, tests, run, rooms, deadline).functions(control, chosen)
+        run = self.commands.run
+        rooms = self._rooms(tests.tree, 1 + len(chosen))
+        found = _Batch(self, tests, run, rooms, deadline).functions(control, chosen)
         kept = {"base": base, **found.to_json()}
         passed = found.control != "unnoticed"
         self.keep("mutation_check", tests, started, [*found.lines()], passed=passed, mutation=kept)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
@@ -84,7 +83,8 @@ def _refuse_carried(bench: Workbench, path: str) -> None:
         ValueError,
     ):  # a loop of links, a NUL: the workspace refuses it with its reason
         return
-    if any(real.is_relative_to(carried.resolve()) for carried in bench.project.commands.carried):
+    carried = (bench.project.root / path for path in bench.settings.verify.carry)
+    if any(real.is_relative_to(each) for each in carried):
         raise ToolRefused(f"{path} is the person's: verify commands are shown it", "write another file")
 
 
@@ -114,7 +114,6 @@ def _work(bench: Workbench, path: str) -> dict[str, str]:
         bench.evidence.ignored.discard(path)
         return {}
     bench.evidence.ignored.add(path)
-    bench.project.commands.note_change(time.time_ns())
     return noted(IGNORED.format(path=path))
 
 

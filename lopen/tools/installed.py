@@ -22,7 +22,7 @@ from typing import Any
 from lopen.core.files import replace_file
 from lopen.core.person import holds, sealed
 from lopen.files.plain_files import FileState, entries_in, remove, state_at
-from lopen.files.room_files import RoomFiles
+from lopen.files.room_files import RoomFiles, RoomFolder
 from lopen.sandbox.command import CACHES_INSIDE, make_caches
 from lopen.sandbox.environment import search_path
 from lopen.store.temporary import last_use, remove_unheld
@@ -80,7 +80,7 @@ class RoomPlace:
 class Installed:
     """What verify-setup installed in a room."""
 
-    def __init__(self, files: RoomFiles, user: RoomFiles, place: RoomPlace) -> None:
+    def __init__(self, files: RoomFiles, user: RoomFolder, place: RoomPlace) -> None:
         self.key = ""  # what it was made for, "" where nothing is installed
         self.tree = ""  # on which it was installed
         self._files = files
@@ -206,13 +206,13 @@ class Installed:
                 self._taken, self._states = ((), ()), {}
         for room, paths in zip((self._files, self._user), self._taken, strict=True):
             for path in paths:
-                room.keep(path, still=True)
-            room.tidy()
+                room.keep(path)
+            room.clear()
         if not self.key:
             remove(str(self._place.folder / RECORD))
 
     @staticmethod
-    def _kept(room: RoomFiles, paths: Iterable[str], shared: frozenset[str] = frozenset()) -> Iterator[str]:
+    def _kept(room: RoomFolder, paths: Iterable[str], shared: frozenset[str] = frozenset()) -> Iterator[str]:
         for path in paths:
             place = room.top / path
             if path in MADE_ANEW or PurePosixPath(path).name in MADE_ANEW or place.is_symlink():
@@ -221,7 +221,7 @@ class Installed:
                 inner = [f"{path}/{name}" for name in sorted(os.listdir(place))]
                 yield from Installed._kept(room, inner, shared)
             else:
-                room.keep(path, still=True)
+                room.keep(path)
                 yield path
 
 

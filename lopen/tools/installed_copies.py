@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from lopen.files.plain_files import LINK, blob_id
-from lopen.git.checkout import Checkout
+from lopen.git.repository import Repository
 from lopen.git.trees import TreeEntry
 from lopen.verification.findings import Finding, Severity
 
@@ -37,7 +37,7 @@ STARTS_CODE = (
 
 
 def installed_copy_findings(
-    repository: Checkout, set_up_on: str, installed: Iterable[Path], *, rebuilt: bool
+    repository: Repository, set_up_on: str, installed: Iterable[Path], *, rebuilt: bool
 ) -> Iterator[Finding]:
     """Yield a finding for each file of the project whose installed copy differs, and for each `.pth` file of no package.
 

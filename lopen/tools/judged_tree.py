@@ -13,7 +13,7 @@ from lopen.files.listing import MAX_LISTED, glob_matcher
 from lopen.files.protection import ToolRefused
 from lopen.files.search import search_texts
 from lopen.files.text_files import excerpt, line_count
-from lopen.git.checkout import Checkout
+from lopen.git.repository import Repository
 from lopen.judge.diff_files import decoded, numbered_source
 from lopen.models.messages import ToolSpec, ToolUse
 from lopen.models.request_body import plain_schema
@@ -54,7 +54,7 @@ _TOOLS: Mapping[str, tuple[type[calls.Input], str]] = {
 class JudgedTree:
     """Answers the oracle's calls. `outputs` holds the whole output of each verify tool."""
 
-    repository: Checkout
+    repository: Repository
     tree: str
     outputs: Mapping[str, str]
 

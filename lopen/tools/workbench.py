@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Protocol
 
 from lopen.core.clock import Clock
-from lopen.files.work_trees import WorkTree
+from lopen.files.workplace import Workplace
 from lopen.files.workspace import Workspace
-from lopen.git.checkout import Checkout
+from lopen.git.repository import Repository
 from lopen.guardrails.completion import is_test
 from lopen.judge.verdict import Scope
 from lopen.settings.schema import Settings
@@ -43,7 +43,7 @@ class Nobody:
 class Project:
     """The project as one session works on it: its files, specifications and commands."""
 
-    place: WorkTree
+    place: Workplace
     workspace: Workspace
     specifications: Specifications
     commands: Commands
@@ -56,8 +56,8 @@ class Project:
         return self.place.root
 
     @property
-    def repository(self) -> Checkout:
-        """The work tree with its repository, if it has one."""
+    def repository(self) -> Repository:
+        """lopen's clone."""
         return self.place.repository
 
     @property

@@ -18,6 +18,7 @@ PauseKind = Literal[
     "guardrail",
     "interrupted",
     "person",
+    "branch",
 ]
 
 
@@ -226,6 +227,15 @@ class PausedByPerson:
         return f"lopen resume {self.session}"
 
 
+@dataclass(frozen=True, slots=True)
+class BranchMoved:
+    """The person moved the module's branch, or their checkout stands on it; `command` is the way on."""
+
+    message: str
+    command: str
+    kind: Literal["branch"] = "branch"
+
+
 Pause = (
     Gate
     | Question
@@ -237,6 +247,7 @@ Pause = (
     | Blocked
     | Interrupted
     | PausedByPerson
+    | BranchMoved
 )
 
 

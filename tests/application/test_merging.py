@@ -9,6 +9,7 @@ import pytest
 
 from lopen.application.merging import accept, prepare
 from lopen.core.clock import FakeClock
+from lopen.files.workplace import Workplace
 from lopen.git.errors import RefMoved
 from lopen.git.repository import Repository
 from lopen.workflow.session import Session
@@ -41,7 +42,8 @@ def test_a_target_that_moved_leaves_everything_alone(
     git(tmp_path, "switch", "-q", on)
     before = git(tmp_path, "ls-files", "-s")
     repository = Repository.open(tmp_path, clock=FakeClock())
-    merge = prepare(repository, Session("calc-20260301-1", "calc", NOW, branch="lopen/calc"), "main")
+    place = Workplace(repository, repository)
+    merge = prepare(place, Session("calc-20260301-1", "calc", NOW, branch="lopen/calc"), "main")
     assert merge is not None
     change = repository.restore
 
@@ -55,7 +57,7 @@ def test_a_target_that_moved_leaves_everything_alone(
         git(tmp_path, "update-ref", "refs/heads/main", elsewhere)
 
     with pytest.raises(RefMoved):
-        accept(repository, merge)
+        accept(place, merge)
 
     assert git(tmp_path, "symbolic-ref", "--short", "HEAD") == on
     assert git(tmp_path, "rev-parse", "main") == elsewhere

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from lopen.cli.app import COMMANDS
 from lopen.models.fake_api import Answer
@@ -160,12 +157,11 @@ ESCAPES = (
     "(setsid sh -c 'sleep 0.3; env -i PYTHONPATH={here} {lopen} approve calc >out 2>&1' &) ; sleep 3; cat out; rm out",
     # In a process namespace of its own it has no ancestors; where the machine allows none, the direct call is refused.
     "own='unshare -Urpf --mount-proc'; $own true 2>/dev/null || own=; "
-    "env -i PATH=$PATH PYTHONPATH={here} $own {lopen} approve calc",
+    "env -i PATH=$PATH PYTHONPATH={here} $own {lopen} -C {root} approve calc",
 )
 
 
-@pytest.mark.parametrize("mode", ["landlock", "none"])
-def test_a_session_s_own_processes_cannot_start_lopen_here(make_project: MakeProject, mode: str) -> None:
+def test_a_session_s_own_processes_cannot_start_lopen_here(make_project: MakeProject, tmp_path: Path) -> None:
     starts = (
         "run calc",
         "run other",
@@ -177,8 +173,8 @@ def test_a_session_s_own_processes_cannot_start_lopen_here(make_project: MakePro
     )
     here = f"PYTHONPATH={HERE}"
     calls = [
-        *(f"{here} {LOPEN} {line}" for line in starts),
-        f"env -i {here} HOME=$HOME ANTHROPIC_API_KEY=none setsid -w {LOPEN} run calc",
+        *(f"{here} {LOPEN} -C {tmp_path / 'project'} {line}" for line in starts),
+        f"env -i {here} HOME=$HOME ANTHROPIC_API_KEY=none setsid -w {LOPEN} -C {tmp_path / 'project'} run calc",
     ]
     command = "; echo ----;".join(f"({line}) 2>&1" for line in calls)
     said: list[str] = []
@@ -188,7 +184,7 @@ def test_a_session_s_own_processes_cannot_start_lopen_here(make_project: MakePro
         return build("calc-t1")
 
     project = make_project(
-        [plan(), tools(("run_command", {"command": command})), built], LOPEN_SANDBOX__MODE=mode
+        [plan(), tools(("run_command", {"command": command})), built], LOPEN_SANDBOX__MODE="none"
     )
     project.specify()
 
@@ -236,7 +232,7 @@ def test_a_session_s_own_processes_cannot_give_a_person_s_commands(make_project:
     assert not (project.root / ".lopen" / "config.toml").exists()
 
 
-def test_a_dirty_tree_is_refused_with_its_files_and_nothing_changes(make_project: MakeProject) -> None:
+def test_uncommitted_files_are_counted_and_not_part_of_the_build(make_project: MakeProject) -> None:
     project = make_project([plan(), build("calc-t1")])
     project.specify()
     assert project.lopen("init").code == 0
@@ -250,21 +246,12 @@ def test_a_dirty_tree_is_refused_with_its_files_and_nothing_changes(make_project
 
     ran = project.approved_run()
 
-    assert ran.code == 1
-    named = {line.strip() for line in ran.err.splitlines()}
-    assert {"README.md", "new.py", "staged.py"} <= named
-    assert not any("SPECIFICATION" in line or ".lopen" in line or "cached" in line for line in named)
-    assert "git add specs/calc README.md 'my file.py' new.py staged.py && git commit" in ran.err
+    assert ran.code == 0, ran.err
+    told = "4 uncommitted files of your checkout are not part of this build: README.md, my file.py, new.py, staged.py"
+    assert told in ran.out
     assert project.git("status", "--porcelain") == before
-    assert project.git("branch", "--format=%(refname:short)") == "main"
-    assert project.requests == []
-
-    (hint,) = (line for line in ran.err.splitlines() if "git add" in line)
-    pasted = hint[hint.index("git add") : hint.index("; then run again")]
-    subprocess.run(["sh", "-c", f"{pasted} -q -m Mine"], cwd=project.root, check=True)
-    on = project.lopen("run", "calc")
-    assert on.code == 0, on.out + on.err
-    assert "lopen merge calc" in on.out
+    assert project.git("symbolic-ref", "--short", "HEAD") == "main"
+    assert not project.holds("new.py")
 
 
 def test_the_first_commit_carries_the_specification_and_its_research(make_project: MakeProject) -> None:
@@ -279,7 +266,6 @@ def test_the_first_commit_carries_the_specification_and_its_research(make_projec
         "docs(calc): approve specification",
         project.git("rev-parse", "main"),
         "",
-        ".lopen/.gitignore",
         "specs/calc/RESEARCH-sums.md",
         SPEC,
     ]

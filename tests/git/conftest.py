@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from lopen.core.clock import FakeClock
+from lopen.git.ignores import CACHE_PATTERNS
+from lopen.git.refs import HEADS, Head
 from lopen.git.repository import Repository
 
 Run = Callable[..., str]
@@ -19,6 +21,15 @@ def run_git(folder: Path, *arguments: str) -> str:
     """git as a person would run it; returns standard output without the last newline."""
     done = subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True)
     return os.fsdecode(done.stdout).removesuffix("\n")
+
+
+def begin(repository: Repository, branch: str) -> Head:
+    """Stand on a branch that begins at the current commit."""
+    head = repository.head().commit
+    if head is not None and repository.branch_tip(branch) is None:
+        repository.references.move(HEADS + branch, head, None, "begin")
+    repository.references.attach_head(branch)
+    return repository.head()
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +54,9 @@ def root(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
     folder.mkdir()
     run_git(folder, "init", "-q")
+    (folder / ".git/info/exclude").write_text(
+        "".join(f"{line}\n" for line in CACHE_PATTERNS)
+    )  # as in a clone
     (folder / "README").write_text("Read me\n")
     (folder / "src").mkdir()
     (folder / "src" / "app.py").write_text("print('hello')\n")

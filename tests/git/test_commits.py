@@ -12,7 +12,7 @@ from lopen.core.clock import FakeClock
 from lopen.git import commits
 from lopen.git.errors import GitError, GitLocked, RefMoved
 from lopen.git.repository import Repository
-from tests.git.conftest import run_git
+from tests.git.conftest import begin, run_git
 
 
 def task_message(task_id: str, session: str = "m-20260101-1") -> str:
@@ -35,17 +35,17 @@ def test_a_new_branch_starts_at_the_head_without_touching_a_file(root: Path, rep
     run_git(root, "add", "README")
     (root / "README").write_text("more\n")
     before, start = run_git(root, "status", "--porcelain"), repository.head().commit
-    head = repository.branches.start("lopen/m")
+    head = begin(repository, "lopen/m")
     assert (head.commit, head.branch) == (start, "lopen/m")
     assert run_git(root, "status", "--porcelain") == before
-    assert repository.branches.start("lopen/m") == head
+    assert begin(repository, "lopen/m") == head
 
 
 def test_a_repository_without_commits_gets_the_branch_as_its_first(
     empty_root: Path, clock: FakeClock
 ) -> None:
     repository = Repository.open(empty_root, clock=clock)
-    assert repository.branches.start("lopen/m").branch == "lopen/m"
+    assert begin(repository, "lopen/m").branch == "lopen/m"
     (empty_root / "file").write_text("x")
     sha = commit(repository, "First\n", "lopen/m")
     assert run_git(empty_root, "rev-parse", "lopen/m") == sha
@@ -54,52 +54,23 @@ def test_a_repository_without_commits_gets_the_branch_as_its_first(
 
 def test_an_existing_branch_with_the_same_files_is_taken(root: Path, repository: Repository) -> None:
     run_git(root, "branch", "lopen/m")
-    assert repository.branches.start("lopen/m").branch == "lopen/m"
-
-
-def test_a_branch_that_was_merged_is_taken_up_again_at_the_head(root: Path, repository: Repository) -> None:
-    run_git(root, "branch", "lopen/m")
-    run_git(root, "commit", "-q", "--allow-empty", "-m", "more")
-    (root / "x").write_text("x")
-    run_git(root, "add", "-A")
-    run_git(root, "commit", "-qm", "x")
-    head = repository.head().commit
-    assert (repository.branches.start("lopen/m").commit, repository.head().branch) == (head, "lopen/m")
-    assert run_git(root, "status", "--porcelain") == ""
-
-
-def test_an_existing_branch_with_other_files_is_refused(root: Path, repository: Repository) -> None:
-    run_git(root, "checkout", "-qb", "lopen/m")
-    (root / "x").write_text("x")
-    run_git(root, "add", "-A")
-    run_git(root, "commit", "-qm", "x")
-    run_git(root, "checkout", "-q", "main")
-    with pytest.raises(GitError, match="differ") as caught:
-        repository.branches.start("lopen/m")
-    assert "git switch lopen/m" in caught.value.hint
-    assert repository.head().branch == "main"
+    assert begin(repository, "lopen/m").branch == "lopen/m"
 
 
 def test_a_branch_called_like_the_prefix_is_in_the_way(root: Path, repository: Repository) -> None:
     run_git(root, "branch", "lopen")
     with pytest.raises(GitError, match="name conflicts with"):
-        repository.branches.start("lopen/m")
+        begin(repository, "lopen/m")
 
 
 @pytest.mark.parametrize("name", ["-x", "a..b", "a b", "x.lock", ""])
 def test_a_name_that_git_does_not_take_is_refused(repository: Repository, name: str) -> None:
     with pytest.raises(GitError, match="invalid branch name"):
-        repository.branches.start(name)
-
-
-def test_an_unfinished_merge_is_in_the_way(root: Path, repository: Repository) -> None:
-    (root / ".git" / "MERGE_HEAD").write_text(run_git(root, "rev-parse", "HEAD"))
-    with pytest.raises(GitError, match="merge is in progress"):
-        repository.branches.start("lopen/m")
+        repository.references.check_name(name)
 
 
 def test_a_commit_moves_the_branch_and_leaves_a_clean_status(root: Path, repository: Repository) -> None:
-    start = repository.branches.start("lopen/m").commit
+    start = begin(repository, "lopen/m").commit
     (root / "README").write_text("done\n")
     (root / "src" / "app.py").unlink()
     (root / "new").write_text("x")
@@ -194,7 +165,6 @@ def test_signing_happens_only_where_asked_for(root: Path, tmp_path: Path, clock:
     signer.write_text('#!/bin/sh\ncat >/dev/null\necho "[GNUPG:] SIG_CREATED " >&2\necho SIGNED\n')
     signer.chmod(0o755)
     run_git(root, "config", "--global", "gpg.program", str(signer))
-    run_git(root, "config", "gpg.program", "/bin/false")
     run_git(root, "config", "--global", "commit.gpgSign", "true")
     commit(Repository.open(root, clock=clock), "unsigned\n", "main")
     assert "gpgsig" not in run_git(root, "cat-file", "commit", "HEAD")
@@ -203,7 +173,7 @@ def test_signing_happens_only_where_asked_for(root: Path, tmp_path: Path, clock:
 
 
 def test_commits_are_found_by_their_trailers(root: Path, repository: Repository) -> None:
-    start = repository.branches.start("lopen/m").commit
+    start = begin(repository, "lopen/m").commit
     commit(repository, commits.approval_message(module="m", session="m-20260101-1"), "lopen/m")
     first = commit(repository, task_message("t1"), "lopen/m")
     second = commit(repository, task_message("t2", session="m-20260102-1"), "lopen/m")
@@ -230,7 +200,7 @@ def test_commits_are_found_by_their_trailers(root: Path, repository: Repository)
 def test_commits_are_found_after_a_merge_and_after_the_branch_is_gone(
     root: Path, repository: Repository
 ) -> None:
-    repository.branches.start("lopen/m")
+    begin(repository, "lopen/m")
     (root / "x").write_text("x")
     sha = commit(repository, task_message("t1"), "lopen/m")
     run_git(root, "checkout", "-q", "main")
@@ -280,7 +250,7 @@ def test_a_branch_moves_durably_whatever_the_repository_says(
     trace = tmp_path / "trace"
     with own_configuration.open("a") as file:
         file.write(f"[trace2]\n\tperfTarget = {trace}\n")
-    repository.branches.start("lopen/m")
+    begin(repository, "lopen/m")
     commit(repository, task_message("t1"), "lopen/m")
     said = trace.read_text()
     assert "fsync/hardware-flush" in said
@@ -289,7 +259,7 @@ def test_a_branch_moves_durably_whatever_the_repository_says(
 
 def test_head_stays_a_file_whatever_the_repository_says(root: Path, repository: Repository) -> None:
     run_git(root, "config", "core.preferSymlinkRefs", "true")
-    assert repository.branches.start("lopen/m").branch == "lopen/m"
+    assert begin(repository, "lopen/m").branch == "lopen/m"
     assert not (root / ".git/HEAD").is_symlink()
 
 

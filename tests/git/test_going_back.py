@@ -9,7 +9,7 @@ import pytest
 from lopen.core.clock import FakeClock
 from lopen.git.errors import GitError
 from lopen.git.repository import Repository
-from tests.git.conftest import run_git
+from tests.git.conftest import begin, run_git
 
 
 def commit(repository: Repository) -> str:
@@ -56,7 +56,7 @@ def test_a_backup_works_before_the_first_commit(empty_root: Path, clock: FakeClo
 
 
 def test_a_reset_brings_branch_index_and_files_back(root: Path, repository: Repository) -> None:
-    start = repository.branches.start("lopen/m").commit
+    start = begin(repository, "lopen/m").commit
     assert start is not None
     (root / ".gitignore").write_text("*.log\n")
     base = commit(repository)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from lopen.core.clock import FakeClock
-from lopen.git import creation
+from lopen.git import clones
 from lopen.git.errors import GitError, GitTimedOut
-from lopen.git.repository import Repository
-from tests.git.conftest import run_git
+from lopen.git.repository import CheckoutOptions, Repository
+from tests.git.conftest import begin, run_git
 
 
 class Trap:
@@ -89,7 +89,7 @@ def everything(root: Path) -> None:
     """Every kind of work lopen does in a repository."""
     repository = Repository.open(root, clock=FakeClock())
     repository.dirty(lambda _: False)
-    repository.branches.start("lopen/m")
+    begin(repository, "lopen/m")
     (root / "README").write_text("changed\n")
     (root / "new.bin").write_bytes(b"\0\1")
     start = repository.head().commit
@@ -109,13 +109,11 @@ def everything(root: Path) -> None:
     repository.reset_to(start)
     assert repository.reachable(start, "lopen/m")
     assert not repository.reachable(sha, "lopen/m")
-    before = repository.protected_state()
-    (root / ".git" / "HEAD").write_text("nonsense")
-    repository.restore_protected(before)
     repository.hooks_snapshot()
-    linked = creation.add_work_tree(repository, root.parent / "linked", "lopen/other")
-    linked.snapshot()
-    creation.remove_work_tree(repository, linked.root)
+    head = repository.head().commit
+    assert head is not None
+    clone = clones.make_clone(repository, root.parent / "clone", head, CheckoutOptions(), links=True)
+    clone.snapshot()
 
 
 def test_no_configuration_of_a_repository_runs_anything(poisoned: Path, trap: Trap) -> None:
@@ -144,44 +142,6 @@ def test_includes_are_no_way_round(root: Path, trap: Trap) -> None:
     (root / ".git" / "config.worktree").write_text(f"[core]\n\tfsmonitor = {trap.program}\n")
     everything(root)
     assert trap.sprung == ""
-
-
-def test_a_configuration_changed_after_opening_runs_nothing_either(root: Path, trap: Trap) -> None:
-    repository = Repository.open(root, clock=FakeClock())
-    (root / ".gitattributes").write_text("* filter=late\n")
-    run_git(root, "config", "filter.late.clean", str(trap.program))
-    run_git(root, "config", "filter.late.smudge", str(trap.program))
-    tree = repository.snapshot()
-    repository.restore(tree, ["README"])
-    repository.commit(tree, repository.head().commit, "x\n", "main")
-    assert trap.sprung == ""
-
-
-def test_a_private_folder_that_was_tampered_with_is_made_right_before_use(
-    root: Path, trap: Trap, tmp_path: Path
-) -> None:
-    scratch = tmp_path / "scratch"
-    repository = Repository.open(root, clock=FakeClock(), scratch=scratch)
-    repository.snapshot()
-    evil = tmp_path / "evil"
-    evil.write_text(f'[filter "evil"]\n\tclean = {trap.program}\n')
-    (root / ".gitattributes").write_text("* filter=evil\n")
-    (scratch / "config").unlink()
-    (scratch / "config").symlink_to(evil)
-    (scratch / "commondir").write_text(str(tmp_path))
-    (scratch / "info" / "exclude").write_text("*\n")
-    (root / "README").write_text("changed\n")
-    assert repository.file_at(repository.snapshot(), "README") == b"changed\n"
-    assert trap.sprung == ""
-    assert evil.read_text().startswith("[filter")
-
-
-def test_a_private_folder_replaced_by_a_link_is_refused(root: Path, tmp_path: Path) -> None:
-    scratch = tmp_path / "scratch"
-    repository = Repository.open(root, clock=FakeClock(), scratch=scratch)
-    scratch.symlink_to(tmp_path)
-    with pytest.raises(GitError, match="is not a folder"):
-        repository.snapshot()
 
 
 def test_a_configured_work_tree_elsewhere_is_refused(root: Path, tmp_path: Path) -> None:
@@ -260,16 +220,6 @@ def test_replaced_objects_are_not_shown_for_the_real_ones(root: Path, repository
     (root / "other").write_text("forged\n")
     run_git(root, "replace", real, run_git(root, "hash-object", "-w", "other"))
     assert repository.file_at(tree, "README") == b"Read me\n"
-
-
-def test_a_pipe_in_the_place_of_git_files_does_not_hold_the_protection(
-    root: Path, repository: Repository
-) -> None:
-    before = repository.protected_state()
-    (root / ".git" / "config").unlink()
-    os.mkfifo(root / ".git" / "config")
-    repository.restore_protected(before)
-    assert run_git(root, "config", "core.bare") == "false"
 
 
 @pytest.mark.parametrize("name", ["src/.gitignore", ".gitattributes"])

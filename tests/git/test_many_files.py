@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from lopen.core.clock import FakeClock
 from lopen.git.errors import TooManyFiles
 from lopen.git.repository import Repository
 from tests.git.conftest import run_git
@@ -51,17 +50,3 @@ def test_too_many_tracked_files_are_to_be_committed(
     with pytest.raises(TooManyFiles, match="2 of them tracked;") as refused:
         repository.snapshot()
     assert refused.value.hint.startswith("commit them: git commit -a; or undo the changes: git stash")
-
-
-def test_without_git_files_are_counted_from_the_first_snapshot(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("lopen.git.ignores.MOST_CHANGED", 1)
-    shadow = Repository.shadow(root, root / ".lopen" / "shadow", clock=FakeClock())
-    first = shadow.snapshot()
-    for name in ("one", "two"):
-        (root / name).write_text("x")
-    with pytest.raises(TooManyFiles):
-        shadow.snapshot()
-    (root / "two").unlink()
-    assert shadow.snapshot() != first

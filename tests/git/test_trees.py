@@ -236,11 +236,6 @@ def test_dirty_sees_what_is_only_staged(root: Path, repository: Repository) -> N
     assert repository.dirty(lambda _: False) == ("README", "src/app.py")
 
 
-def test_dirty_works_without_an_index_of_the_users(root: Path, repository: Repository) -> None:
-    (root / ".git" / "index").unlink()
-    assert repository.dirty(lambda _: False) == ()
-
-
 def test_ignore_lines_are_suggested_for_caches_that_nobody_ignores(
     root: Path, repository: Repository
 ) -> None:
@@ -258,23 +253,3 @@ def test_ignore_lines_are_suggested_for_caches_that_nobody_ignores(
     (root / "Cargo.toml").write_text("")
     (root / ".gitignore").write_text("node_modules\n__pycache__/\n*.pyc\n")
     assert repository.ignore_suggestion() == (".venv/", "target/")
-
-
-def test_a_sparse_checkout_loses_no_file(root: Path, repository: Repository) -> None:
-    run_git(root, "sparse-checkout", "set", "--no-cone", "/README")
-    assert not (root / "src").exists()
-    sparse = Repository.open(root, clock=FakeClock())
-    assert sparse.snapshot() == head_tree(root)
-    (root / "README").write_text("x\n")
-    tree = sparse.snapshot()
-    assert [change.path for change in repository.changes(head_tree(root), tree)] == ["README"]
-    sparse.commit(tree, sparse.head().commit, "x\n", "main")
-    assert run_git(root, "status", "--porcelain") == ""
-    assert not (root / "src").exists()
-
-
-def test_a_sparse_checkout_without_its_index_is_refused(root: Path) -> None:
-    run_git(root, "sparse-checkout", "set", "--no-cone", "/README")
-    (root / ".git" / "index").unlink()
-    with pytest.raises(GitError, match="sparse"):
-        Repository.open(root, clock=FakeClock()).snapshot()

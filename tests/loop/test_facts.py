@@ -14,7 +14,7 @@ from lopen.loop.facts import Observed, observe
 from lopen.specification.spec import parse_specification
 from lopen.workflow.session import Plan, Session
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
-from tests.git.conftest import clock, repository, root, run_git
+from tests.git.conftest import begin, clock, repository, root, run_git
 from tests.git.test_commits import commit, task_message
 from tests.project import specification
 from tests.sessions import changed
@@ -26,7 +26,7 @@ BRANCH = "lopen/m"
 @pytest.fixture
 def session(repository: Repository) -> Session:
     """Two tasks, both committed."""
-    start = repository.branches.start(BRANCH).commit
+    start = begin(repository, BRANCH).commit
     shas = [commit(repository, task_message(task), BRANCH) for task in ("t1", "t2")]
     tasks = tuple(
         Task(f"t{n}", f"Task {n}", "", state=State.COMPLETE, commit=sha) for n, sha in enumerate(shas, 1)

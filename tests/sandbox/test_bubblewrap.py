@@ -19,6 +19,7 @@ from tests.sandbox.world import SESSION, World
 
 POLICY = BubblewrapPolicy(
     root=Path("/home/u/p"),
+    at=Path("/home/u/p"),
     cwd=Path("/home/u/p/src"),
     caches=(Path("/home/u/p/.lopen/cache/home"),),
     writable=True,

@@ -21,13 +21,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lopen.core.clock import FakeClock
-from lopen.git.repository import Repository
 from lopen.sandbox.bubblewrap import Bubblewrap
 from lopen.sandbox.choice import Mode, Unconfined
 from lopen.sandbox.command import Command, CommandLimits, CommandResult, Sandbox
 from lopen.sandbox.landlock import Landlock
-from lopen.sandbox.protected import ProtectedPaths
 from tests.needs import require_sandbox
 from tests.sandbox.kernel_things import KernelThings, kernel_things
 
@@ -171,36 +168,19 @@ class World:
         return tree(self.beside) | tree(self.base / "outside") | tree(self.base / "home")
 
     def guarded(self, mode: str) -> dict[str, object]:
-        """What of the project no command may change: under bwrap git's and lopen's own, everywhere the files
-        that are put back.
-        """
+        """What of the project no command may change: git's and lopen's own, where the sandbox shows single files read-only."""
+        if mode != "bwrap":
+            return {}
         found = {k: v for k, v in tree(self.root).items() if _guarded(k, self.root)}
-        git = tree(self.root / ".git")
-        if mode == "bwrap":
-            found |= git | tree(self.root / ".lopen")
-        else:
-            found |= {
-                k: v
-                for k, v in git.items()
-                if _GIT_PUT_BACK.match(os.path.relpath(k, self.root)) and _is_file(k)
-            }
+        found |= tree(self.root / ".git") | tree(self.root / ".lopen")
         return {k: v for k, v in found.items() if not k.startswith(str(self.root / ".lopen/cache"))}
 
     def attempt(self, mode: Mode, line: str) -> list[str]:
         """Run an attempt; what it achieved, in words."""
         outside, guarded = self.outside(), self.guarded(mode)
         calls = {name: listener.count for name, listener in self.listeners.items()}
-        protected = ProtectedPaths(self.root)
-        taken = protected.snapshot()
-        repository = (
-            Repository.open(self.root, clock=FakeClock()) if "git" in line and mode != "bwrap" else None
-        )
-        state = repository.protected_state() if repository else None
         result = self.run(mode, line.format(**self.words()))
         left = processes_with(self.token)
-        if repository and state:
-            repository.restore_protected(state)
-        protected.restore(taken)
         achieved = [f"left running: {line}" for line in left]
         achieved += [f"changed outside: {name}" for name in differing(outside, self.outside())]
         achieved += [f"changed: {name}" for name in differing(guarded, self.guarded(mode))]

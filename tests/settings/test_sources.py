@@ -270,12 +270,6 @@ def test_looser_is_measured_against_the_person_s_own_value(project: Path, own: W
     assert _load(project).settings.memory.state_max_mb == 50
 
 
-def test_how_a_project_is_worked_in_is_its_own_to_say(project: Path, theirs: Write) -> None:
-    theirs('[git]\nconvention = "plain"\nisolation = "worktree"\n')
-    settings = _load(project).settings
-    assert (settings.git.convention, settings.git.isolation) == ("plain", "worktree")
-
-
 def test_an_alias_stands_for_the_model_of_that_kind(project: Path, own: Write) -> None:
     own('[models]\nbuilding = "opus"\nfallback = ["haiku", "other"]\n[oracle]\nmodel = "sonnet"\n')
     settings = _load(project).settings

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from lopen.core.clock import FakeClock
-from lopen.files.work_trees import WorkTree
+from lopen.files.workplace import Workplace
 from lopen.files.workspace import Workspace
+from lopen.git.ignores import CACHE_PATTERNS
 from lopen.git.repository import Repository
 from lopen.judge.verdict import Scope
 from lopen.models.messages import ToolUse
 from lopen.sandbox.command import Command, CommandResult, InstallNetwork
-from lopen.sandbox.protected import ProtectedPaths
 from lopen.settings.schema import Settings
 from lopen.specification.spec import Specification
 from lopen.store.audit import AuditTrail
@@ -92,6 +92,10 @@ def project(folder: Path) -> Path:
     """A repository with one commit."""
     folder.mkdir(parents=True)
     git(folder, "init", "-q", "-b", "main")
+    (folder / ".git/info").mkdir(exist_ok=True)
+    (folder / ".git/info/exclude").write_text(
+        "".join(f"{line}\n" for line in CACHE_PATTERNS)
+    )  # as in a clone
     (folder / "README").write_text("Read me\n", "utf-8")
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", "Begin")
@@ -150,12 +154,13 @@ def bench(
     journal = Journal(store, session, clock, redact=str)
     journal.save(session)
     repository = Repository.open(root, clock=clock)
-    running = Commands(sandbox, repository, ProtectedPaths(root), journal)
+    place = Workplace(repository, repository)
+    running = Commands(sandbox, place, journal)
     verifier = Verifier(
         root=root,
         commands=commands,
         run=running,
-        room=CleanRoom(root.parent / "rooms", repository, root, mounted=True),
+        room=CleanRoom(root.parent / "rooms", place, mounted=True),
         journal=journal,
         audit=AuditTrail(store.database, session.id, str),
         clock=clock,
@@ -169,7 +174,7 @@ def bench(
         clock=clock,
         journal=journal,
         project=Project(
-            place=WorkTree(root, repository),
+            place=place,
             workspace=Workspace(root, repository.files),
             specifications=OneSpecification(root, store, spec or specification()),
             commands=running,

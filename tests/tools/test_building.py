@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from lopen.core.events import ProgressReported, TaskChanged
+from lopen.loop.module_branch import ModuleBranch
 from lopen.loop.task_commit import Committer
 from lopen.settings.schema import Settings
 from lopen.tools.calls import ToolResult, done
-from lopen.workflow.pauses import AddedTasks, Confirmation, Question
+from lopen.workflow.pauses import AddedTasks, Confirmation, Pause, Question
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import State
 from tests.models.prompts.examples import long_specification, planned
@@ -224,6 +225,15 @@ def test_while_the_specification_is_drafted_nothing_is_capped(root: Path) -> Non
 # The commit
 
 
+class OneRepository(ModuleBranch):
+    """A branch whose clone is the person's repository itself: there is nothing to bring together."""
+
+    def sync(self) -> Pause | None:
+        return None
+
+    def publish(self) -> None: ...
+
+
 def committing(root: Path) -> Bench:
     """In step 6 on the module's branch, with the real committer."""
     git(root, "switch", "-qc", "lopen/calc")
@@ -234,7 +244,8 @@ def committing(root: Path) -> Bench:
 
     scratch = root.parent / "scratch"
     scratch.mkdir()
-    committer = Committer(at.repository, no_hook, scratch)
+    branch = OneRepository(at.at.project.place, at.at.journal, at.store, at.at.settings.git)
+    committer = Committer(at.repository, branch, no_hook, scratch)
     at.steps.complete = committer.complete
     return at
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lopen.core.clock import FakeClock
+from lopen.files.workplace import Workplace
 from lopen.git.repository import Repository
 from lopen.store.temporary import LOCK_NAME
 from lopen.tools.clean_room import CleanRoom
@@ -21,7 +22,7 @@ DAY = 86_400
 @pytest.fixture
 def enter(root: Path) -> Callable[[], CleanRoom]:
     repository = Repository.open(root, clock=FakeClock())
-    return lambda: CleanRoom(root.parent / "rooms" / "calc", repository, root, mounted=True)
+    return lambda: CleanRoom(root.parent / "rooms" / "calc", Workplace(repository, repository), mounted=True)
 
 
 def install(room: CleanRoom, root: Path) -> str:

@@ -88,7 +88,6 @@ def approve(
         context.say(f"tests may be removed from: {exact(glob)}")
     context.emit("approved", module=module, spec_hash=digest, note=note, test_removals=removals)
     if not run:
-        warn_of_branch(context, store, module)
         context.say(f"next: lopen run {module}")
         return ExitCode.OK
     from lopen.application.driving import drive_module
@@ -134,26 +133,3 @@ def _edit(path: Path) -> None:
         subprocess.run([*shlex.split(editor), str(path)], check=False)
     except (OSError, ValueError) as error:
         raise LopenError(f"cannot start the editor {editor!r}: {error}", hint="set EDITOR") from error
-
-
-def warn_of_branch(context: CommandContext, store: SessionStore, module: str) -> None:
-    """Warn now that a run will be refused because the module's branch has unmerged work."""
-    from lopen.application.work_trees import apart, checkout_of
-    from lopen.core.clock import SystemClock
-    from lopen.git.errors import BranchConflict
-    from lopen.git.repository import require_repository
-    from lopen.loop.module_branch import check_branch
-    from lopen.sandbox.known_secrets import KnownSecrets
-
-    if store.latest(module=module, unfinished=True) is not None:
-        return
-    with suppress(LopenError):  # the run reports other problems
-        settings = context.load().settings
-        if apart(settings) or not (settings.git.enabled and settings.git.auto_commit):
-            return
-        secrets = KnownSecrets(context.root, os.environ)
-        repository = require_repository(checkout_of(context.root, settings, SystemClock(), secrets))
-        try:
-            check_branch(repository, module, settings.git.branch_prefix + module)
-        except BranchConflict as error:
-            context.warn(f"lopen run will fail: {error.message}\n{error.hint}")

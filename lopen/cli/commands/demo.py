@@ -144,9 +144,11 @@ def built(context: CommandContext, mode: str) -> Built:
     """Read the finished session back, and run the test command of its specification."""
     from lopen.application.confinement import sandbox_for
     from lopen.application.open_store import open_store
+    from lopen.application.workplaces import temporary_workplace
     from lopen.core.clock import SystemClock
     from lopen.git.repository import Repository
     from lopen.sandbox.command import Command
+    from lopen.sandbox.known_secrets import KnownSecrets
 
     store = open_store(context)
     session = store.latest()
@@ -154,14 +156,17 @@ def built(context: CommandContext, mode: str) -> Built:
     assert session.approval is not None
     repository = Repository.open(context.root, clock=SystemClock())
     line = session.approval.commands["verify-tests"] or "true"
-    sandbox = sandbox_for(context.load({"sandbox.mode": mode}).settings, context.root, session.id)
+    settings, branch = context.load({"sandbox.mode": mode}).settings, session.branch or ""
+    secrets = KnownSecrets(context.root, os.environ)
+    with temporary_workplace(context.root, settings, secrets, repository.branch_tip(branch) or "") as place:
+        tests = sandbox_for(settings, place.root, session.id, context.root).run(Command(line, cwd=place.root))
     return Built(
         session=session.id,
-        branch=session.branch or "",
-        commits=repository.session_commits(session.id, within="HEAD"),
+        branch=branch,
+        commits=repository.session_commits(session.id, within=branch),
         verdicts=[r.event for r in store.events(session.id) if isinstance(r.event, VerdictGiven)],
         command=line,
-        tests=sandbox.run(Command(line, cwd=context.root)),
+        tests=tests,
     )
 
 

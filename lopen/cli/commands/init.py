@@ -150,8 +150,6 @@ def _warn_without_repository(context: CommandContext) -> None:
     from lopen.git.repository import Repository
 
     with suppress(LopenError):  # the run reports other problems
-        if not context.load().settings.git.enabled:
-            return
         try:
             Repository.open(context.root, clock=SystemClock())
         except NotARepository as error:
@@ -198,7 +196,6 @@ CONFIG = """\
 
 [git]
 # convention = "conventional"    # or "plain"
-# isolation = "branch"           # or "worktree"
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,29 +34,34 @@ IntoOption = Annotated[
 def merge(context: CommandContext, module: ModuleArgument, into: IntoOption = None) -> ExitCode:
     """Merge the branch of a complete module, after its verify commands passed on the result of the merge.
 
-    They run in a work tree of their own. Your files and branches change only when all have passed.
+    They run in a clone of their own. Your files and branches change only when all have passed.
     """
     from lopen.application import merging
     from lopen.application.open_store import open_store
     from lopen.application.person_only import require_person
+    from lopen.application.workplaces import temporary_workplace
+    from lopen.sandbox.known_secrets import KnownSecrets
     from lopen.store.folder import module_lock
 
     require_person("merge", context.root)
     store, session = complete_session(context.root, open_store(context), module)
     loaded = context.load()
-    with module_lock(context.root, module, checkout=True):
-        repository = merging.open_repository(context, loaded)
-        found = merging.prepare(repository, session, into)
+    secrets = KnownSecrets(context.root, os.environ)
+    with (
+        module_lock(context.root, module),
+        temporary_workplace(context.root, loaded.settings, secrets) as place,
+    ):
+        found = merging.prepare(place, session, into)
         if found is None:
             context.emit("merged", session=session.id, branch=session.branch, commit=None)
             context.say(f"{session.branch} is merged already")
             return ExitCode.OK
-        merging.check_clean(repository, found)
-        with merging.merge_result(context, loaded, store, session, repository, found) as results:
+        merging.check_clean(place.person, found)
+        with merging.merge_result(context, loaded, store, session, place, found) as results:
             verified = [_passed(context, session, found, name, result) for name, result in results if result]
         if not verified:
             context.warn(f"{module} has no verify commands: nothing was run on the result")
-        merging.accept(repository, found)
+        merging.accept(place, found)
     context.emit(
         "merged",
         session=session.id,

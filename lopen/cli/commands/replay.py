@@ -48,7 +48,6 @@ def replay(
     from lopen.application.open_store import one_session, open_store
     from lopen.application.replaying import rebuilt
     from lopen.application.scratch_clone import stage
-    from lopen.application.work_trees import in_checkout
     from lopen.core.clock import SystemClock
     from lopen.git.repository import Repository
 
@@ -64,7 +63,7 @@ def replay(
         sandbox=sandbox,
         allow_network=allow_network,
     )
-    loaded = in_checkout(context.load(options.flags()))
+    loaded = context.load(options.flags())
     with tempfile.TemporaryDirectory(prefix="lopen-replay-") as folder:
         scratch = stage(context, store, found, Path(folder).resolve(), clock=clock)
         recorded = last_tree(Repository.open(context.root, clock=clock), found)

@@ -17,11 +17,11 @@ from lopen.cli.parameters import LatestModule, tasks
 from lopen.core.errors import ExitCode, LopenError, WrongUsage, did_you_mean
 from lopen.core.escape import inert
 from lopen.core.events import Reverted
-from lopen.files.work_trees import module_documents
 from lopen.workflow import changes
 from lopen.workflow.session import RevertIntent, Session
 
 if TYPE_CHECKING:
+    from lopen.files.workplace import Workplace
     from lopen.git.repository import Backup, Repository
     from lopen.settings.schema import Settings
     from lopen.store.sessions import SessionStore
@@ -46,7 +46,6 @@ def revert(
     from lopen.application.open_store import one_session, open_store
     from lopen.application.person_only import require_person
     from lopen.application.revert_record import recorded
-    from lopen.application.work_trees import apart
     from lopen.specification.modules import find_modules, require_known
     from lopen.store.folder import module_lock
     from lopen.store.project_documents import write_plan
@@ -59,9 +58,10 @@ def revert(
         require_known(module, find_modules(context.root))
     session = one_session(store, module)
     settings = context.load().settings
-    with module_lock(context.root, session.module, checkout=not apart(settings)):
+    with module_lock(context.root, session.module):
         session = store.load(session.id)
-        repository = _open_repository(context, settings, store, session)
+        place = _open_place(context, settings, store, session)
+        repository = place.repository
         if not undo and to is None and _is_in_place(session, repository):
             context.say(f"nothing to revert: {session.module} is complete, and nothing has changed since")
             context.emit("nothing_to_revert", session=session.id)
@@ -69,17 +69,15 @@ def revert(
         restored = _latest_backup(store, session, repository) if undo else None
         spared = _spared(repository, restored.saved) if restored is not None else {}
         intent = intent_of(session, repository, to, restored, spared)
-        before = module_documents(context.root, session.module)
-        _move(context, store, session, repository, intent, spared)
+        place.publish_backup(intent.backup)
+        _move(context, store, session, place, intent, spared)
         if restored is not None:
             work = repository.changes(restored.head, restored.saved)
             repository.restore(repository.tree_of(restored.saved), [change.path for change in work])
-        after = module_documents(context.root, session.module)
-        changed_papers = sorted(p for p in before.keys() | after.keys() if before.get(p) != after.get(p))
         changed, event = recorded(store, session, repository, intent)
         write_plan(context.root, changed)
-    uncommitted = sorted(put_aside(repository, intent) - set(changed_papers))
-    _report(context, changed, event, {path: path in before for path in changed_papers}, undo=undo)
+    uncommitted = sorted(put_aside(repository, intent))
+    _report(context, changed, event, undo=undo)
     if uncommitted:
         back = put_back(repository.root, event.backup, uncommitted)
         context.say(f"uncommitted work was removed; to restore it: {back}")
@@ -90,7 +88,6 @@ def revert(
         backup=event.backup,
         reopened=event.reopened,
         restored=event.restored,
-        papers=changed_papers,
         uncommitted=uncommitted,
     )
     _say_next(context, changed, undo=undo)
@@ -122,72 +119,62 @@ def _move(
     context: CommandContext,
     store: SessionStore,
     session: Session,
-    repository: Repository,
+    place: Workplace,
     intent: RevertIntent,
     spared: Mapping[str, str],
 ) -> None:
     """Reset the branch as intended. If this process dies meanwhile, the next command finds the intent."""
     store.save(changes.intend_revert(session, intent), datetime.now(UTC))
     try:
-        repository.reset_to(intent.commit, spared)
+        place.repository.reset_to(intent.commit, spared)
+        place.move_back(session.branch or "", intent.head, intent.commit)
     except LopenError:
         store.save(session, datetime.now(UTC))  # the failure is reported, and the command can be repeated
         context.warn(f"backup: {intent.backup}")
         raise
 
 
-def _report(
-    context: CommandContext, session: Session, event: Reverted, papers: Mapping[str, bool], *, undo: bool
-) -> None:
-    """Report what was done, and the documents in `papers` that it changed (path → existed before)."""
+def _report(context: CommandContext, session: Session, event: Reverted, *, undo: bool) -> None:
+    """Report what was done."""
     done = "restored" if undo else "reverted"
     context.say(f"{session.module} (session {session.id}) {done} to {event.to[:12]}; backup: {event.backup}")
     if event.reopened:
         context.say(f"reopened: {', '.join(event.reopened)}")
     if event.restored:
         context.say(f"complete again: {', '.join(event.restored)}")
-    git = _git_in(context.root)
-    for path, was_there in papers.items():
-        before_it = (
-            f"previous version: {git} show {shlex.quote(f'{event.backup}:{path}')}"
-            if was_there
-            else "it did not exist before"
-        )
-        context.say(f"{inert(path)} was {done} too; {before_it}")
 
 
-def _open_repository(
+def _open_place(
     context: CommandContext, settings: Settings, store: SessionStore, session: Session
-) -> Repository:
-    """Return the session's repository with HEAD on the session's branch.
+) -> Workplace:
+    """Return the session's clone, on its branch as the person's repository has it, with the earlier backups.
 
     Raises:
-        LopenError: the session has no branch, or HEAD is elsewhere.
+        LopenError: the session has no branch, or a checkout of the person stands on it.
     """
-    from lopen.application.work_trees import workplace_of
+    from lopen.application.workplaces import workplace_of
     from lopen.core.clock import SystemClock
-    from lopen.git.repository import require_repository
     from lopen.sandbox.known_secrets import KnownSecrets
 
     if session.branch is None:
         raise LopenError(
-            f"{session.module} has no commits to revert to",
-            hint="commits start after the approval, unless git.enabled or git.auto_commit is false",
+            f"{session.module} has no commits to revert to", hint="commits start after the approval"
         )
     secrets = KnownSecrets(context.root, os.environ)
     place = workplace_of(context, settings, store, session, SystemClock(), secrets)
-    repository = require_repository(place.repository)
-    if repository.branch_tip(session.branch) is None:
+    if place.person.branch_tip(session.branch) is None:
         raise LopenError(
             f"branch {session.branch} does not exist any more", hint="to undo merged work: git revert COMMIT"
         )
-    repository.branches.require_plain(session.branch)
-    if repository.head().branch != session.branch:
-        where = f"-C {shlex.quote(str(place.root))} " if place.linked else ""
+    place.person.references.require_plain(session.branch)
+    if folder := place.person.references.checked_out(session.branch):
+        away = session.start_branch or place.person.references.likely_base(session.branch) or "main"
         raise LopenError(
-            f"HEAD of {place.root} is not on {session.branch}", hint=f"git {where}switch {session.branch}"
+            f"{session.branch} is checked out in {folder}, and lopen does not change your checkout",
+            hint=f"git switch {shlex.quote(away)}, then revert again",
         )
-    return repository
+    place.follow(session.branch)
+    return place
 
 
 def put_aside(repository: Repository, intent: RevertIntent) -> set[str]:
@@ -243,7 +230,7 @@ def _spared(repository: Repository, saved: str) -> Mapping[str, str]:
     tracked = repository.entries(repository.head().commit or saved)
     loose = [path for path in repository.dirty(lambda _: False) if path not in held and path not in tracked]
     rules = {p: repository.file_at(saved, p) or b"" for p in held if PurePosixPath(p).name == ".gitignore"}
-    return repository.blobs(ignored_by(rules, loose, repository.references.git)) if loose else {}
+    return repository.blobs(ignored_by(rules, loose, repository.git)) if loose else {}
 
 
 def intent_of(

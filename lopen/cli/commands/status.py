@@ -218,13 +218,11 @@ def _verdict_line(verdict: Mapping[str, Any]) -> str:
 
 
 def work_tree_lines(context: CommandContext, session: Session) -> list[str]:
-    """Name the session's work tree if it does not work in the person's checkout."""
-    if session.finished or context.load().settings.git.isolation != "worktree":
-        return []
-    from lopen.application.work_trees import trees_folder  # imports git
+    """Name lopen's clone, in which the session works."""
+    from lopen.application.workplaces import clone_of  # imports git
 
-    path = trees_folder(context.root) / session.module
-    return [f"works in: {path}"] if path.is_dir() else []
+    path = clone_of(context.root, session.module)
+    return [f"works in: {path}"] if path else []
 
 
 def tree_lines(tree: TaskTree, selected: str | None) -> list[str]:

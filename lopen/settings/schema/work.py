@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from lopen.settings.schema.parts import (
     CONFIRM,
     LOWER,
-    RAISE,
     USER_ONLY,
     Allowed,
     Count,
@@ -74,18 +73,6 @@ class SessionSettings(SettingsSection):
 class Git(SettingsSection):
     """The use of git."""
 
-    enabled: Annotated[
-        bool,
-        Field(
-            description="Use the project's git repository; without it a private history of snapshots takes its place."
-        ),
-        RAISE,
-    ] = True
-    auto_commit: Annotated[
-        bool,
-        Field(description="Commit each completed task; without it the work stays in the work tree."),
-        RAISE,
-    ] = True
     convention: Annotated[Literal["conventional", "plain"], Field(description="Form of commit subjects.")] = (
         "conventional"
     )
@@ -97,22 +84,7 @@ class Git(SettingsSection):
         ),
         USER_ONLY,
     ] = "lopen/"
-    isolation: Annotated[
-        Literal["branch", "worktree"],
-        Field(
-            description="Build in your checkout (`branch`) or in a linked work tree beside it (`worktree`)."
-        ),
-    ] = "branch"
     sign: Annotated[bool, Field(description="Sign commits with your GPG key."), USER_ONLY] = False
-
-    @model_validator(mode="after")
-    def _work_comes_back(self) -> Git:
-        if self.isolation == "worktree" and not (self.enabled and self.auto_commit):
-            raise ValueError(
-                'isolation = "worktree" needs enabled and auto_commit: only commits bring the work back '
-                "from a work tree beside your checkout"
-            )
-        return self
 
 
 class ToolDiscipline(SettingsSection):

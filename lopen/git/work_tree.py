@@ -1,0 +1,301 @@
+"""The files of one checkout: what differs from a commit, snapshots as tree ids, and restoring files.
+
+The scratch index `base` equals a commit and caches file times, so that one `git status` finds the changes without reading
+unchanged files. Changed files are added to a copy of it, and the copy is written as a tree: three processes, or one if
+nothing changed. The checkout's own index is never touched here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+from lopen.git import trees
+from lopen.git.command import GitCommand
+from lopen.git.errors import GitError, GitTimedOut
+from lopen.git.git_files import copy_index
+from lopen.git.ignores import in_build_folder, is_build_folder, is_internal, require_few
+from lopen.git.layout import Layout
+from lopen.git.screening import Leak, SecretScreen
+
+# The base index is lopen's own, so what it remembers of folders without untracked files was seen by lopen's git.
+_REMEMBERING: Mapping[str, str] = {"core.untrackedCache": "true"}
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+
+
+@dataclass(frozen=True, slots=True)
+class WorkTreeStatus:
+    """Paths that differ from HEAD, staged or not, sorted.
+
+    Ignored files, lopen's own state and untracked well-known caches are left out. A folder that is a repository
+    of its own is only in `embedded`, because its files belong to that repository.
+    """
+
+    changed: tuple[str, ...]
+    embedded: tuple[str, ...]  # folders, without a slash at the end
+
+
+def read_status(git: GitCommand, root: Path) -> WorkTreeStatus:
+    """Compare the work tree with `git`'s index and HEAD."""
+    answer = git.run(
+        "status",
+        "--porcelain=v2",
+        "-z",
+        "--untracked-files=all",
+        "--ignored=no",
+        "--ignore-submodules=dirty",  # otherwise git runs with the submodule's own configuration
+        "--no-renames",
+        "--no-ahead-behind",
+    )
+    is_cache = cache(lambda folder: is_build_folder(root / folder))
+    changed: set[str] = set()
+    embedded: set[str] = set()
+    for path, tracked in _status_entries(answer.fields()):
+        if is_internal(path) or (not tracked and in_build_folder(path, is_cache)):
+            continue
+        if path.endswith("/"):
+            embedded.add(path.rstrip("/"))
+        else:
+            changed.add(path)
+    return WorkTreeStatus(tuple(sorted(changed)), tuple(sorted(embedded)))
+
+
+# Number of spaces before the path in a line of `status --porcelain=v2`, by the line's first letter
+_FIELDS_BEFORE_PATH = {"1": 8, "u": 10}
+
+
+def _status_entries(fields: list[str]) -> Iterator[tuple[str, bool]]:
+    """Yield (path, tracked) of every line; a folder's path ends in `/`."""
+    for field in fields:
+        if field.startswith("? "):
+            yield field[2:], False
+        elif before := _FIELDS_BEFORE_PATH.get(field[:1]):
+            yield field.split(" ", before)[before], True
+
+
+class WorkTree:
+    """The files of one checkout, relative to the commit of `set_head`. `scratch` is a folder for indexes of lopen's own."""
+
+    def __init__(self, layout: Layout, git: GitCommand, scratch: Path, screen: SecretScreen) -> None:
+        self._layout = layout
+        self._git = git
+        self._scratch = scratch
+        self._screen = screen
+        self._head = layout.empty_tree  # a commit, or the empty tree
+        self._base_of: str | None = None  # the head from which this process built `base`
+        self._base_tree: str | None = None  # its tree id, if known
+        self.latest = ""  # the tree of the latest snapshot
+        self.embedded: tuple[str, ...] = ()  # repositories of their own that the latest snapshot left out
+        self.leaks: tuple[Leak, ...] = ()  # secrets that the latest snapshot would add to the history
+
+    @property
+    def _base(self) -> Path:
+        """The scratch index that equals HEAD."""
+        return self._scratch / "index"
+
+    def _with(self, index: Path) -> GitCommand:
+        return self._git.with_options({"GIT_INDEX_FILE": str(index)})
+
+    def set_head(self, head: str | None) -> None:
+        """Work on top of the commit `head`."""
+        if self._base_of is None:
+            self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for lock in self._scratch.glob("index*.lock"):
+                lock.unlink()  # left by a killed process; no other one uses this folder
+        self._head = head or self._layout.empty_tree
+
+    def status(self) -> WorkTreeStatus:
+        """Return the differences between HEAD and the work tree. An unreadable scratch index is rebuilt.
+
+        git remembers folders that did not change, and with them which folders below are repositories: where some may be, it
+        looks again.
+        """
+        git, root = self.head_index(), self._layout.root
+        cached = git.with_options(config=_REMEMBERING)
+        try:
+            found = read_status(cached, root)
+        except GitTimedOut:
+            raise  # a second attempt would take as long
+        except GitError:
+            self._base.unlink(missing_ok=True)
+            return read_status(self.head_index(), root)
+        again = found.embedded or _in_repositories(root, found.changed)
+        return read_status(git, root) if again else found
+
+    def head_index(self) -> GitCommand:
+        """Return git on the base index, which equals HEAD."""
+        git = self._with(self._base)
+        if self._base_of != self._head or not self._base.is_file():
+            self._base_of = self._base_tree = None
+            git.run("read-tree", "--reset", self._head)
+            self._base_of = self._head
+        return git
+
+    def snapshot(self, exclude: Mapping[str, str], *, bounded: bool = True) -> tuple[str, WorkTreeStatus]:
+        """Write the files as a tree; return its id and the differences from HEAD.
+
+        `exclude`: path → blob id; a path with exactly this content stays as in HEAD. A tree with a new secret (`leaks`) can
+        be read, but not committed. Raises `TooManyFiles` if it is `bounded`.
+        """
+        found = self.status()
+        self.embedded = found.embedded
+        excluded = self._matching(exclude, found.changed)
+        paths = [path for path in found.changed if path not in excluded]
+        if bounded:
+            require_few(paths, lambda: frozenset(self.head_index().run("ls-files", "-z").fields()))
+        self.leaks = self._screen.leaks(paths, lambda path: trees.file_at(self._git, self._head, path))
+        if not paths and self._base_tree is not None:
+            self.latest = self._base_tree
+            return self._base_tree, found
+        work = self._base.with_name("index.work")
+        copy_index(self._base, work)
+        git = self._with(work)
+        hidden = _behind_links(self._layout.root, paths)
+        _update(git, [path for path in paths if path in hidden], "--force-remove")
+        _update(git, [path for path in paths if path not in hidden], "--add", "--remove", "--replace")
+        self.latest = git.run("write-tree").text
+        if not paths:
+            self._base_tree = self.latest
+        return self.latest, found
+
+    def tree_with(self, tree: str, files: Mapping[str, trees.TreeEntry | None]) -> str:
+        """Return `tree` with these `files` in place of its own, without those that are None; it is not committed."""
+        git = self._with(self._scratch / "index.with")
+        git.run("read-tree", tree)
+        _update(git, [path for path, entry in files.items() if entry is None], "--force-remove")
+        lines = (os.fsencode(f"{e.mode} {e.blob}\t{p}") + b"\0" for p, e in files.items() if e is not None)
+        git.run("update-index", "-z", "--replace", "--index-info", stdin=b"".join(lines))
+        return git.run("write-tree").text
+
+    def refreshed(self) -> Path:
+        """Return the base index, with the current file times of the work tree."""
+        # Exit code 1 means that files differ from HEAD, which is not a failure here.
+        self.head_index().run("update-index", "-q", "--refresh", accept=(0, 1))
+        return self._base
+
+    def restore(self, tree: str, paths: Iterable[str]) -> None:
+        """Restore `paths` from `tree`, deleting those that it does not contain; never through a symbolic link.
+
+        Raises:
+            GitError: a path is not inside the work tree (absolute, `..`, `.git`), or is not writable.
+        """
+        wanted = sorted(set(paths))
+        if not wanted:
+            return
+        for path in wanted:
+            if not trees.is_work_tree_path(path):
+                raise GitError(f"{path!r} is not a path in the work tree")
+        known = trees.entries(self._git, tree)
+        for path in wanted:
+            if path not in known:
+                remove_file(self._layout.root, path)
+        present = [path for path in wanted if path in known and not known[path].is_submodule]
+        if present:
+            git = self._with(self._scratch / "index.restore")
+            git.run("read-tree", "--reset", tree)
+            listed = b"".join(os.fsencode(path) + b"\0" for path in present)
+            git.run("checkout-index", "-f", "-z", "--stdin", stdin=listed)
+
+    def _matching(self, exclude: Mapping[str, str], changed: Iterable[str]) -> set[str]:
+        """Return the paths of `changed` whose content is the blob in `exclude`."""
+        candidates = [path for path in changed if path in exclude]
+        blobs = self.blobs(candidates) if candidates else {}
+        return {path for path in candidates if blobs.get(path) == exclude[path]}
+
+    def blobs(self, paths: Iterable[str]) -> dict[str, str]:
+        """Return path → blob id of the current content of files and links; other paths are left out."""
+        files: list[str] = []
+        found: dict[str, str] = {}
+        for path in paths:
+            mode = _mode(self._layout.root / path)
+            if stat.S_ISREG(mode):
+                files.append(path)
+            elif stat.S_ISLNK(mode):
+                found[path] = self._link_blob(path)
+        if files:
+            listed = b"".join(_quoted(path) + b"\n" for path in files)
+            ids = self._git.run("hash-object", "--stdin-paths", stdin=listed).text.split("\n")
+            found |= dict(zip(files, ids, strict=True))
+        return found
+
+    def _link_blob(self, path: str) -> str:
+        target = os.readlink(os.fsencode(self._layout.root / path))
+        digest = hashlib.new(self._layout.object_format, usedforsecurity=False)
+        digest.update(b"blob %d\0" % len(target) + target)
+        return digest.hexdigest()
+
+
+def _update(git: GitCommand, paths: Sequence[str], *how: str) -> None:
+    if paths:
+        git.run("update-index", "-z", *how, "--stdin", stdin=b"".join(os.fsencode(p) + b"\0" for p in paths))
+
+
+def _behind_links(root: Path, paths: Iterable[str]) -> set[str]:
+    """Return the paths with a symbolic link in place of a parent folder; git counts them as deleted."""
+
+    @cache
+    def linked(folder: str) -> bool:
+        parent = folder.rpartition("/")[0]
+        return stat.S_ISLNK(_mode(root / folder)) or (parent != "" and linked(parent))
+
+    return {path for path in paths if "/" in path and linked(path.rpartition("/")[0])}
+
+
+def _in_repositories(root: Path, paths: Iterable[str]) -> bool:
+    """Return True if a folder above one of the paths, below the root, holds a `.git`."""
+    folders: set[str] = set()
+    for path in paths:
+        while (path := path.rpartition("/")[0]) and path not in folders:
+            folders.add(path)
+    return any(os.path.lexists(f"{root}/{folder}/.git") for folder in folders)
+
+
+def _mode(path: Path) -> int:
+    try:
+        return path.lstat().st_mode
+    except OSError:
+        return 0
+
+
+def _quoted(path: str) -> bytes:
+    """Quote a path for git's line-based input, which allows line breaks and leading quotes in it."""
+    raw = os.fsencode(path)
+    return b'"' + b"".join(b"\\%03o" % byte for byte in raw) + b'"'
+
+
+def remove_file(root: Path, path: str) -> None:
+    """Delete a file or link below `root`, and the folders that become empty; a missing file is not an error."""
+    *folders, name = PurePosixPath(path).parts
+    with contextlib.ExitStack() as opened:
+        descriptors = [_opened(opened, root)]
+        try:
+            for folder in folders:
+                descriptors.append(_opened(opened, folder, descriptors[-1]))
+            if stat.S_ISDIR(os.stat(name, dir_fd=descriptors[-1], follow_symlinks=False).st_mode):
+                return
+            os.unlink(name, dir_fd=descriptors[-1])
+        except (FileNotFoundError, NotADirectoryError):
+            return  # missing, or behind a link: the work tree has no such file
+        except OSError as error:
+            raise GitError(f"cannot delete {path}: {error.strerror}") from error
+        with contextlib.suppress(OSError):  # stop at the first folder that is not empty
+            for folder, parent in zip(reversed(folders), reversed(descriptors[:-1]), strict=True):
+                os.rmdir(folder, dir_fd=parent)
+
+
+def _opened(stack: contextlib.ExitStack, name: Path | str, parent: int | None = None) -> int:
+    try:
+        descriptor = os.open(name, _FOLDER, dir_fd=parent)
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # the name is a link
+            raise NotADirectoryError(name) from error
+        raise
+    stack.callback(os.close, descriptor)
+    return descriptor
