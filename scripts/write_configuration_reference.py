@@ -37,7 +37,6 @@ the line, and the nearest known key.
 session_tokens = 300_000
 
 [git]
-isolation = "worktree"
 ```
 
 Editors that know JSON Schema for TOML (Taplo, Even Better TOML) complete and check the file: write the schema with
