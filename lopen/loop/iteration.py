@@ -222,7 +222,7 @@ def conversation_for(context: SessionContext, bench: Workbench) -> Conversation:
     session = context.record.journal.session
     spec, around = readable_spec(context), surroundings(context)
     context.guards.watch.begin_iteration(
-        session.task.id if session.task else session.step.value, around.whole_files
+        session.task.id if session.task else session.step.value, around.task_files.whole
     )
     prompt = build(
         session,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 
 from lopen.files.protection import ToolRefused
@@ -20,7 +19,7 @@ from lopen.loop.judged_files import is_specification, kind
 from lopen.loop.languages import installed, languages, outline
 from lopen.loop.oracle_calls import verdicts_of, warnings_for_builder
 from lopen.models.prompts.parts import CHARS_PER_TOKEN, Part
-from lopen.models.prompts.prompt import Surroundings
+from lopen.models.prompts.prompt import Surroundings, TaskFiles
 from lopen.settings.schema import Settings
 from lopen.specification.modules import topics
 from lopen.verification.findings import Finding
@@ -117,14 +116,6 @@ def work_in_progress(context: SessionContext, shown: Collection[str]) -> str:
     paths = [c.path for c in changed if c.path not in new]
     diff = repository.diff(base, tree, paths=paths, max_chars=DIFF_CHARS) if paths else ""
     return "\n".join(filter(None, (f"New files, shown above: {', '.join(new)}" if new else "", diff)))
-
-
-@dataclass(frozen=True, slots=True)
-class TaskFiles:
-    """The parts of a prompt that show files, and the paths of those that are shown whole."""
-
-    parts: tuple[Part, ...] = ()
-    whole: tuple[str, ...] = ()
 
 
 def task_files(context: SessionContext) -> TaskFiles:
@@ -248,8 +239,7 @@ def surroundings(context: SessionContext) -> Surroundings:
         versioned=True,
         limits=context.guards.meter.snapshot(),
         bounds=bounds(context.settings, session.step, context.guards.meter.gate.book),
-        task_files=shown.parts,
-        whole_files=shown.whole,
+        task_files=shown,
         readme=readme(root) if drafting else ("", ""),
         questions=questions(context.settings, session),
         set_up=advice(lacks(context)) if session.step in PLANNING_STEPS else "",

@@ -40,13 +40,21 @@ SECTION_CHARS = 40_000  # of sections a prompt carries at most this much; `read_
 
 
 @dataclass(frozen=True, slots=True)
+class TaskFiles:
+    """The parts of a prompt that show files, and the paths of those that are shown whole."""
+
+    parts: tuple[Part, ...] = ()
+    whole: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Surroundings:
     """The project's part of the prompt, gathered by the loop.
 
     `languages`: name, version and tools found here. `conventions`: (path, text) of AGENTS.md or CLAUDE.md.
     `research`: (topic, excerpt). `work_in_progress`: the uncommitted diff after an interruption, else "".
     `limits`: budgets and circuits now; `bounds`: the limits that shape the work, the same in all of a session.
-    `warnings`: those of the last accepted verdict. `task_files`: what the task builds on; `whole_files`: their paths.
+    `warnings`: those of the last accepted verdict. `task_files`: what the task builds on.
     `established`: the criteria that verdicts found to hold. `versioned`: the model may know of git. In step 1 `readme`
     is the README's path and beginning; in planning `set_up` says what the repository lacks for its quality gates; in
     steps 1 to 5 `questions` says who answers `ask_user`.
@@ -66,8 +74,7 @@ class Surroundings:
     set_up: str = ""
     established: frozenset[str] = frozenset()
     warnings: Sequence[str] = ()
-    task_files: Sequence[Part] = ()
-    whole_files: Sequence[str] = ()
+    task_files: TaskFiles = TaskFiles()
     versioned: bool = True
 
 
@@ -292,7 +299,7 @@ def _task_parts(session: Session, spec: Specification | None, around: Surroundin
         parts += _criteria("task", spec, component.criteria_of(task))
     if spec is not None and component is not None and not _share_sections(component):
         parts += _sections(spec, component, task)
-    return [*parts, *around.task_files]
+    return [*parts, *around.task_files.parts]
 
 
 def _opening(session: Session) -> str:

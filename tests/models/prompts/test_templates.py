@@ -12,7 +12,7 @@ import pytest
 
 import lopen.models.prompts
 from lopen.models.prompts.parts import Part
-from lopen.models.prompts.prompt import Prompt
+from lopen.models.prompts.prompt import Prompt, TaskFiles
 from lopen.models.prompts.templates import VERSIONS, TemplateError, check_templates, template
 from lopen.workflow.steps import PLANNING_STEPS, Step
 from lopen.workflow.task_tree import State
@@ -88,7 +88,7 @@ def interrupted() -> Prompt:
         surroundings=around(
             conventions=(("AGENTS.md", "Use tabs.\n"),),
             research=(("rounding", "IEEE 754 rounds half to even."),),
-            task_files=(Part("File: calc.py", "def add(a, b):\n    pass\n", 4, data=True),),
+            task_files=TaskFiles((Part("File: calc.py", "def add(a, b):\n    pass\n", 4, data=True),)),
             warnings=("calc.py:1: add has no docstring",),
             work_in_progress="diff --git a/calc.py b/calc.py\n+def add(a, b):\n",
         ),
