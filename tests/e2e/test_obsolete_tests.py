@@ -9,7 +9,7 @@ from tests.endpoint import last_result, tools, verdict
 from tests.project import Project, build, code, component, plan, specification, verified
 
 OLD = "import unittest\n\n\nclass TestOld(unittest.TestCase):\n    def test_old(self):\n        self.assertEqual(1 + 1, 2)\n"
-GONE = "test_old.py was deleted with 1 test TestOld::test_old"
+GONE = "run no longer: TestOld::test_old"
 REMOVE = ("run_command", {"command": "rm test_old.py"})
 
 
@@ -38,7 +38,8 @@ def test_a_person_at_the_gate_lets_tests_be_removed(make_project: MakeProject, a
     if not allowed:
         judged = last_result(project.requests[2], "verify_task_completion").data
         assert (judged["passed"], judged["findings"][0]["severity"]) == (False, "error")
-        assert judged["findings"][0]["message"] == GONE
+        assert f"{GONE}; have the command run them again" in judged["findings"][0]["message"]
+        assert "lopen approve calc --allow-test-removal 'test_old.py'" in judged["findings"][0]["message"]
     assert ("test_old.py" in project.git("ls-files")) is not allowed
 
 
