@@ -17,7 +17,6 @@ from lopen.limits.budget import BudgetState, BudgetUsage, Charge
 from lopen.limits.circuit import CircuitState
 from lopen.limits.records import EVIDENCE_KEPT, Alert, Dropped, Incident, Reservation, Spend, dump, load
 from lopen.limits.store import Rows
-from lopen.store.archives import add_spend_to_totals
 from lopen.store.segments import trim
 
 T = TypeVar("T")
@@ -71,6 +70,8 @@ class SqliteRows:
 
     def drop_spend(self, budget_id: str) -> None:
         """Nothing was spent of this budget; the running totals keep it."""
+        from lopen.store.archives import add_spend_to_totals  # loads libraries that no hook needs
+
         add_spend_to_totals(self._connection, budget_id)
 
     def circuit(self, circuit_id: str) -> CircuitState | None:
