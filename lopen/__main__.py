@@ -25,9 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run lopen; the exit code. `hook` and `--version` load nothing but what they need."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if arguments[:1] == ["hook"]:
-        from lopen.claude_hooks.compiled import start
+        from lopen.claude_hooks.entry import main as answer_hook
 
-        start(arguments[1:])
+        return answer_hook(arguments[1:], sys.stdin.buffer, sys.stdout, sys.stderr)
     use_absolute_path(os.environ)
     if arguments == ["--version"] and _print_version():
         return 0

@@ -210,35 +210,6 @@ def loaded_by(code: str) -> set[str]:
     return set(ran.stdout.splitlines()[-1].split())
 
 
-HOOKS = sorted(
-    name for name in MODULES if name == "lopen.claude_hooks" or name.startswith("lopen.claude_hooks.")
-)
-
-
-def test_the_hooks_and_what_they_import_use_the_standard_library_alone() -> None:
-    modules = ", ".join(HOOKS)
-    assert loaded_by(f"import {modules}") & set(LIBRARIES) == set()
-
-
-def third_party(module: str, seen: set[str]) -> Iterator[str]:
-    """Libraries that `module` or anything of lopen it imports at its top names there."""
-    if module in seen or module not in TREES:
-        return
-    seen.add(module)
-    for node in TREES[module].body:
-        for name in imported(ast.Module([node], [])) if isinstance(node, ast.Import | ast.ImportFrom) else ():
-            library = name.partition(".")[0]
-            if library == "lopen":
-                yield from third_party(name, seen)
-            elif library not in sys.stdlib_module_names:
-                yield f"{module}: {library}"
-
-
-@pytest.mark.parametrize("entry", [*HOOKS, "lopen.__main__", "lopen.core.events", "lopen.store.database"])
-def test_what_every_call_loads_names_no_library_at_its_top(entry: str) -> None:
-    assert list(third_party(entry, set())) == []
-
-
 @pytest.mark.parametrize("argument", ["--help", "--version"])
 def test_help_and_version_load_no_library_but_the_one_that_shows_them(argument: str) -> None:
     code = f"from lopen.__main__ import main\nassert main([{argument!r}]) == 0"

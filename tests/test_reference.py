@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from lopen.claude_hooks.hook_output import EVENTS
+from lopen.claude_hooks.answers import EVENTS
 from lopen.cli.app import COMMANDS
 from lopen.core.errors import ExitCode
 from lopen.guardrails.pipeline import GUARDRAILS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -41,9 +40,7 @@ def opened_limits(context: CommandContext) -> Iterator[tuple[LimitsStore, Settin
 
 @contextmanager
 def settled_limits(context: CommandContext, settings: Settings, database: Database) -> Iterator[LimitsStore]:
-    """Open the store and count what it is owed: by processes that ended, and by hooks."""
-    from lopen.claude_hooks.config import load as hook_settings
-    from lopen.claude_hooks.pending_usage import settle, waiting
+    """Open the store and count what it is owed: by processes that ended."""
     from lopen.limits.debts import Debts
     from lopen.limits.opening import open_limits
 
@@ -51,8 +48,6 @@ def settled_limits(context: CommandContext, settings: Settings, database: Databa
     try:
         # of a process that ended while the store was unreachable
         Debts(debts_in(settings, database), resource_limits(settings)).pay(store, now())
-        if waiting(str(context.root)):
-            settle(store, hook_settings(str(context.root), os.environ)[0], str(context.root), now())
         yield store
     except StoreUnreachable as error:
         if settings.budget.store == "sqlite":

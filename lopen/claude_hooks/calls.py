@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from lopen.claude_hooks import hook_output
-from lopen.claude_hooks.config import table
-from lopen.claude_hooks.event import AGENT_TOOLS, command_of, edited, kind_of, polls
-from lopen.claude_hooks.hook_output import Answer
+import os
+import subprocess
+from functools import cached_property
+
+from lopen.claude_hooks import answers
+from lopen.claude_hooks.answers import Answer
+from lopen.claude_hooks.event import AGENT_TOOLS, edited, kind_of, polls
+from lopen.claude_hooks.session import HookSession
 from lopen.claude_hooks.verify_commands import passed, runs_one, verify_commands
+from lopen.core.hashing import blake2b
 from lopen.guardrails.call_history import CallEnd, signature
 from lopen.limits.agents import OVERRIDE, Agents, spawn
 from lopen.limits.breaker import announce_call, end_call, trip, trip_on_cost
 from lopen.limits.circuit import ALLOW, LATER, WAIT, CallDecision, CircuitCall
 from lopen.limits.records import Alert, Incident
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from lopen.claude_hooks.session import HookSession
+from lopen.limits.wording import new_id, trip_text
 
 REFUSALS = 2  # of one circuit in a row end the loop
 LATER_REFUSALS = 5  # of calls that only come too soon
 OUTPUTS_KEPT = 20
+MOST_CHANGED_FILES = 2_000
 
 
 class CallGuard:
@@ -30,6 +33,7 @@ class CallGuard:
         self._root = root
         self._nested_in = nested_in
         self._event = session.event
+        self._tool_call = session.event.call
         self._memo = session.memo
         self._rows = session.rows
         self._now = session.now
@@ -41,37 +45,37 @@ class CallGuard:
     def before(self) -> Answer:
         """A call is about to be made."""
         if paused := self._session.spending.paused:
-            return self._ends(hook_output.exhausted(paused))
+            return self._ends(answers.exhausted(paused))
         decision = self._asked(self._call())
         if not decision.allowed:
             return self._refused(decision)
         self._memo.get("refused", {}).pop(self._event.agent, None)
-        name = self._event.call_id or self._signature
-        self._pending.begin(name, self._event.tool, self._signature, self._event.agent)
+        name = self._tool_call.id or self._signature
+        self._pending.begin(name, self._tool_call.tool, self._signature, self._event.agent)
         return Answer()
 
     def after(self) -> Answer:
         """A call ended, well or not."""
-        session, event = self._session, self._event
+        session, call = self._session, self._tool_call
         self._memo["posted"] = True
-        name = event.call_id or self._pending.name_of(self._signature)
+        name = call.id or self._pending.name_of(self._signature)
         self._pending.end(name)
-        if event.tool in AGENT_TOOLS:
-            session.agents.call_ended(name, event, self._now.timestamp())
+        if call.tool in AGENT_TOOLS:
+            session.agents.call_ended(name, call, self._now.timestamp())
         end = CallEnd(
-            event.tool,
+            call.tool,
             self._signature,
-            event.ok,
-            tree="" if event.ok or not command_of(event) else self._tree(),
+            call.ok,
+            tree="" if call.ok or not call.command else self._tree(),
             nonce=name,
-            edited=edited(event),
-            agent=event.agent,
+            edited=edited(call),
+            agent=self._event.agent,
             progressed=self._progressed(),
         )
-        decision = self._ended(end, verified=passed(event, self._root))
-        session.count_usage()
+        decision = self._ended(end, verified=passed(call, self._root))
+        session.spending.count_call(call)
         if paused := session.spending.paused:
-            return self._ends(hook_output.exhausted(paused))
+            return self._ends(answers.exhausted(paused))
         return self._refused(decision) if decision is not None else Answer()
 
     def batch_ended(self) -> Answer:
@@ -80,7 +84,7 @@ class CallGuard:
         refusal = self._memo.get("batch", {}).pop(agent, None)
         rows = self._memo.setdefault("refused_batches", {})
         if paused := self._session.spending.paused:
-            return Answer(stop=hook_output.exhausted(paused))
+            return Answer(stop=answers.exhausted(paused))
         if refusal is None:
             rows.pop(agent, None)
             return Answer()
@@ -95,7 +99,7 @@ class CallGuard:
         """Take note of calls that no other event told of; the reason to hold the next one, where they trip the circuit."""
         found = ""
         for call_id in self._session.spending.failed:
-            if call_id == self._event.call_id or (call := self._pending.end(call_id)) is None:
+            if call_id == self._tool_call.id or (call := self._pending.end(call_id)) is None:
                 continue
             tool, sign, agent = call
             if tool in AGENT_TOOLS:  # refused by the person, or failed
@@ -126,40 +130,33 @@ class CallGuard:
         circuit = self._rows.circuit(self._id) if decision.kind == WAIT else None
         if circuit is None or circuit.state != "half_open":
             return self._trip_text(decision, short=True)
-        return hook_output.beside_probe(
+        return answers.beside_probe(
             circuit.rule, self._pending.tool_of(circuit.probe[0] if circuit.probe else "")
         )
 
     def _trip_text(self, decision: CallDecision, *, short: bool = False) -> str:
-        from lopen.limits.wording import trip_text  # only for a refusal
-
         return trip_text(decision, self._now, short=short)
 
     # calls
 
-    @property
+    @cached_property
     def _signature(self) -> str:
-        if "signature" not in self.__dict__:
-            self.__dict__["signature"] = signature(self._event.tool, self._event.arguments)
-        found: str = self.__dict__["signature"]
-        return found
+        return signature(self._tool_call.tool, self._tool_call.arguments)
 
     def _call(self) -> CircuitCall:
-        """The call as circuits see it. A person's prompt begins a task, from which `max_iterations` counts."""
-        kind = kind_of(self._event, table(self._session.settings, "hooks")["external_commands"])
-        command = command_of(self._event)
+        """Return the call as circuits see it. A person's prompt begins a task, from which `max_iterations` counts."""
+        call = self._tool_call
+        kind = kind_of(call, self._session.settings["hooks"]["external_commands"])
         return CircuitCall(
-            self._event.tool,
+            call.tool,
             self._signature,
             self._turn(),
             "hook" if self._nested_in is not None else kind,
             f"prompt/{self._memo.get('prompts', 0)}",
             self._in_probe(),
-            self._event.call_id,
+            call.id,
             self._event.agent,
-            bool(command)
-            and self._session.book.verifiable
-            and runs_one(command, verify_commands(self._root)),
+            self._session.book.verifiable and runs_one(call.command, verify_commands(self._root)),
         )
 
     def _in_probe(self) -> bool:
@@ -170,15 +167,13 @@ class CallGuard:
             return False
         agents = self._pending.agent_marks()
         circuit = self._rows.circuit(self._id) if agents else None
-        return (
-            circuit is not None
-            and circuit.state == "half_open"
-            and bool(circuit.probe and circuit.probe[0] in agents)
-        )
+        if circuit is None or circuit.state != "half_open" or circuit.probe is None:
+            return False
+        return circuit.probe[0] in agents
 
     def _turn(self) -> str:
         """The message before the call's own; without a transcript, a call after a finished call is a new turn."""
-        if found := self._session.spending.place(self._event.agent).turn_of(self._event.call_id):
+        if found := self._session.spending.place(self._event.agent).turn_of(self._tool_call.id):
             return found
         if self._memo.pop("posted", False):
             self._memo["turn"] = int(self._memo.get("turn", 0)) + 1
@@ -211,7 +206,7 @@ class CallGuard:
     def _spawned(self, lifted: bool) -> tuple[Agents, CallDecision | None]:
         """The agents with this one; Claude Code's own cannot be ended, so a sixth at once is held back."""
         session, agents = self._session, self._session.agents.state
-        name = self._event.call_id or self._signature
+        name = self._tool_call.id or self._signature
         after, answer = spawn(agents, name, self._now.timestamp(), session.limits, lifted=lifted)
         if answer.allowed and answer.ended:
             seen = (
@@ -235,8 +230,6 @@ class CallGuard:
         if self._memo.get("crowded"):
             return
         self._memo["crowded"] = True
-        from lopen.limits.wording import new_id
-
         text = self._trip_text(decision)
         self._rows.add_alert(Alert(new_id(), self._id, "circuit_tripped", text, timestamp=self._now))
 
@@ -247,16 +240,42 @@ class CallGuard:
         return counted.decision
 
     def _progressed(self) -> bool:
-        """The call polls, and gave something else than the last time."""
-        event = self._event
-        if not event.ok or not polls(event):
+        """Tell whether the call polls, and gave something else than the last time."""
+        call = self._tool_call
+        if not call.ok or not polls(call):
             return False
         outputs: dict[str, str] = self._memo.get("outputs", {})
         before = outputs.pop(self._signature, "")
-        self._memo["outputs"] = dict([*outputs.items(), (self._signature, event.output)][-OUTPUTS_KEPT:])
-        return before != event.output
+        self._memo["outputs"] = dict([*outputs.items(), (self._signature, call.output)][-OUTPUTS_KEPT:])
+        return before != call.output
 
     def _tree(self) -> str:
-        from lopen.claude_hooks.work_tree import tree_mark  # only for a command that failed
+        """Return a digest of the commit and of the tracked files that differ from it; "" where git does not tell.
 
-        return tree_mark(self._root, self._session.settings["hooks.timeout_s"] / 4)
+        By it a command that fails again is told from one that fails anew. A test run writes files that git does not
+        track, so they are left out.
+        """
+        head = self._git("rev-parse", "--verify", "-q", "HEAD")
+        changed = self._git("ls-files", "-m", "-z")
+        if changed is None:
+            return ""
+        told = [head or "none"]
+        for name in changed.split("\0")[:MOST_CHANGED_FILES]:
+            try:
+                status = os.lstat(os.path.join(self._root, name))
+            except OSError:
+                told.append(f"{name} gone")
+            else:
+                told.append(f"{name} {status.st_size} {status.st_mtime_ns}")
+        return blake2b("\n".join(told).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+
+    def _git(self, *arguments: str) -> str | None:
+        """Return the output of git; None where it fails."""
+        argv = ["git", "-C", self._root, "-c", "core.fsmonitor=false", *arguments]
+        environ = os.environ | {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+        within_s = self._session.settings["hooks"]["timeout_s"] / 4
+        try:
+            done = subprocess.run(argv, capture_output=True, env=environ, timeout=within_s, check=True)
+        except (OSError, ValueError, subprocess.SubprocessError):
+            return None
+        return done.stdout.decode("utf-8", "surrogateescape")

@@ -1,94 +1,126 @@
-"""A hook's event, from Claude Code's present shape or from the plain one, and the kind of call that it announces.
-
-Everything in it is data.
-"""
+"""A hook's event as Claude Code sends it, and the kind of call that it announces. Everything in it is data."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
 
-from lopen.claude_hooks.config import HOOK_FILE
+from lopen.claude_hooks.protect import READERS
 from lopen.core.hashing import blake2b
-from lopen.core.quick_stdlib import Value, dumps, loads
+from lopen.core.shell import SimpleCommand, UnclosedQuote, simple_commands
 from lopen.limits.budget import BudgetUsage
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 LARGEST = 64 * 1024 * 1024
 MOST_COMPARED = 1_000_000  # characters of an output
-_ID_SIGNS = "_.:-"
+LONGEST_READ = 20_000  # characters of a command whose words are read
 AGENT_TOOLS = ("Task", "Agent")
 EDITORS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 _EDITS = ("write", "edit", "replace", "insert", "create", "delete", "move", "rename", "update", "patch")
 _PATHS = ("file_path", "notebook_path", "path", "relative_path")
 # Tools that look at what grows by itself
 POLLS = frozenset({"BashOutput", "TaskOutput", "AgentOutput", "Monitor", "Read"})
-# Tools that change nothing
-READ_TOOLS = frozenset(
-    {"Read", "Glob", "Grep", "LS", "NotebookRead", "read_file", "list_files", "search_files"}
-)
 MARK = "LOPEN_HOOK_SESSION"  # in the environment of what a hook starts
+_SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}")
 _INTERPRETERS = ("python", "node", "perl", "ruby", "php", "deno", "bun")
-_WRAPPED = (
-    "env nohup time timeout nice ionice stdbuf setsid exec command xargs sudo doas uv uvx pipx poetry pdm hatch pipenv"
-    " conda run parallel watch bash sh zsh dash ksh . source"
+_WRAPPERS = frozenset(
+    [
+        "env",
+        "nohup",
+        "time",
+        "timeout",
+        "nice",
+        "ionice",
+        "stdbuf",
+        "setsid",
+        "exec",
+        "command",
+        "xargs",
+        "sudo",
+        "doas",
+        "uv",
+        "uvx",
+        "pipx",
+        "poetry",
+        "pdm",
+        "hatch",
+        "pipenv",
+        "conda",
+        "run",
+        "parallel",
+        "watch",
+        "bash",
+        "sh",
+        "zsh",
+        "dash",
+        "ksh",
+        ".",
+        "source",
+    ]
 )
-_WRAPPERS = frozenset(_WRAPPED.split())
-_PASSED = r"-.*|\w+=.*|\d+(\.\d+)?[smhd]?|run"
-_MAY_BE_HOOKS = ("lopen", "python", "pypy", "sh", "bash", "dash", "zsh")  # names of processes
-_NAMED = 1_000  # ancestors and words that are looked at, at most
+_PASSED = re.compile(r"-.*|\w+=.*|\d+(\.\d+)?[smhd]?|run")  # options, variables and durations of wrappers
 
 
 class Malformed(Exception):
     """Not an event: what is wrong with it."""
 
 
-class HookEvent(Value):
-    """One event of a session. `plain` is the older shape, which wants its answer at the top level."""
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """The call that an event is about, and how it ended."""
 
-    session: str
     tool: str = ""
     arguments: Any = None
-    call_id: str = ""
+    id: str = ""
     ok: bool = True
     usage: BudgetUsage | None = None
     model: str = ""
+    launched: str = ""  # the sub-agent that it started
+    in_background: bool = False  # it goes on after the call's end
+    output: str = ""  # the beginning of a digest of what it gave
+
+    @property
+    def command(self) -> str:
+        """The shell text that the call runs; empty where it runs none."""
+        return _text(self.arguments, "command") if isinstance(self.arguments, dict) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class HookEvent:
+    """One event of a session."""
+
+    session: str
+    call: ToolCall = ToolCall()
     transcript: str = ""
     prompt: str = ""
     cwd: str = ""
-    agent: str = ""  # the sub-agent that makes the call; older versions of Claude Code do not tell
+    agent: str = ""  # the sub-agent that makes the call
     agent_transcript: str = ""  # of the sub-agent that ends
-    launched: str = ""  # the sub-agent that a call started
-    in_background: bool = False  # it goes on after the call's end
     source: str = ""  # why a session starts: startup, resume, clear, compact
     closing: str = ""  # the text that a turn ends with
     held_back: bool = False  # a hook has held the end of this turn back already
     background: tuple[str, ...] | None = None  # sub-agents that still run, where the event tells
-    output: str = ""  # the beginning of a digest of what the call gave
-    plain: bool = False
 
 
 def parse(raw: bytes, name: str) -> HookEvent:
-    """The event `name` in `raw`; Malformed where it is none."""
+    """Return the event `name` in `raw`; raise `Malformed` where it is none."""
     if len(raw) > LARGEST:
         raise Malformed(f"the event is longer than {LARGEST // 1024 // 1024} MB")
     try:
-        fields = loads(raw)
+        fields = json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise Malformed(f"the event is not JSON: {error}") from error
     if not isinstance(fields, dict):
         raise Malformed("the event is not a JSON object")
-    session = _text(fields, "session_id", "sessionId")
-    if not _is_id(session):
+    session = _text(fields, "session_id")
+    if not _SESSION_ID.fullmatch(session):
         raise Malformed("the event has no usable session_id")
     event = HookEvent(
         session,
-        tool=_text(fields, "tool_name", "tool")[:200],
-        arguments=fields.get("tool_input", fields.get("arguments")),
-        call_id=_text(fields, "tool_use_id")[:200],
         transcript=_text(fields, "transcript_path"),
         prompt=_text(fields, "prompt"),
         cwd=_text(fields, "cwd"),
@@ -98,24 +130,31 @@ def parse(raw: bytes, name: str) -> HookEvent:
         closing=_text(fields, "last_assistant_message"),
         held_back=fields.get("stop_hook_active") is True,
         background=_running(fields.get("background_tasks")),
-        plain="session_id" not in fields,
     )
     if name not in ("pre-tool-use", "post-tool-use", "post-tool-use-failure"):
         return event
-    if not event.tool:
+    call = ToolCall(
+        _text(fields, "tool_name")[:200], fields.get("tool_input"), _text(fields, "tool_use_id")[:200]
+    )
+    if not call.tool:
         raise Malformed("the event names no tool")
-    if name == "pre-tool-use":
-        return event
-    response = fields.get("tool_response", fields.get("response"))
-    failed = name == "post-tool-use-failure" or fields.get("hook_event_name") == "PostToolUseFailure"
-    failed = (failed and fields.get("is_interrupt") is not True) or _failed(response)
-    launched = _text(response, "agentId")[:200] if isinstance(response, dict) else ""
-    return event.replace(
-        ok=not failed,
+    if name != "pre-tool-use":
+        interrupted = fields.get("is_interrupt") is True
+        call = _ended(call, fields.get("tool_response"), name == "post-tool-use-failure" and not interrupted)
+    return replace(event, call=call)
+
+
+def _ended(call: ToolCall, response: Any, failed: bool) -> ToolCall:
+    if not isinstance(response, dict):
+        return replace(call, ok=not failed, output=_digest(response))
+    failed = failed or response.get("is_error") is True or response.get("success") is False
+    return replace(
+        call,
+        ok=not (failed or response.get("error")),
         usage=usage_of(response),
-        model=_model(response),
-        launched=launched,
-        in_background=isinstance(response, dict) and response.get("status") == "async_launched",
+        model=_text(response, "model")[:100],
+        launched=_text(response, "agentId")[:200],
+        in_background=response.get("status") == "async_launched",
         output=_digest(response),
     )
 
@@ -132,7 +171,7 @@ def _digest(response: Any) -> str:
     """A digest of what a call gave, its times left out."""
     if isinstance(response, dict):
         response = {name: value for name, value in response.items() if not name.lower().endswith("ms")}
-    text = dumps(response, sort_keys=True, default=str)[:MOST_COMPARED]
+    text = json.dumps(response, sort_keys=True, default=str)[:MOST_COMPARED]
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
@@ -148,145 +187,59 @@ def usage_of(holder: Any) -> BudgetUsage | None:
     return BudgetUsage(*counts) if any(counts) else None
 
 
-def _is_id(text: str) -> bool:
-    return (
-        len(text) <= 200
-        and text[:1].isalnum()
-        and all(c.isalnum() or c in _ID_SIGNS for c in text)
-        and text.isascii()
-    )
-
-
 def _text(fields: dict[str, Any], *names: str) -> str:
     return next((fields[n] for n in names if isinstance(fields.get(n), str)), "")
 
 
-def _model(response: Any) -> str:
-    return _text(response, "model")[:100] if isinstance(response, dict) else ""
-
-
-def _failed(response: Any) -> bool:
-    if not isinstance(response, dict):
-        return False
-    said = response.get("is_error") is True or response.get("success") is False
-    return said or bool(response.get("error"))
-
-
-def kind_of(event: HookEvent, scripts: list[str]) -> str:
-    """The kind of a call as circuits know it. `scripts`: names of programs that ask an external model."""
-    if event.tool in AGENT_TOOLS:
+def kind_of(call: ToolCall, scripts: Sequence[str]) -> str:
+    """Return the kind of a call as circuits know it. `scripts`: names of programs that ask an external model."""
+    if call.tool in AGENT_TOOLS:
         return "agent"
-    command = command_of(event)
-    if not any(script and script in command for script in scripts):
-        return "hook" if _runs_hook(command) else "tool"
-    from lopen.claude_hooks.protect import simple_commands  # only for a command that may be one of these
-
-    return "external" if any(runs(c.words, scripts) for c in simple_commands(command)) else "tool"
+    commands = _commands(call)
+    if any(runs(command.words, scripts) for command in commands):
+        return "external"
+    return "hook" if any(_starts_hook(command.words) for command in commands) else "tool"
 
 
-def command_of(event: HookEvent) -> str:
-    """The shell text that the call runs; empty where it runs none."""
-    command = event.arguments.get("command") if isinstance(event.arguments, dict) else None
-    return command if isinstance(command, str) else ""
+def _commands(call: ToolCall) -> list[SimpleCommand]:
+    """Return the simple commands of the call; none of a very long text and of one that no shell runs."""
+    try:
+        return simple_commands(call.command) if len(call.command) <= LONGEST_READ else []
+    except UnclosedQuote:
+        return []
 
 
-def edited(event: HookEvent) -> tuple[str, ...]:
-    """The file that the call changed. A tool of an MCP server changes one if its name says so and it is given a path."""
-    if not event.ok or not isinstance(event.arguments, dict):
+def edited(call: ToolCall) -> tuple[str, ...]:
+    """Return the file that the call changed. A tool of an MCP server changes one if its name and a path say so."""
+    if not call.ok or not isinstance(call.arguments, dict):
         return ()
-    path = _text(event.arguments, *_PATHS)
-    if event.tool in EDITORS:
+    path = _text(call.arguments, *_PATHS)
+    if call.tool in EDITORS:
         return (path,)
-    own = event.tool.rpartition("__")[2].lower()
-    return (path,) if event.tool.startswith("mcp__") and path and any(e in own for e in _EDITS) else ()
+    own = call.tool.rpartition("__")[2].lower()
+    return (path,) if call.tool.startswith("mcp__") and path and any(e in own for e in _EDITS) else ()
 
 
 def runs(words: Sequence[str], scripts: Sequence[str]) -> bool:
     """Tell whether the program that a simple command runs is one of `scripts`, behind wrappers and interpreters."""
-    for word in words[:_NAMED]:
+    for word in words:
         name = os.path.basename(word)
         if name in scripts:
             return True
-        if name not in _WRAPPERS and not name.startswith(_INTERPRETERS) and not _is_passed(word):
+        if name not in _WRAPPERS and not name.startswith(_INTERPRETERS) and not _PASSED.fullmatch(word):
             return False
     return False
 
 
-def _is_passed(word: str) -> bool:
-    """The word is an option, a variable or a duration of a wrapper."""
-    import re  # only for a command that names one of the scripts
-
-    return re.fullmatch(_PASSED, word) is not None
-
-
-def _runs_hook(command: str) -> bool:
-    if "lopen" not in command or "hook" not in command:
-        return False
-    from lopen.claude_hooks.protect import simple_commands
-
-    return any(_starts_hook(c.words) for c in simple_commands(command))
-
-
 def _starts_hook(words: Sequence[str]) -> bool:
-    return any(
-        (os.path.basename(word) == "lopen" and following == "hook") or word.endswith(HOOK_FILE)
-        for word, following in zip(words, (*words[1:], ""), strict=False)
-    )
+    return any(os.path.basename(word) == "lopen" and then == "hook" for word, then in pairwise(words))
 
 
-def polls(event: HookEvent) -> bool:
+def polls(call: ToolCall) -> bool:
     """Tell whether the call only looks at something that may grow, so that asking again is work."""
-    if event.tool in POLLS:
+    if call.tool in POLLS:
         return True
-    command = command_of(event)
-    if not command or len(command) > _NAMED:
-        return False
-    from lopen.claude_hooks.protect import simple_commands
-    from lopen.claude_hooks.protected_places import READERS
-
-    return all(c.name in READERS or c.name == "sleep" for c in simple_commands(command))
-
-
-def nested_in(environ: os._Environ[str] | dict[str, str]) -> str | None:
-    """The session whose hook this process runs inside ("" where it is unknown); None outside of every hook.
-
-    The mark stands in the environment of what a hook starts; where it was taken away, the ancestors tell.
-    """
-    if MARK in environ:
-        return environ[MARK]
-    own, pid = _arguments(os.getpid()), os.getppid()
-    wrapping = True  # a shell script or launcher around this very command
-    for _ in range(_NAMED):
-        if pid <= 1:
-            return None
-        name, above = _status(pid)
-        found = _arguments(pid) if name.startswith(_MAY_BE_HOOKS) else []
-        if _starts_hook(found[:10]) and not (wrapping and found[-2:] == own[-2:]):
-            return ""
-        wrapping = wrapping and found[-2:] == own[-2:]
-        pid = above
-    return None
-
-
-def _arguments(pid: int) -> list[str]:
-    return _read(pid, "cmdline").rstrip("\0").split("\0")
-
-
-def _status(pid: int) -> tuple[str, int]:
-    """The name of a process (that of a script, where it runs one) and its parent; 0 where there is none."""
-    head, _, rest = _read(pid, "stat").rpartition(")")
-    fields = rest.split()
-    return head.partition("(")[2], int(fields[1]) if len(fields) > 1 and fields[1].isdecimal() else 0
-
-
-def _read(pid: int, name: str) -> str:
-    try:
-        descriptor = os.open(f"/proc/{pid}/{name}", os.O_RDONLY)
-    except OSError:
-        return ""
-    try:
-        return os.read(descriptor, 10_000).decode("utf-8", "replace")
-    except OSError:
-        return ""
-    finally:
-        os.close(descriptor)
+    commands = _commands(call)
+    return bool(commands) and all(
+        os.path.basename(c.words[0]) in (*READERS, "sleep") for c in commands if c.words
+    )

@@ -6,13 +6,18 @@ not be stored is read again with the next event, so that nothing is lost and not
 
 from __future__ import annotations
 
-from lopen.claude_hooks import hook_output
+from dataclasses import replace
+
+from lopen.claude_hooks import answers
+from lopen.claude_hooks.answers import Answer
 from lopen.claude_hooks.calls import CallGuard
-from lopen.claude_hooks.config import TASK_TYPES
-from lopen.claude_hooks.hook_output import Answer
 from lopen.claude_hooks.session import LAST_PARTS, HookSession
+from lopen.claude_hooks.settings import TASK_TYPES
+from lopen.guardrails.premature_stops import OBSERVATIONS, detect_stop
 from lopen.limits.agents import OVERRIDE
-from lopen.limits.records import Alert, Incident
+from lopen.limits.records import Incident
+from lopen.limits.wording import NEAR_LIMIT
+from lopen.workflow.steps import Step
 
 NOT_A_PERSON = "<task-notification>"  # the client submits these by itself
 TYPE_COMMAND = "/lopen-type"
@@ -21,12 +26,9 @@ TYPE_COMMAND = "/lopen-type"
 class SessionGuard:
     """One event of one session, inside one transaction."""
 
-    def __init__(
-        self, session: HookSession, root: str, faults: tuple[str, ...], nested_in: str | None
-    ) -> None:
-        """`faults`: of the settings. `nested_in`: see `event.nested_in`."""
+    def __init__(self, session: HookSession, root: str, nested_in: str | None) -> None:
+        """`nested_in`: the session inside whose hook this process runs; None outside of every hook."""
         self.session = session
-        self.faults = faults
         self.rows = session.rows
         self.event = session.event
         self.memo = session.memo
@@ -34,9 +36,8 @@ class SessionGuard:
         self.agents = session.agents
         self.calls = CallGuard(session, root, nested_in)
 
-    def run(self, name: str, alerts: tuple[Alert, ...] = ()) -> Answer:
-        """Return the answer to the event `name`. `alerts`: of what was counted late for this session."""
-        self.spending.alerts += alerts
+    def run(self, name: str) -> Answer:
+        """Return the answer to the event `name`."""
         self.spending.catch_up(LAST_PARTS if name == "session-end" else 1)
         tripped = self.calls.failures_in_transcript()
         answer = {
@@ -53,22 +54,20 @@ class SessionGuard:
             "pre-compact": Answer,
         }[name]()
         if tripped and not answer.block:
-            answer = answer.replace(block=tripped)
+            answer = replace(answer, block=tripped)
         recovered = self._recovered(held=bool(answer.block or answer.stop))
-        faults: tuple[str, ...] = ()
-        if self.memo.get("faults", []) != list(self.faults):  # once a session, and when they change
-            self.memo["faults"] = list(self.faults)
-            faults = self.faults
         self.rows.put_memo(f"hooks:{self.event.session}", self.memo)
         warned = [
-            (hook_output.warning(a, self.spending.budgets), hook_output.warned(a))
-            for a in self.spending.alerts
-            if a.alert_type == "warning_threshold" and not (a.utilization and self.spending.paused)
+            alert
+            for alert in self.spending.alerts
+            if alert.alert_type == "warning_threshold" and not (alert.utilization and self.spending.paused)
         ]
-        return answer.replace(
-            context=(*(for_model for for_model, _ in warned), *answer.context),
-            tell=(*answer.tell, *recovered, *(for_person for _, for_person in warned)),
-            log=(*faults, *answer.log),
+        for_model = (answers.warning(alert, self.spending.budgets) for alert in warned)
+        for_person = (f"lopen: {alert.message}" for alert in warned)
+        return replace(
+            answer,
+            context=(*for_model, *answer.context),
+            tell=(*answer.tell, *recovered, *for_person),
         )
 
     def _recovered(self, *, held: bool) -> tuple[str, ...]:
@@ -80,14 +79,12 @@ class SessionGuard:
             return ()
         if not self.memo.pop("held", False):
             return ()
-        return (hook_output.recovered(self.spending.session, circuit),)
+        return (answers.recovered(self.spending.session, circuit),)
 
     # the session's own events
 
     def prompted(self) -> Answer:
         """A person asks for something, or the client tells of a task in the background that ended."""
-        from lopen.limits.wording import NEAR_LIMIT
-
         words = self.event.prompt.split()
         if words[:1] != [NOT_A_PERSON] and not self.event.prompt.startswith(NOT_A_PERSON):
             self.memo["prompts"] = int(self.memo.get("prompts", 0)) + 1
@@ -95,10 +92,10 @@ class SessionGuard:
         elif self.memo.get("lifted"):
             words = []
         if paused := self.spending.paused:
-            return Answer(hook_output.exhausted(paused), tell=())
+            return Answer(answers.exhausted(paused))
         circuit = self.session.circuit()
         if circuit.tripped and circuit.needs_ack and circuit.holds_all:
-            return Answer(hook_output.waits_for_ack(circuit))
+            return Answer(answers.waits_for_ack(circuit))
         tell: tuple[str, ...] = ()
         if self.memo.get("lifted") and OVERRIDE in self.event.prompt and words:
             self.rows.add_incident(
@@ -109,7 +106,7 @@ class SessionGuard:
             tell = (*tell, self._typed(words[1:]))
         session = self.spending.session
         lines = [
-            f"## Budget Status\n{hook_output.budget_line(session)}\n{hook_output.circuit_line(circuit, self.session.book)}"
+            f"## Budget Status\n{answers.budget_line(session)}\n{answers.circuit_line(circuit, self.session.book)}"
         ]
         if session.utilization >= session.spec.alert_threshold or circuit.state != "closed":
             lines.append(NEAR_LIMIT)
@@ -118,25 +115,21 @@ class SessionGuard:
     def _typed(self, words: list[str]) -> str:
         if len(words) != 1 or words[0] not in TASK_TYPES:
             return f"lopen: {TYPE_COMMAND} takes one of {', '.join(TASK_TYPES)}"
-        return f"lopen: a task of type {words[0]} begins. {hook_output.budget_line(self.spending.begin_task(words[0]))}"
+        return f"lopen: a task of type {words[0]} begins. {answers.budget_line(self.spending.begin_task(words[0]))}"
 
     def started(self) -> Answer:
         """A session starts, goes on, or is compacted."""
-        from lopen.limits.wording import NEAR_LIMIT
-
         self.session.pending.clear()
         if self.event.source != "compact":
             self.agents.clear()
         session = self.spending.session
         text = (
             "lopen guards this session: token budget, circuit breaker, limits on sub-agents and external calls."
-            f" {NEAR_LIMIT}\n{hook_output.budget_line(session)}"
+            f" {NEAR_LIMIT}\n{answers.budget_line(session)}"
         )
-        wrong = "\n".join(("Settings that are wrong and do not hold (tell the person):", *self.faults))
-        self.memo["faults"] = []  # said again at each start
-        tell = hook_output.guarded(session, self.session.circuit(), self.session.limits)
-        held = (f"lopen: {hook_output.exhausted(paused)}",) if (paused := self.spending.paused) else ()
-        return Answer(context=(text, *((wrong,) if self.faults else ())), tell=(tell, *held))
+        tell = answers.guarded(session, self.session.circuit(), self.session.limits)
+        held = (f"lopen: {answers.exhausted(paused)}",) if (paused := self.spending.paused) else ()
+        return Answer(context=(text,), tell=(tell, *held))
 
     def ended(self) -> Answer:
         """A session ends: what is left of its transcripts is counted by now."""
@@ -147,11 +140,8 @@ class SessionGuard:
         """A turn ends. Where the settings say so, a stop without a reason is held back once."""
         if self.event.background is not None:
             self.agents.only(self.event.background)
-        if not self.session.settings["hooks.check_stops"] or self.event.held_back or self.spending.paused:
+        if not self.session.settings["hooks"]["check_stops"] or self.event.held_back or self.spending.paused:
             return Answer()
-        from lopen.guardrails.premature_stops import OBSERVATIONS, detect_stop
-        from lopen.workflow.steps import Step
-
         stop = detect_stop(self.event.closing, step=Step.REPEAT)
         if stop.kind not in ("permission", "status", "claim"):
             return Answer()

@@ -17,8 +17,8 @@ from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
-from lopen.claude_hooks.config import HOOK_FILE, TASK_TYPES
-from lopen.claude_hooks.hook_output import EVENTS
+from lopen.claude_hooks.answers import EVENTS
+from lopen.claude_hooks.settings import TASK_TYPES
 from lopen.core.errors import LopenError
 from lopen.core.files import replace_linked
 
@@ -163,12 +163,9 @@ def program_here() -> str:
 
 
 def hook_command(word: str, program: str, python: str = sys.executable) -> str:
-    """The shell's line for an event: this lopen's own program where it is, else `program`.
-
-    Python would end with the code that refuses a call where the file is gone.
-    """
-    python, file = shlex.quote(python), shlex.quote(str(Path(__file__).with_name("hook.py")))
-    return f"[ -x {python} ] && [ -f {file} ] && exec {python} -I -S {file} {word}; {program} hook {word}"
+    """Return the shell's line for an event: this lopen's Python, isolated, where it is; else `program`."""
+    python = shlex.quote(python)
+    return f"[ -x {python} ] && exec {python} -I -m lopen hook {word}; {program} hook {word}"
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -217,9 +214,7 @@ def _is_ours(command: Any) -> bool:
     if not isinstance(line, str):
         return False
     return any(
-        line == f"lopen hook {word}"
-        or line.endswith((f"/lopen hook {word}", f" -m lopen hook {word}"))
-        or (HOOK_FILE in line and line.endswith(f" hook {word}"))
+        line == f"lopen hook {word}" or line.endswith((f"/lopen hook {word}", f" lopen hook {word}"))
         for word in EVENTS
     )
 

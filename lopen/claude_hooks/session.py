@@ -1,86 +1,64 @@
-"""A Claude Code session as one event finds it: its memo, budgets, calls and sub-agents, inside one transaction.
+"""A Claude Code session as one event finds it: its memo, budgets and sub-agents, inside one transaction.
 
-Budgets are charged from transcripts. What a request costs stands in a table that `scripts/write_hook_prices.py`
-writes.
+Budgets are charged from transcripts.
 """
 
 from __future__ import annotations
 
-import os
+from dataclasses import astuple, replace
+from datetime import datetime, timedelta
+from typing import Any
 
-from lopen.claude_hooks import pending_usage
-from lopen.claude_hooks.config import AGENT, session_spec, table, task_spec
-from lopen.claude_hooks.event import HookEvent, Malformed
-from lopen.claude_hooks.running_calls import Pending, SubAgents
-from lopen.claude_hooks.transcript import BilledRequest, TranscriptPosition, beyond, files_of, higher, read
-from lopen.core.quick_stdlib import loads, timedelta
-from lopen.limits.agents import add_cost, agent_limits
-from lopen.limits.budget import BudgetState, BudgetUsage, Charge, cleared, opened
+from lopen.claude_hooks.event import AGENT_TOOLS, HookEvent, Malformed, ToolCall
+from lopen.claude_hooks.settings import AGENT, HookSettings
+from lopen.claude_hooks.transcript import (
+    BilledRequest,
+    TranscriptPosition,
+    beyond,
+    files_of,
+    higher,
+    read,
+)
+from lopen.limits.agents import AgentLimits, Agents, add_cost, agent_limits, ended, put_agents, read_agents
+from lopen.limits.budget import BudgetSpec, BudgetState, BudgetUsage, Charge, cleared, opened
+from lopen.limits.charging import charge_all
 from lopen.limits.circuit import CircuitState, cooled
+from lopen.limits.records import Alert
 from lopen.limits.rules import rule_book
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-    from typing import Any
-
-    from lopen.limits.agents import AgentLimits
-    from lopen.limits.budget import BudgetSpec
-    from lopen.limits.records import Alert
-    from lopen.limits.store import Rows
+from lopen.limits.store import Rows
 
 FILES_KEPT = 200
 LAST_PARTS = 8  # of each transcript, read when a session ends: no later event reads the rest
-TABLE = os.path.join(os.path.dirname(__file__), "prices.json")
-_AROUND = r"^.*?(?=claude-)|\[.*\]$|@.*$|-latest$|-v\d+:\d+$|-\d{8}(?=$|-v\d)"
-_table: dict[str, list[tuple[int, list[float]]]] = {}  # of prices, once it is read
+KEPT = 64  # calls under way, and sub-agents that ended, that are remembered
 
 
 class HookSession:
     """The session's state, which the guards of events and of calls share."""
 
     def __init__(
-        self,
-        rows: Rows,
-        event: HookEvent,
-        settings: dict[str, Any],
-        now: datetime,
-        event_id: str,
-        *,
-        verifiable: bool,
+        self, rows: Rows, event: HookEvent, settings: HookSettings, now: datetime, *, verifiable: bool
     ) -> None:
-        """`event_id`: the event's own, by which its tokens are counted once. `verifiable`: there are verify commands."""
+        """`verifiable`: the project has verify commands."""
         self.rows = rows
         self.event = event
         self.settings = settings
         self.now = now
-        self.event_id = event_id
         self.id = f"session:{event.session}"
         self.memo: dict[str, Any] = rows.memo(f"hooks:{event.session}") or {}
-        self.limits = agent_limits(table(settings, "resources"))
+        self.limits = agent_limits(settings["resources"])
         self.spending = Spending(rows, event, settings, self.memo, self.limits, now)
-        self.pending = Pending(self.memo)
+        self.pending = PendingCalls(self.memo)
         self.agents = SubAgents(rows, self.id, self.memo)
         self.book = rule_book(
-            table(settings, "circuit"),
+            settings["circuit"],
             api_session_max=self.limits.api_session_max,
-            history=settings["memory.tool_history_max"],
+            history=settings["memory"]["tool_history_max"],
             verifiable=verifiable,
         )
 
     def circuit(self) -> CircuitState:
-        """The circuit as it stands at this moment."""
+        """Return the circuit as it stands at this moment."""
         return cooled(self.rows.circuit(self.id) or CircuitState(self.id), self.now.timestamp())
-
-    def count_usage(self) -> None:
-        """Charge the tokens that the event itself carries; a transcript tells them otherwise, and all of them."""
-        usage = self.event.usage
-        if usage is None or self.event.transcript:
-            return
-        counts = usage.counts
-        self.spending.charge(self.event.model, usage, sum(counts) - usage.output_tokens)
-        pending_usage.note(self.memo, self.event_id)
 
 
 class Spending:
@@ -90,12 +68,12 @@ class Spending:
         self,
         rows: Rows,
         event: HookEvent,
-        settings: dict[str, Any],
+        settings: HookSettings,
         memo: dict[str, Any],
         limits: AgentLimits,
         now: datetime,
     ) -> None:
-        """`memo`: what is remembered of the session, kept by the caller."""
+        """`memo` is remembered of the session, and kept by the caller."""
         self._rows = rows
         self._event = event
         self._settings = settings
@@ -106,9 +84,9 @@ class Spending:
         self.failed: list[str] = []  # calls that a transcript shows as answered with an error
         self._specs: list[BudgetSpec] = []
         self.budgets: dict[str, BudgetState] = {}
-        self._open(session_spec(settings, event.session))
-        if kind := memo.get("task_type", settings["hooks.task_type"]):
-            self._open(task_spec(settings, event.session, kind))
+        self._open(settings.session_spec(event.session))
+        if kind := memo.get("task_type", settings["hooks"]["task_type"]):
+            self._open(settings.task_spec(event.session, kind))
 
     def _open(self, spec: BudgetSpec, *, anew: bool = False) -> None:
         earlier = self._rows.budget(spec.budget_id)
@@ -124,12 +102,12 @@ class Spending:
 
     @property
     def _kept(self) -> timedelta:
-        return timedelta(seconds=self._settings["budget.ttl_s"])
+        return timedelta(seconds=self._settings["budget"]["ttl_s"])
 
     def begin_task(self, kind: str) -> BudgetState:
         """Count what follows for a task of this type, too."""
         self._memo["task_type"] = kind
-        self._open(task_spec(self._settings, self._event.session, kind), anew=True)
+        self._open(self._settings.task_spec(self._event.session, kind), anew=True)
         return self.budgets[f"task:{self._event.session}"]
 
     @property
@@ -159,7 +137,7 @@ class Spending:
                 begun = place.offset
                 place = self._read(path, agent, place)
                 places.pop(agent, None)
-                places[agent] = list(place.fields().values())
+                places[agent] = list(astuple(place))
         self._memo["files"] = dict(list(places.items())[-FILES_KEPT:])
 
     def _read(self, path: str, agent: str, place: TranscriptPosition) -> TranscriptPosition:
@@ -174,6 +152,12 @@ class Spending:
         """Where an agent's transcript was read to."""
         found = self._memo.get("files", {}).get(agent)
         return TranscriptPosition(*found) if found else TranscriptPosition()
+
+    def count_call(self, call: ToolCall) -> None:
+        """Charge the tokens that a call's end carries; a transcript tells all of them."""
+        if call.usage is not None and not self._event.transcript:
+            counts = call.usage.counts
+            self.charge(call.model, call.usage, sum(counts) - counts[1])
 
     def _charge_once(self, request: BilledRequest) -> None:
         """Each request once, in whichever transcript it stands; what is older than counts are kept is not charged."""
@@ -194,10 +178,8 @@ class Spending:
         self, model: str, usage: BudgetUsage, prompt: int, *, requests: int = 1, agent: str = ""
     ) -> None:
         """Charge a part of one request. `prompt`: tokens of its whole prompt, which its price may depend on."""
-        cost = cost_usd(model, usage.counts, prompt)
-        from lopen.limits.charging import charge_all  # only where something is charged
-
-        tokens = usage.billed(self._settings["budget.cache_read_weight"])
+        cost = self._settings.cost_usd(model, usage, prompt)
+        tokens = usage.billed(self._settings["budget"]["cache_read_weight"])
         charge = Charge(tokens, usage, requests, cost, AGENT, model)
         for state, alerts in charge_all(self._rows, self._specs, charge, self._now):
             self.budgets[state.budget_id] = state
@@ -207,24 +189,101 @@ class Spending:
             self.alerts += add_cost(self._rows, circuit_id, cost, self._limits, self._now)
 
 
-def cost_usd(model: str, counts: Iterable[int], prompt: int) -> float | None:
-    """US dollars for tokens of each kind, by a prompt of this size; None for a model without a known price."""
-    tiers = _prices().get(plain_name(model), ())
-    rates = [rates for above, rates in tiers if prompt > above or not above]
-    if not rates:
-        return None
-    return sum(rate * count for rate, count in zip(rates[-1], counts, strict=True)) / 1e6
+class PendingCalls:
+    """The calls by name: Claude Code's id of a call, or its signature where an event names none."""
+
+    def __init__(self, memo: dict[str, Any]) -> None:
+        self._memo = memo
+
+    @property
+    def _calls(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = self._memo.get("pending", {})
+        return found
+
+    def clear(self) -> None:
+        """A session starts: nothing is under way."""
+        self._memo["pending"] = {}
+
+    def begin(self, name: str, tool: str, signature: str, agent: str) -> None:
+        """A call was let through."""
+        calls = [*self._calls.items(), (name, [tool, signature, agent])]
+        self._memo["pending"] = dict(calls[-KEPT:])
+
+    def end(self, name: str) -> tuple[str, str, str] | None:
+        """Tool, signature and agent of a call that has ended; None where it was not known."""
+        calls = self._calls
+        found = calls.pop(name, None)
+        self._memo["pending"] = calls
+        return (found[0], found[1], "".join(found[2:])) if found else None
+
+    def name_of(self, signature: str) -> str:
+        """The oldest call of this signature, for an event that does not say which one ended."""
+        return next((name for name, call in self._calls.items() if call[1] == signature), signature)
+
+    def tool_of(self, mark: str) -> str:
+        """The tool of the call that a circuit knows by `mark`."""
+        tool: str = self._calls.get(mark, [mark.partition(":")[0]])[0]
+        return tool
+
+    def agent_marks(self) -> frozenset[str]:
+        """The marks by which a circuit may know the sub-agents under way."""
+        agents = [(name, call[1]) for name, call in self._calls.items() if call[0] in AGENT_TOOLS]
+        return frozenset(mark for pair in agents for mark in pair)
 
 
-def plain_name(model: str) -> str:
-    """The model's name without provider, date and variant."""
-    import re  # only where something is charged
+class SubAgents:
+    """The sub-agents that run, in the foreground or the background: by their own id once they have one.
 
-    return re.sub(_AROUND, "", model)
+    A start is known by the call that asks for it until the sub-agent's first event names its id.
+    """
 
+    def __init__(self, rows: Rows, circuit_id: str, memo: dict[str, Any]) -> None:
+        self._rows = rows
+        self._circuit_id = circuit_id
+        self._memo = memo
 
-def _prices() -> dict[str, list[tuple[int, list[float]]]]:
-    if not _table:
-        with open(TABLE, "rb") as file:
-            _table.update(loads(file.read()))
-    return _table
+    @property
+    def state(self) -> Agents:
+        """The sub-agents as the store holds them."""
+        return read_agents(self._rows, self._circuit_id)
+
+    def put(self, agents: Agents) -> None:
+        """Store them."""
+        put_agents(self._rows, self._circuit_id, agents)
+
+    def started(self, agent_id: str, now: float) -> None:
+        """A sub-agent begins: the oldest start without an id is its own, or nobody asked for it."""
+        agents, known = self.state, self._memo.setdefault("agent_ids", [])
+        if agent_id in known:
+            return
+        self._memo["agent_ids"] = [*known, agent_id][-KEPT:]
+        unnamed = next((r for r in agents.running if r[0] not in known), None)
+        others = tuple(r for r in agents.running if r is not unnamed)
+        self.put(replace(agents, running=(*others, (agent_id, unnamed[1] if unnamed else now))))
+
+    def call_ended(self, name: str, call: ToolCall, now: float) -> None:
+        """The call that started one ended; one in the background goes on."""
+        if call.in_background:
+            stopped = call.launched in self._memo.get("agent_ids", ())
+            if not stopped and call.launched:
+                self.put(ended(self.state, name))
+                self.started(call.launched, now)
+            return
+        self.put(ended(ended(self.state, name), call.launched))
+
+    def ended(self, agent_id: str) -> None:
+        """It is done."""
+        known = self._memo.get("agent_ids", [])
+        self._memo["agent_ids"] = [*(k for k in known if k != agent_id), agent_id][-KEPT:]
+        self.put(ended(self.state, agent_id))
+
+    def only(self, running: tuple[str, ...]) -> None:
+        """The client says which ones run; none in the foreground does when a turn ends."""
+        agents = self.state
+        kept = tuple(r for r in agents.running if r[0] in running)
+        if kept != agents.running:
+            self.put(replace(agents, running=kept))
+
+    def clear(self) -> None:
+        """They went with the process that ran them."""
+        self.only(())

@@ -6,24 +6,23 @@ lines of its parent, ids included. So each request has a memo in the store that 
 
 from __future__ import annotations
 
+import json
 import os
 import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 from lopen.claude_hooks.event import usage_of
-from lopen.core.quick_stdlib import Value, loads
 from lopen.limits.budget import BudgetUsage
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 MOST_AT_ONCE = 4 * 1024 * 1024  # bytes of a file; the rest is read with the next event
 MOST_FILES = 200
 CALLS_KEPT = 50  # tool calls of the newest message
 
 
-class BilledRequest(Value):
+@dataclass(frozen=True, slots=True)
+class BilledRequest:
     """One billed request. `key` identifies it in every transcript that holds it."""
 
     key: str
@@ -33,7 +32,8 @@ class BilledRequest(Value):
     at: str = ""
 
 
-class TranscriptPosition(Value):
+@dataclass(frozen=True, slots=True)
+class TranscriptPosition:
     """Where the reading of one file goes on, and the message that its last line belongs to."""
 
     offset: int = 0
@@ -46,7 +46,8 @@ class TranscriptPosition(Value):
         return self.prior if call_id in self.calls else self.newest
 
 
-class News(Value):
+@dataclass(frozen=True, slots=True)
+class News:
     """The content of a file's new lines."""
 
     place: TranscriptPosition
@@ -123,7 +124,7 @@ def _key(entry: dict[str, Any], message: dict[str, Any]) -> str:
 
 
 def higher(one: BudgetUsage, other: BudgetUsage) -> BudgetUsage:
-    """Of each kind of tokens the higher count."""
+    """Return the higher count of each kind of tokens."""
     return BudgetUsage(*map(max, one.counts, other.counts))
 
 
@@ -158,7 +159,7 @@ def _is_whole(line: bytes) -> bool:
     if not line.endswith(b"}"):
         return False
     try:
-        loads(line)
+        json.loads(line)
     except (ValueError, RecursionError):
         return False
     return True
@@ -166,7 +167,7 @@ def _is_whole(line: bytes) -> bool:
 
 def _entry(line: str, session: str) -> dict[str, Any]:
     try:
-        entry = loads(line)
+        entry = json.loads(line)
     except (ValueError, RecursionError):
         return {}
     if not isinstance(entry, dict) or entry.get("sessionId", session) != session:

@@ -1,75 +1,47 @@
 """The verify commands of a project's specifications, and whether a shell text runs one so that its exit tells.
 
-Read without the documents' own reader, which loads more than a hook may take; a test holds the two together.
+A pattern finds the commands, because the documents' own reader loads more than a hook may take; a test compares both.
 """
 
 from __future__ import annotations
 
-import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
 
-from lopen.claude_hooks.event import HookEvent
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from lopen.claude_hooks.event import ToolCall
 
 MOST_SPECIFICATIONS = 200
 MOST_BYTES = 1_000_000
 LONGEST = 4_000  # characters of a text, from its end
 MOST_OUTPUTS = 10
-_BLANKS, _NAMED_BY = " \t\r", frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
-# Patterns, and `re` with them, are loaded at their first use: a hook has little time to start
+_VERIFY_LINE = re.compile(
+    r"^[ \t]*[-*+][ \t]+(\*\*|__)[ \t]*verify-[a-z0-9-]+[ \t]*(?::[ \t]*\1|\1[ \t]*:)[ \t]*(`+)(?!`)(.*)(?<!`)\2[ \t\r]*$",
+    re.MULTILINE,
+)
 _WRAPPER = r"(?:\w+=\S*|env|time|nohup|command|exec|nice(?: -n \S+)?|timeout(?: -\S+)* \S+)"
-_BEFORE = rf"(?s)(?:.*(?:&&|;|\n|\{{|\())?\s*(?:{_WRAPPER}\s+)*"
-_REDIRECTED = r"\s*(?:&>>?\s*\S+|\d?>>?\s*(?:&\d|[^\s&|;<>()]+))\s*$"
-_FILTERED = r"\s*\|\s*(?:tail|head|cat|tee|grep)\b[^|;&`$()]*$"
+_BEFORE = re.compile(rf"(?s)(?:.*(?:&&|;|\n|\{{|\())?\s*(?:{_WRAPPER}\s+)*")
+_REDIRECTED = re.compile(r"\s*(?:&>>?\s*\S+|\d?>>?\s*(?:&\d|[^\s&|;<>()]+))\s*$")
+_FILTERED = re.compile(r"\s*\|\s*(?:tail|head|cat|tee|grep)\b[^|;&`$()]*$")
 
 
 def verify_commands(root: str) -> Iterator[str]:
-    """The command lines, those that are none left out; nothing where `specs` leads out of the project."""
-    specs = os.path.join(root, "specs")
-    if not f"{os.path.realpath(specs)}/".startswith(f"{os.path.realpath(root)}/"):
+    """Yield the command lines, `none` left out; nothing where `specs` leads out of the project."""
+    specs = Path(root, "specs")
+    if not specs.resolve().is_relative_to(Path(root).resolve()):
         return
-    try:
-        names = sorted(os.listdir(specs))[:MOST_SPECIFICATIONS]
-    except OSError:
-        return
-    for name in names:
-        text = _text(os.path.join(specs, name, "SPECIFICATION.md"))
-        for line in text.split("\n") if "verify-" in text else ():
-            command = _command_of(line).strip()
+    for file in sorted(specs.glob("*/SPECIFICATION.md"))[:MOST_SPECIFICATIONS]:
+        for found in _VERIFY_LINE.finditer(_text(file)):
+            command = found[3].strip()
             if command and command.casefold() != "none":
                 yield command
 
 
-def _command_of(line: str) -> str:
-    """The command of a line such as ``- **verify-tests**: `pytest` ``; empty where the line is another one."""
-    item = line.strip(_BLANKS)
-    marked = item[1:].lstrip(_BLANKS)
-    if item[:1] not in ("-", "*", "+") or item[1:2] not in (" ", "\t") or marked[:2] not in ("**", "__"):
-        return ""
-    name, _, value = marked[2:].partition(":")
-    name, value = name.strip(_BLANKS), value.lstrip(_BLANKS)
-    if name.endswith(("**", "__")):
-        name = name[:-2].rstrip(_BLANKS)
-    elif value.startswith(("**", "__")):
-        value = value[2:].lstrip(_BLANKS)
-    else:
-        return ""
-    if not name.startswith("verify-") or len(name) == len("verify-") or set(name) - _NAMED_BY:
-        return ""
-    command = value.strip("`")
-    ticks = (len(value) - len(command)) // 2
-    return command if ticks and value == "`" * ticks + command + "`" * ticks else ""
-
-
-def passed(event: HookEvent, root: str) -> bool:
-    """The call that ended ran a verify command of the project, to a good end."""
-    arguments = event.arguments if isinstance(event.arguments, dict) else {}
-    command = arguments.get("command")
-    if not event.ok or not isinstance(command, str) or arguments.get("run_in_background"):
+def passed(call: ToolCall, root: str) -> bool:
+    """Tell whether the call that ended ran a verify command of the project, to a good end."""
+    if not call.ok or not call.command or call.arguments.get("run_in_background"):
         return False
-    return runs_one(command, verify_commands(root))
+    return runs_one(call.command, verify_commands(root))
 
 
 def runs_one(text: str, lines: Iterator[str]) -> bool:
@@ -88,9 +60,7 @@ def runs_one(text: str, lines: Iterator[str]) -> bool:
 
 
 def _leads_there(head: str) -> bool:
-    import re
-
-    return not head.strip() or re.fullmatch(_BEFORE, head) is not None
+    return not head.strip() or _BEFORE.fullmatch(head) is not None
 
 
 def _head(text: str, wanted: str) -> str:
@@ -110,21 +80,18 @@ def _without_output(text: str, *, filtered: bool) -> str:
     """The text without where its output goes."""
     if ">" not in text and "|" not in text:
         return text
-    import re
-
     for _ in range(MOST_OUTPUTS):
-        shorter = re.sub(_REDIRECTED, "", text)
-        shorter = re.sub(_FILTERED, "", shorter) if filtered else shorter
+        shorter = _REDIRECTED.sub("", text)
+        shorter = _FILTERED.sub("", shorter) if filtered else shorter
         if shorter == text:
             break
         text = shorter
     return text
 
 
-def _text(path: str) -> str:
+def _text(file: Path) -> str:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        with open(descriptor, "rb") as file:
-            return file.read(MOST_BYTES).decode("utf-8", "replace")
-    except (OSError, ValueError):
+        with file.open("rb") as opened:
+            return opened.read(MOST_BYTES).decode("utf-8", "replace") if file.is_file() else ""
+    except OSError:
         return ""

@@ -1,8 +1,8 @@
-"""Rules for paths that the model must not write or read. Pure functions over path parts.
+"""The one list of protected paths, for the file tools, the sandbox and Claude Code's hooks. Pure functions over path parts.
 
-`specs/**/SPECIFICATION.md`, `.lopen/`, `.git` and `.claude/settings*` are protected. The rules compare names as
-the most tolerant file system does (case, invisible characters, trailing dots), so that they refuse every
-spelling of a protected name on every machine.
+`.lopen/` and `.claude/settings*` are protected everywhere, `.git` and `specs/**/SPECIFICATION.md` in what lopen runs.
+The rules compare names as the most tolerant file system does (case, invisible characters, trailing dots), so that they
+refuse every spelling of a protected name on every machine.
 """
 
 from __future__ import annotations
@@ -25,13 +25,21 @@ def plain(name: str) -> str:
 
 def write_protection(parts: Sequence[str]) -> str:
     """Return the reason that forbids writing the path made of `parts`, "" if writing is allowed."""
+    if reason := state_protection(parts):
+        return reason
     names = [plain(part) for part in parts]
-    if ".lopen" in names:
-        return "only lopen writes .lopen/"
     if ".git" in names or "git~1" in names:
         return "only lopen writes .git"
     if names[:1] == ["specs"] and SPECIFICATION in names[1:]:
         return "a person approves the specification; it cannot be edited here"
+    return ""
+
+
+def state_protection(parts: Sequence[str]) -> str:
+    """Return the reason that forbids writing lopen's state or Claude Code's settings, "" for every other path."""
+    names = [plain(part) for part in parts]
+    if ".lopen" in names:
+        return "only lopen writes .lopen/"
     if any(f == ".claude" and name.startswith("settings") for f, name in itertools.pairwise(names)):
         return ".claude/settings* belongs to the user"
     return ""

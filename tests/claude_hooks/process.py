@@ -18,7 +18,7 @@ from lopen.store.database import Database
 
 ROOT = Path(__file__).parents[2]
 UNHURRIED = {"LOPEN_HOOKS__TIMEOUT_S": "30"}  # a busy machine ends no hook; tests of the limit set their own
-COMMAND = [sys.executable, "-I", "-S", str(ROOT / "lopen" / "claude_hooks" / "hook.py")]
+COMMAND = [sys.executable, "-I", "-m", "lopen", "hook"]
 
 
 @dataclass(frozen=True)

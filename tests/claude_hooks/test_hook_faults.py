@@ -36,7 +36,7 @@ def test_a_malformed_event_allows_the_call_and_is_logged(project: HookedProject,
         assert answered.code == 0
         assert ("nothing is held back" in answered.told) is told
     log = (project.root / ".lopen" / "logs" / "hooks.jsonl").read_text().splitlines()
-    assert [json.loads(line)["level"] for line in log] == ["warning"] * 2
+    assert [json.loads(line)["level"] for line in log] == ["warning"]
 
 
 def test_malformed_usage_is_left_out(project: HookedProject) -> None:
@@ -169,22 +169,3 @@ def test_the_hooks_count_in_redis_where_the_person_says_so(project: HookedProjec
     assert (answered.code, state.budget_id, state.tokens_used) == (0, "session:abc", 5_000)
     gone = project.before("Read", {"file_path": "a"})
     assert (gone.code, "nothing is held back" in gone.err) == (0, True)
-    assert not (project.root / ".lopen" / "state.db").exists()
-
-
-def test_usage_that_a_gone_redis_missed_is_counted_with_the_next_prompt(
-    project: HookedProject, tmp_path: Path
-) -> None:
-    server = RedisServer(tmp_path)
-    project.environ["LOPEN_BUDGET__STORE"] = server.url
-    usage = {"usage": {"input_tokens": 5_000}}
-    try:
-        server.stop()
-        for _ in range(2):
-            missed = project.send("post-tool-use", tool_name="T", tool_input={}, tool_response=usage)
-            assert (missed.code, "nothing is held back" in missed.err) == (0, True)
-        server.start()
-        assert "10,000 / 2,000,000" in project.send("user-prompt-submit", prompt="on").context
-        assert "10,000 / 2,000,000" in project.send("user-prompt-submit", prompt="on").context
-    finally:
-        server.stop()

@@ -7,25 +7,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lopen.claude_hooks.connection import LOG_BYTES
 from lopen.limits import admin_actions
 from tests.claude_hooks.process import Answered, HookedProject, message
 from tests.project import Project
 
 
-def test_usage_in_the_event_is_counted_in_either_shape(project: HookedProject) -> None:
+def test_usage_in_an_event_without_a_transcript_is_counted(project: HookedProject) -> None:
     usage = {"input_tokens": 5_000, "output_tokens": 2_000, "cache_read_input_tokens": 10_000}
     present = project.send("post-tool-use", tool_name="Task", tool_input={}, tool_response={"usage": usage})
     assert (present.code, present.out) == (0, "")
-    old = {
-        "tool": "Task",
-        "arguments": {"agent": "backend", "prompt": "..."},
-        "response": {"content": "...", "usage": {"input_tokens": 5_000, "output_tokens": 2_000}},
-        "sessionId": "session-abc123",
-    }
-    assert project.raw("post-tool-use", json.dumps(old).encode()).code == 0
     assert project.budget().tokens_used == 8_000
-    assert project.budget("session-abc123").tokens_used == 7_000
     assert project.budget().spec.agent == "claude-code"
 
 
@@ -55,16 +46,6 @@ def test_a_warning_is_given_once_and_an_exhausted_budget_blocks_until_extended(
     assert project.before("Read", {"file_path": "a"}).code == 2
     admin_actions.extend_budget(project.store(), "session:abc", 50_000, "nearly done", datetime.now(UTC))
     assert project.before("Read", {"file_path": "a"}).code == 0
-
-
-def test_the_old_shape_gets_its_answer_at_the_top_level(project: HookedProject) -> None:
-    project.environ["TOKEN_BUDGET_SESSION_DEFAULT"] = "1000"
-    event = {"tool": "T", "arguments": {}, "sessionId": "s", "response": {"usage": {"input_tokens": 850}}}
-    warned = project.raw("post-tool-use", json.dumps(event).encode())
-    assert json.loads(warned.out)["additionalContext"].startswith("## Budget Warning\nToken usage at 85%")
-    blocked = project.raw("post-tool-use", json.dumps(event).encode())
-    assert blocked.code == 2
-    assert json.loads(blocked.out)["reason"].startswith("Token budget exhausted (1,700 / 1,000 tokens used)")
 
 
 def test_tokens_come_from_the_new_lines_of_the_transcript_each_message_once(project: HookedProject) -> None:
@@ -129,19 +110,16 @@ def test_the_prompt_event_gives_the_budget_status(project: HookedProject) -> Non
     ]
 
 
-def test_wrong_settings_are_said_at_the_start_and_logged_once(project: HookedProject) -> None:
+def test_wrong_settings_are_said_and_logged_once_a_session(project: HookedProject) -> None:
     (project.root / ".lopen" / "config.toml").write_text("[budget]\nsession_tokens = 1000\n[circuit\n")
     project.environ["TOKEN_BUDGET_PAUSE_THRESHOLD"] = "0"
     said = [project.before("Read", {"file_path": name}) for name in "ab"]
     assert [answered.code for answered in said] == [0, 0]
-    assert "TOKEN_BUDGET_PAUSE_THRESHOLD is not a number above 0 and at most 1" in said[0].err
-    assert "config.toml is not valid TOML (line 3, column 9): nothing in it holds" in said[0].err
+    assert "TOKEN_BUDGET_PAUSE_THRESHOLD" in said[0].told
+    assert "config.toml" in said[0].told
     assert said[1].err == ""
     log = (project.root / ".lopen" / "logs" / "hooks.jsonl").read_text("utf-8").splitlines()
     assert len(log) == 2
-    start = project.send("session-start", source="startup")
-    assert "TOKEN_BUDGET_PAUSE_THRESHOLD is not" in start.context
-    assert "session_tokens" not in start.context
 
 
 def test_session_start_says_what_guards_it(project: HookedProject) -> None:
@@ -160,15 +138,6 @@ def test_a_warning_is_given_with_the_reason_where_the_same_event_blocks(project:
     assert blocked.code == 2
     assert "Read was called 5 times in a row" in blocked.err
     assert "## Budget Warning\nToken usage at 90%" in blocked.err
-
-
-def test_the_log_of_the_database_stays_short(project: HookedProject) -> None:
-    response = {"usage": {"input_tokens": 10}}
-    for _ in range(40):
-        project.send("post-tool-use", tool_name="T", tool_input={}, tool_response=response)
-    log = project.root / ".lopen" / "state.db-wal"
-    assert not log.exists() or log.stat().st_size < LOG_BYTES + 100_000  # what one call writes is less
-    assert project.budget().tokens_used == 400
 
 
 def test_status_shows_the_newest_session_of_claude_code(project: HookedProject) -> None:

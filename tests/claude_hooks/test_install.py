@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.claude_hooks.hook_output import EVENTS
+from lopen.claude_hooks.answers import EVENTS
 from lopen.claude_hooks.install import install, settings_path, uninstall
 from lopen.core.errors import LopenError
 from tests.project import Project
@@ -38,9 +38,7 @@ def test_hooks_are_merged_and_the_file_as_it_was_is_kept(tmp_path: Path) -> None
     assert settings["hooks"]["Stop"][:1] == THEIRS["hooks"]["Stop"]  # type: ignore[index] # a literal above
     first, second = settings["hooks"]["PreToolUse"]
     assert first["matcher"] == "Bash"
-    assert second["hooks"][0]["command"].endswith(
-        "/lopen/claude_hooks/hook.py pre-tool-use; lopen hook pre-tool-use"
-    )
+    assert second["hooks"][0]["command"].endswith(" -I -m lopen hook pre-tool-use; lopen hook pre-tool-use")
     assert set(EVENTS.values()) == set(settings["hooks"])
     assert backup is not None
     assert backup.read_text() == before

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.claude_hooks.connection import LeanDatabase
+from lopen.claude_hooks.entry import open_database
 from lopen.core.errors import StorageError
 from lopen.core.person import data_folder, holds, sealed, unkept
 from lopen.store.database import Database, ForeignDatabase
@@ -156,10 +156,8 @@ def test_a_moved_project_and_a_copy_keep_their_state(tmp_path: Path) -> None:
 
 def test_a_hook_sets_aside_what_came_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = planted(tmp_path / "state.db", monkeypatch)
-    with closing(Database(tmp_path / "own.db")) as own:
-        wanted = own.connection.execute("PRAGMA user_version").fetchone()[0]
-    lean = LeanDatabase(str(path), 1.0)
-    assert lean.connection.execute("PRAGMA user_version").fetchone()[0] == wanted
-    lean.close()
+    database, [said] = open_database(path, 1.0)
+    database.close()
+    assert "counting begins anew" in said
     Database(path).close()
     assert [p.name.split("-", 1)[1] for p in (tmp_path / "corrupted").iterdir()] == ["state.db"]

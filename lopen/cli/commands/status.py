@@ -81,7 +81,7 @@ def status(context: CommandContext, module: UnfinishedModule = None, all: AllOpt
 
 def _tell_claude_code(context: CommandContext, limits: ProjectLimits) -> None:
     """Show budgets and circuit of the newest Claude Code session that the hooks guard."""
-    from lopen.claude_hooks.config import AGENT
+    from lopen.claude_hooks.settings import AGENT
     from lopen.limits import report
 
     guarded = [state for state in limits.budgets if state.spec.agent == AGENT]

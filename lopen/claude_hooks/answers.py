@@ -1,43 +1,37 @@
 """A hook's answer: what it says about budget and circuit, and how Claude Code wants it written.
 
-A refusal takes two lines, all else one. It is JSON with exit 0, which Claude Code shows as the reason alone; exit 2 would read as a hook that broke.
-The older, plain shape knows exit 2 only.
+A refusal takes two lines, all else one. It is JSON with exit code 0, of which Claude Code shows the reason alone; exit
+code 2 would read as a hook that broke.
 """
 
 from __future__ import annotations
 
-from lopen.core.quick_stdlib import Value, dumps
-from lopen.limits.budget import percent
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lopen.limits.agents import AgentLimits
+from lopen.limits.budget import BudgetState, percent
+from lopen.limits.circuit import CircuitState
+from lopen.limits.records import Alert
 from lopen.limits.report import in_words
+from lopen.limits.rules import RuleBook
+from lopen.limits.wording import extend_command, used_of
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from lopen.limits.agents import AgentLimits
-    from lopen.limits.budget import BudgetState
-    from lopen.limits.circuit import CircuitState
-    from lopen.limits.records import Alert
-    from lopen.limits.rules import RuleBook
-
-ALLOWED, BLOCKED = 0, 2
-# lopen's word for an event → the client's
+# lopen's word for an event → Claude Code's
 EVENTS = {
-    word: "".join(part.capitalize() for part in word.split("-"))
-    for word in (
-        "pre-tool-use",
-        "post-tool-use",
-        "post-tool-use-failure",
-        "post-tool-batch",
-        "user-prompt-submit",
-        "session-start",
-        "session-end",
-        "stop",
-        "subagent-start",
-        "subagent-stop",
-        "pre-compact",
-    )
+    "pre-tool-use": "PreToolUse",
+    "post-tool-use": "PostToolUse",
+    "post-tool-use-failure": "PostToolUseFailure",
+    "post-tool-batch": "PostToolBatch",
+    "user-prompt-submit": "UserPromptSubmit",
+    "session-start": "SessionStart",
+    "session-end": "SessionEnd",
+    "stop": "Stop",
+    "subagent-start": "SubagentStart",
+    "subagent-stop": "SubagentStop",
+    "pre-compact": "PreCompact",
 }
 _WITH_CONTEXT = frozenset(
     ["pre-tool-use", "post-tool-use", "post-tool-use-failure", "user-prompt-submit", "session-start"]
@@ -45,7 +39,8 @@ _WITH_CONTEXT = frozenset(
 _REFUSABLE = frozenset(["user-prompt-submit", "stop"])
 
 
-class Answer(Value):
+@dataclass(frozen=True, slots=True)
+class Answer:
     """The decision about one event.
 
     `block`: why the call, the prompt or the end of the turn is refused. `stop`: why the loop ends here. `context` is
@@ -59,10 +54,8 @@ class Answer(Value):
     log: tuple[str, ...] = ()
 
 
-def written(name: str, answer: Answer, *, plain: bool) -> tuple[int, str, str]:
-    """The exit code, standard output and standard error for the event `name`."""
-    if plain:
-        return _plain(answer)
+def written(name: str, answer: Answer) -> str:
+    """Return the standard output for the event `name`."""
     fields: dict[str, Any] = {}
     told = list(answer.tell)
     if answer.stop:
@@ -83,26 +76,11 @@ def written(name: str, answer: Answer, *, plain: bool) -> tuple[int, str, str]:
         output["additionalContext"] = "\n\n".join(context)
     if told:
         fields["systemMessage"] = "\n".join(told)
-    return ALLOWED, dumps(fields) + "\n" if fields else "", ""
-
-
-def _plain(answer: Answer) -> tuple[int, str, str]:
-    reason = answer.block or answer.stop
-    if reason:
-        reason = "\n\n".join((reason, *answer.context))
-        fields: dict[str, Any] = {"reason": reason} | (
-            {"continue": False, "stopReason": answer.stop} if answer.stop else {}
-        )
-        return BLOCKED, dumps(fields) + "\n", reason + "\n"
-    if answer.context:
-        return ALLOWED, dumps({"additionalContext": "\n\n".join(answer.context)}) + "\n", ""
-    return ALLOWED, "", ""
+    return json.dumps(fields) + "\n" if fields else ""
 
 
 def exhausted(state: BudgetState) -> str:
     """Why nothing more may be done, and how to go on."""
-    from lopen.limits.wording import extend_command, used_of  # only where it is said
-
     return (
         f"Token budget exhausted ({used_of(state)} tokens used). HITL review required to continue.\n"
         f"A person lets it go on with: {extend_command(state, short=True)}"
@@ -127,8 +105,6 @@ def beside_probe(rule: str, tool: str) -> str:
 
 def warning(alert: Alert, budgets: Mapping[str, BudgetState]) -> str:
     """Return the words for the model at a warning threshold."""
-    from lopen.limits.wording import used_of  # only where it is said
-
     state = budgets.get(alert.budget_id)
     if state is None or not alert.utilization:  # of money
         return f"## Budget Warning\n{alert.message}"
@@ -136,11 +112,6 @@ def warning(alert: Alert, budgets: Mapping[str, BudgetState]) -> str:
         f"## Budget Warning\nToken usage at {percent(alert.utilization)} ({used_of(state)})."
         " Consider wrapping up current task."
     )
-
-
-def warned(alert: Alert) -> str:
-    """The same for the person."""
-    return f"lopen: {alert.message}"
 
 
 def recovered(state: BudgetState, circuit: CircuitState) -> str:
@@ -160,8 +131,6 @@ def guarded(state: BudgetState, circuit: CircuitState, limits: AgentLimits) -> s
 
 def budget_line(state: BudgetState) -> str:
     """Tokens used of those allowed."""
-    from lopen.limits.wording import used_of  # only where it is said
-
     kind = f"Task budget ({state.spec.task_description})" if state.budget_type == "task" else "Session budget"
     if state.max_tokens <= 0:
         return f"{kind}: {state.tokens_used:,} tokens (unlimited)"
@@ -172,4 +141,4 @@ def circuit_line(circuit: CircuitState, book: RuleBook) -> str:
     """State and calls of a circuit."""
     most = book["max_iterations"]
     of = f"/{most.threshold}" if most.enabled else ""
-    return f"Circuit breaker: {in_words(circuit)} ({circuit.calls.iteration_count}{of} iterations)"
+    return f"Circuit breaker: {circuit.state} ({circuit.calls.iteration_count}{of} iterations)"

@@ -1,0 +1,152 @@
+"""The settings and prices that a hook needs, from a copy that the ordinary ones are resolved into.
+
+Loading the schema and the table of prices takes longer than a hook may. So they are loaded once and written into
+the person's cache folder, and again when a file or variable that they come from changes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import lopen
+from lopen.core.errors import LopenError
+from lopen.core.files import replace_file
+from lopen.core.hashing import blake2b
+from lopen.core.person import cache_folder, config_folder
+from lopen.limits.budget import BudgetSpec, BudgetUsage
+
+AGENT = "claude-code"
+TASK_TYPES = ("planning", "implement", "review", "test", "deploy", "design")
+SECTIONS = {"budget", "circuit", "resources", "memory", "hooks"}
+_NO_PROJECT = Path(os.devnull)  # in which no project's file lies
+_VARIABLES = ("LOPEN_", "TOKEN_BUDGET_", "CIRCUIT_BREAKER_")
+
+Tiers = Sequence[tuple[int, Sequence[float]]]
+
+
+class HookSettings:
+    """The settings in force for a project, by section, and the prices of the models that were used in it.
+
+    `faults` says what is wrong in them. A file or a variable with a wrong setting does not hold.
+    """
+
+    def __init__(self, root: str, environ: Mapping[str, str] = os.environ) -> None:
+        name = blake2b(root.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+        self._path = Path(cache_folder(environ) or "/nonexistent", "hooks", f"{name}.json")
+        self._key = _key(root, environ)
+        copy = self._read()
+        if copy is None:
+            values, faults = _resolved(root, environ)
+            copy = {"key": self._key, "values": values, "faults": faults, "prices": {}}
+            self._write(copy)
+        self._copy = copy
+        self.faults: tuple[str, ...] = tuple(copy["faults"])
+
+    def __getitem__(self, section: str) -> dict[str, Any]:
+        found: dict[str, Any] = self._copy["values"][section]
+        return found
+
+    def session_spec(self, session: str) -> BudgetSpec:
+        """Return the budget of a Claude Code session."""
+        return self._spec(f"session:{session}", "session", self["budget"]["session_tokens"])
+
+    def task_spec(self, session: str, task_type: str) -> BudgetSpec:
+        """Return the budget of a session's task of this type."""
+        tokens = self["budget"]["tokens_by_task_type"][task_type]
+        return self._spec(f"task:{session}", "task", tokens, task_type)
+
+    def _spec(self, budget_id: str, kind: str, tokens: int, description: str = "") -> BudgetSpec:
+        budget = self["budget"]
+        return BudgetSpec(
+            budget_id,
+            kind,
+            tokens if budget["enabled"] else 0,
+            agent=AGENT,
+            task_description=description,
+            alert_threshold=budget["warning_threshold"],
+            pause_threshold=budget["pause_threshold"],
+            enforcement=budget["enforcement"],
+        )
+
+    def cost_usd(self, model: str, usage: BudgetUsage, prompt: int) -> float | None:
+        """Return the US dollars for tokens of a request with a prompt of this size; None without a known price."""
+        prices: dict[str, Tiers | None] = self._copy["prices"]
+        if model not in prices:
+            from lopen.models.prices import price_tiers
+
+            prices[model] = price_tiers(model)
+            self._write(self._copy)
+        rates = [rates for above, rates in prices[model] or () if prompt > above or not above]
+        if not rates:
+            return None
+        return sum(rate * count for rate, count in zip(rates[-1], usage.counts, strict=True))
+
+    def _read(self) -> dict[str, Any] | None:
+        try:
+            found = json.loads(self._path.read_bytes())
+        except (OSError, ValueError):
+            return None
+        return found if isinstance(found, dict) and found.get("key") == self._key else None
+
+    def _write(self, copy: Mapping[str, Any]) -> None:
+        with suppress(OSError, LopenError):  # the next hook resolves them again
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            replace_file(self._path, json.dumps(copy).encode(), durable=False)
+
+
+def _key(root: str, environ: Mapping[str, str]) -> str:
+    """Return a digest of everything that the settings and prices come from."""
+    package = Path(lopen.__file__).parent
+    files = [
+        Path(config_folder(environ), "config.toml"),
+        Path(root, ".lopen", "config.toml"),
+        package.parent,  # another version of a library changes its folder
+        *sorted((package / "settings" / "schema").glob("*.py")),
+    ]
+    told = [lopen.__version__, root, *(f"{path} {_stamp(path)}" for path in files)]
+    told += sorted(f"{name}={value}" for name, value in environ.items() if name.startswith(_VARIABLES))
+    return blake2b("\n".join(told).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+
+
+def _stamp(path: Path) -> str:
+    try:
+        found = path.stat()
+    except OSError:
+        return ""
+    return f"{found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+
+
+def _resolved(root: str, environ: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
+    """Load the ordinary settings; return the hooks' sections, and what is wrong with what does not hold."""
+    from lopen.limits.scopes import task_tokens
+    from lopen.settings.schema import Settings
+    from lopen.settings.sources import load
+
+    faults: list[str] = []
+    project, variables = Path(root), dict(environ)
+    while True:
+        try:
+            settings = load(project, environ=variables).settings
+            break
+        except LopenError as error:
+            lines = [line[:300] for line in error.message.splitlines()]
+        faults += (line for line in lines if line not in faults)
+        wrong = {line.partition(":")[0] for line in lines} & variables.keys()
+        if not wrong and project == _NO_PROJECT:
+            settings = Settings()
+            break
+        variables = {name: value for name, value in variables.items() if name not in wrong}
+        project = project if wrong else _NO_PROJECT
+    values = settings.model_dump(mode="json", include=SECTIONS)
+    values["budget"]["store"] = (
+        "sqlite" if settings.budget.store == "sqlite" else "redis"
+    )  # without its password
+    values["budget"]["tokens_by_task_type"] = {
+        kind: task_tokens(settings.budget, kind) for kind in TASK_TYPES
+    }
+    return values, faults
