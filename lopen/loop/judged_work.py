@@ -2,47 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from lopen.git.repository import Repository
 from lopen.git.trees import GITLINK
-from lopen.judge.evidence import ChangedFile, Established, Evidence, SourceFile, uncovered
-from lopen.judge.verdict import BREADTH, Scope, Verdict, accepted, left_open
-from lopen.loop.change_checks import ChangeChecks
-from lopen.loop.compared_trees import ComparedTrees, compared_trees, sides
-from lopen.loop.judged_change import (
-    LARGEST_COMPARED,
+from lopen.guardrails.completion import holds_inline_tests, untested
+from lopen.judge.assignment import (
     TestRemovals,
     described,
-    installed_copies,
-    left_out,
-    listed_tests,
-    reader,
-    unchanged_texts,
-    untested_code,
+    due_criteria,
+    found_done,
+    last_findings,
+    narrower_verdicts,
 )
-from lopen.loop.judged_files import (
+from lopen.judge.change import (
+    LARGEST_COMPARED,
+    ComparedTrees,
+    compared_trees,
     is_specification,
     kind,
-    linked_tests,
+    leading_out,
+    naming_places,
     rewritten_files,
-    shared_names,
+    sides,
     spoken_names,
     unseen_files,
 )
-from lopen.loop.machine_paths import leading_out, naming_places
+from lopen.judge.evidence import ChangedFile, Evidence, SourceFile, uncovered
+from lopen.judge.verdict import BREADTH, Scope, Verdict, accepted, left_open
 from lopen.tools.examination import FEW_MUTANTS, MORE_MUTANTS, Examination, ExaminedChange, Runs, examine
 from lopen.tools.extra_runs import ExtraRuns
+from lopen.tools.installed_copies import installed_copy_findings
 from lopen.tools.reruns import TestRun
 from lopen.tools.verification import Verified
 from lopen.tools.workbench import Workbench
 from lopen.verification.findings import Finding
+from lopen.verification.no_longer_run import Unchanged
+from lopen.verification.run_files import changed_run_files
+from lopen.verification.test_files import FileChange
+from lopen.verification.test_reader import read_tests
 from lopen.verification.tests_run import TestsRun
-from lopen.workflow.session import Session
-from lopen.workflow.task_tree import State
 
+MOST_UNCHANGED = 2_000  # files that are read for tests that run no longer
 MOST_NAMED = 10  # unchanged files that a judge is shown because the work's own words name them
 
 
@@ -62,7 +65,7 @@ def evidence_for(
     boundary: JudgedBoundary,
     verdicts: Sequence[Verdict] = (),
 ) -> Evidence:
-    """Return what the oracle is shown for a boundary. `verdicts` are the session's, oldest first."""
+    """Return what the judge is shown for a boundary. `verdicts` are the session's, oldest first."""
     session, scope, subject = bench.session, boundary.scope, boundary.subject
     spec = bench.project.load_spec(session.module)
     tree = bench.project.verifier.tree()
@@ -71,24 +74,16 @@ def evidence_for(
     largest = bench.settings.oracle.evidence_tokens * 8  # bytes; a larger file never fits into the evidence
     narrower = [v for v in verdicts if BREADTH[v.scope] < BREADTH[scope] and accepted(v) and v.tree]
     gaps = uncovered(base, tree, narrower)
-    parts = _established(session, scope, subject, narrower)
+    parts = narrower_verdicts(session, scope, subject, narrower)
     if not (wide := bool(parts) and gaps != ((base, tree),)):
         gaps, parts = ((base, tree),), ()
     diff, in_gaps = _diff(repository, gaps, session.module, largest)
     covered = _source(change, in_gaps) if wide else ()
     whole = {c.path for c in change.files if c.kind == "added"} | {file.path for file in covered}
     stated = [description, *(text for _, text in criteria)]
-    shown = _named_files(repository, tree, _found_done(session, scope, subject), stated, whole)
+    shown = _named_files(repository, tree, found_done(session, scope, subject), stated, whole)
     removals = TestRemovals(session, spec, tuple(name for name, _ in sections))
-    checks = ChangeChecks(bench.project.place.home, change.compared)
-    own = _own_findings(bench, repository, change, boundary.results, checks)
-    tests, unread = checks.attempted(
-        "its tests", lambda: listed_tests(bench, tree, _texts(change)) if scope != "task" else ()
-    )
-    found, failures = checks.attempted(
-        "its tests and their runs", lambda: _examined(bench, repository, boundary, change, removals, verdicts)
-    )
-    examined = found or Examination((), ())
+    examined = _examined(bench, repository, boundary, change, removals, verdicts)
     return Evidence(
         scope=scope,
         subject=subject,
@@ -99,33 +94,21 @@ def evidence_for(
         diff=diff,
         files=_files(change, shown),
         results=tuple(r.as_evidence() for r in boundary.results),
-        findings=(*own, *unread, *failures, *examined.findings),
+        findings=(*_own_findings(bench, repository, change, boundary.results), *examined.findings),
         base_tree=base,
         tree=tree,
         answers=session.dialogue.answers,
         note=boundary.note,
         established=parts,
         source=(*covered, *shown),
-        tests=tests or (),
+        tests=listed_tests(bench, tree, _texts(change)) if scope != "task" else (),
         mutation=examined.mutation,
         questions=examined.questions,
         due=due_criteria(session, scope, subject, [name for name, _ in criteria]),
         carried=left_open(narrower),
-        earlier=_earlier(verdicts, scope, subject),
+        earlier=last_findings(verdicts, scope, subject),
         removals=tuple(sorted(removals.given)),
     )
-
-
-def due_criteria(session: Session, scope: Scope, subject: str, criteria: Sequence[str]) -> tuple[str, ...]:
-    """Return the criteria that need a `yes` of this verdict: none of a task, all of the module.
-
-    A component leaves those to the module that another component, which is not complete yet, is to meet too.
-    """
-    if scope == "task":
-        return ()
-    others = [c for c in session.tree.components if c.id != subject and c.state is not State.COMPLETE]
-    shared = {name for c in others for name in c.criteria} if scope == "component" else set()
-    return tuple(name for name in criteria if name not in shared)
 
 
 def _passing_tests(boundary: JudgedBoundary, change: ComparedTrees) -> TestRun | None:
@@ -176,30 +159,17 @@ def _examined(
 
 
 def _own_findings(
-    bench: Workbench,
-    repository: Repository,
-    change: ComparedTrees,
-    results: Sequence[Verified],
-    checks: ChangeChecks,
-) -> tuple[Finding, ...]:
-    tree, files, compared = change.tree, change.files, change.compared
-    return checks.findings(
-        {
-            "files that a test command rewrites": lambda: rewritten_files(results),
-            "files that show nothing": lambda: unseen_files(repository, files, change.sizes, change.contents),
-            "names on other file systems": lambda: shared_names(repository, tree, files),
-            "links that lead out": lambda: leading_out(files, change.contents),
-            "paths of this machine": lambda: naming_places(compared, _places(bench)),
-            "linked tests": lambda: linked_tests(files),
-            "installed copies": lambda: installed_copies(bench, repository, tree, compared),
-            "untested code": lambda: untested_code(bench, compared),
-            "files that are left out": lambda: left_out(bench),
-        },
-        {
-            "untested code": lambda one: untested_code(bench, [one]),
-            "paths of this machine": lambda one: naming_places([one], _places(bench)),
-        },
-    )
+    bench: Workbench, repository: Repository, change: ComparedTrees, results: Sequence[Verified]
+) -> Iterator[Finding]:
+    """Yield what is plainly wrong with the changed files, and what the judge should look at."""
+    for result in results:
+        yield from rewritten_files(result.command, result.changed)
+    yield from unseen_files(repository, change.files, change.sizes, change.contents)
+    yield from leading_out(change.files, change.contents)
+    yield from naming_places(change.compared, _places(bench))
+    yield from installed_copies(bench, repository, change.tree, change.compared)
+    yield from untested_code(bench, change.compared)
+    yield from left_out(bench)
 
 
 def _places(bench: Workbench) -> tuple[Path, ...]:
@@ -241,28 +211,6 @@ def _named_files(
     return [SourceFile(path, text) for path, text in texts.items()]
 
 
-def _found_done(session: Session, scope: Scope, subject: str) -> list[str]:
-    """The files and folders that step 3 named as evidence for components it found done."""
-    done = [c for c in session.tree.components if c.found == "done" and not c.tasks]
-    return [p.strip("/") for c in done if scope == "module" or c.id == subject for p in c.evidence]
-
-
-def _earlier(verdicts: Sequence[Verdict], scope: Scope, subject: str) -> tuple[Finding, ...]:
-    """Return the findings of the last verdict on this work, if it did not pass."""
-    ours = [v for v in verdicts if (v.scope, v.subject) == (scope, subject)]
-    return ours[-1].findings if ours and not accepted(ours[-1]) else ()
-
-
-def _established(
-    session: Session, scope: Scope, subject: str, verdicts: Sequence[Verdict]
-) -> tuple[Established, ...]:
-    """The latest accepted verdict of each task (and component) that belongs to the subject."""
-    components = [c for c in session.tree.components if scope == "module" or c.id == subject]
-    names = {c.id: c.name for c in components} | {t.id: t.name for c in components for t in c.tasks}
-    latest = {v.subject: v for v in verdicts if v.subject in names}
-    return tuple(Established(i, names[i], verdict) for i, verdict in latest.items())
-
-
 def _diff(
     repository: Repository, gaps: Sequence[tuple[str, str]], module: str, largest: int
 ) -> tuple[str, set[str]]:
@@ -284,3 +232,93 @@ def _source(change: ComparedTrees, in_gaps: set[str]) -> tuple[SourceFile, ...]:
 
 def _texts(change: ComparedTrees) -> dict[str, str]:
     return {c.path: text for c in change.files if (text := change.text(c.after)) is not None}
+
+
+def untested_code(bench: Workbench, files: Sequence[FileChange]) -> tuple[Finding, ...]:
+    """Return a warning to the judge and the model where code came without a test; none where there are to be no tests."""
+    if not bench.project.verifier.commands.get("verify-tests"):
+        return ()
+    there = {f.path: f.after for f in files if f.after is not None}
+    message = untested(
+        added=[f.path for f in files if f.before is None and f.path in there],
+        changed=there,
+        inline=[path for path, text in there.items() if holds_inline_tests(path, text)],
+    )
+    return (Finding("warning", message),) if message else ()
+
+
+def left_out(bench: Workbench) -> tuple[Finding, ...]:
+    """Return a warning for each file that the model wrote and git ignores: without it the verified work may fail."""
+    message = "git ignores this file: it is in no commit, and what needs it fails in a clean clone"
+    return tuple(Finding("warning", message, path) for path in sorted(bench.evidence.ignored))
+
+
+def reader(repository: Repository, tree: str, files: Sequence[FileChange]) -> Callable[[str], str | None]:
+    """Return what gives the text of a file after the change; None where there is none, or it is not an ordinary file."""
+    texts = {file.path: file.after for file in files}
+    entries = repository.entries(tree)
+
+    def read(path: str) -> str | None:
+        if path in texts or path not in entries or not entries[path].mode.startswith("100"):
+            return texts.get(path)
+        blob = entries[path].blob
+        return repository.blob_contents([blob])[blob].decode("utf-8", "replace")
+
+    return read
+
+
+def changed_settings(
+    repository: Repository, tree: str, files: Sequence[FileChange], command: str | None
+) -> frozenset[str]:
+    """Return the changed settings and scripts by which a command runs."""
+    return changed_run_files(command, files, reader(repository, tree, files)) if command else frozenset()
+
+
+def installed_copies(
+    bench: Workbench, repository: Repository, tree: str, files: Sequence[FileChange]
+) -> Iterator[Finding]:
+    """Yield what verify-setup installed of the project and is not what would be committed."""
+    room, command = bench.project.verifier.room, bench.project.verifier.commands.get("verify-setup")
+    rebuilt = bool(changed_settings(repository, tree, files, command))
+    yield from installed_copy_findings(repository, room.set_up_on, room.installed(), rebuilt=rebuilt)
+
+
+def listed_tests(
+    bench: Workbench, tree: str, texts: Mapping[str, str]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the names of the tests by file; where the run's names are known, those that did not run are marked."""
+    run = bench.project.verifier.test_runs().get(tree, TestsRun())
+    by_file = {path: read_tests(path, text).cases for path, text in texts.items()}
+    return tuple(
+        (
+            path,
+            tuple(
+                f"{case.name} (the runner did not report it)"
+                if run.ran(path, case.name) is False
+                else f"{case.name} (skipped)"
+                if case.skip
+                else case.name
+                for case in cases
+            ),
+        )
+        for path, cases in sorted(by_file.items())
+        if cases
+    )
+
+
+def unchanged_texts(repository: Repository, tree: str, changed: Container[str]) -> Unchanged:
+    """Return what gives the texts of the files that did not change."""
+
+    def texts(wanted: Callable[[str], bool]) -> dict[str, str]:
+        entries = repository.entries(tree).items()
+        blobs = {
+            path: entry.blob
+            for path, entry in entries
+            if path not in changed and wanted(path) and entry.mode != GITLINK
+        }
+        chosen = dict(list(blobs.items())[:MOST_UNCHANGED])
+        sizes = repository.blob_sizes(chosen.values())
+        contents = repository.blob_contents(b for b, size in sizes.items() if size <= LARGEST_COMPARED)
+        return {p: contents[b].decode("utf-8", "replace") for p, b in chosen.items() if b in contents}
+
+    return texts

@@ -11,11 +11,11 @@ from lopen.git.commit_hooks import HooksSnapshot
 from lopen.git.errors import THEN_RESUME, TooManyFiles
 from lopen.git.trees import GITLINK
 from lopen.guardrails.completion import advice, missing_gates
+from lopen.judge.change import is_specification, kind
 from lopen.judge.verdict import established
 from lopen.limits.rules import RuleBook
 from lopen.limits.scopes import DEFAULT_TASK_TYPE, task_tokens
 from lopen.loop.context import SessionContext
-from lopen.loop.judged_files import is_specification, kind
 from lopen.loop.languages import installed, languages, outline
 from lopen.loop.oracle_calls import verdicts_of, warnings_for_builder
 from lopen.models.prompts.parts import CHARS_PER_TOKEN, Part

@@ -14,6 +14,7 @@ from lopen.files.protection import ToolRefused
 from lopen.files.search import search_texts
 from lopen.files.text_files import excerpt, line_count
 from lopen.git.repository import Repository
+from lopen.judge.change import SEARCHED_BYTES
 from lopen.judge.diff_files import decoded, numbered_source
 from lopen.models.messages import ToolSpec, ToolUse
 from lopen.models.request_body import plain_schema
@@ -23,7 +24,6 @@ from lopen.tools.registry import explained
 
 READ_CHARACTERS = 60_000
 MAX_FILE_BYTES = 32_000_000
-SEARCHED_BYTES = 50_000_000
 LONGEST_LINE = 10_000
 BROKEN = f"Lines are broken after {LONGEST_LINE:,} characters, and each piece counts as a line."
 _LONG_LINE = re.compile(f"[^\\n]{{{LONGEST_LINE}}}(?!\\n|\\Z)")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.loop.judged_change import left_out
+from lopen.loop.judged_work import left_out
 from lopen.sandbox.command import CommandResult
 from tests.models.prompts.examples import planned
 from tests.tools.examples import Bench, bench, git

@@ -1,17 +1,12 @@
-"""A change before the judge sees it: what its subject was to do, and what lopen itself finds in it.
-
-It finds converted files, removed and missing tests, and ignored files.
-"""
+"""What a piece of work was to do: its description, sections and criteria, those that are due, and earlier verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 from lopen.files.listing import glob_matcher
-from lopen.git.repository import Repository
-from lopen.git.trees import GITLINK
-from lopen.guardrails.completion import holds_inline_tests, untested
-from lopen.judge.verdict import Scope
+from lopen.judge.evidence import Established
+from lopen.judge.verdict import Scope, Verdict, accepted
 from lopen.models.prompts.prompt import named, outermost
 from lopen.specification.drift import Drift, compare_hashes, section_hashes
 from lopen.specification.sections import SEPARATOR, normalise_name
@@ -23,16 +18,9 @@ from lopen.specification.spec import (
     SKILLS_AND_HOOKS,
     Specification,
 )
-from lopen.tools.installed_copies import installed_copy_findings
-from lopen.tools.workbench import Workbench
 from lopen.verification.findings import Finding
-from lopen.verification.no_longer_run import Unchanged
-from lopen.verification.run_files import changed_run_files
-from lopen.verification.test_files import FileChange
-from lopen.verification.test_reader import read_tests
-from lopen.verification.tests_run import TestsRun
 from lopen.workflow.session import Session
-from lopen.workflow.task_tree import Component, Task, TaskTree
+from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
 ALLOWED = "A person allowed it when approving the specification."
 
@@ -72,99 +60,38 @@ def _overlap(one: str, other: str) -> bool:
     return one.startswith(other) or other.startswith(one)
 
 
-MOST_TOLD = 20
-LARGEST_COMPARED = 2 * 2**20  # bytes; larger files are not searched for weakened tests
-MOST_UNCHANGED = 2_000  # files that are read for tests that run no longer
+def due_criteria(session: Session, scope: Scope, subject: str, criteria: Sequence[str]) -> tuple[str, ...]:
+    """Return the criteria that need a `yes` of this verdict: none of a task, all of the module.
 
-
-def untested_code(bench: Workbench, files: Sequence[FileChange]) -> tuple[Finding, ...]:
-    """Return a warning to the oracle and the model where code came without a test; none where there are to be no tests."""
-    if not bench.project.verifier.commands.get("verify-tests"):
+    A component leaves those to the module that another component, which is not complete yet, is to meet too.
+    """
+    if scope == "task":
         return ()
-    there = {f.path: f.after for f in files if f.after is not None}
-    message = untested(
-        added=[f.path for f in files if f.before is None and f.path in there],
-        changed=there,
-        inline=[path for path, text in there.items() if holds_inline_tests(path, text)],
-    )
-    return (Finding("warning", message),) if message else ()
+    others = [c for c in session.tree.components if c.id != subject and c.state is not State.COMPLETE]
+    shared = {name for c in others for name in c.criteria} if scope == "component" else set()
+    return tuple(name for name in criteria if name not in shared)
 
 
-def left_out(bench: Workbench) -> tuple[Finding, ...]:
-    """Return a warning for each file that the model wrote and git ignores: without it the verified work may fail."""
-    message = "git ignores this file: it is in no commit, and what needs it fails in a clean clone"
-    return tuple(Finding("warning", message, path) for path in sorted(bench.evidence.ignored))
+def found_done(session: Session, scope: Scope, subject: str) -> list[str]:
+    """The files and folders that step 3 named as evidence for components it found done."""
+    done = [c for c in session.tree.components if c.found == "done" and not c.tasks]
+    return [p.strip("/") for c in done if scope == "module" or c.id == subject for p in c.evidence]
 
 
-def reader(repository: Repository, tree: str, files: Sequence[FileChange]) -> Callable[[str], str | None]:
-    """Return what gives the text of a file after the change; None where there is none, or it is not an ordinary file."""
-    texts = {file.path: file.after for file in files}
-    entries = repository.entries(tree)
-
-    def read(path: str) -> str | None:
-        if path in texts or path not in entries or not entries[path].mode.startswith("100"):
-            return texts.get(path)
-        blob = entries[path].blob
-        return repository.blob_contents([blob])[blob].decode("utf-8", "replace")
-
-    return read
+def last_findings(verdicts: Sequence[Verdict], scope: Scope, subject: str) -> tuple[Finding, ...]:
+    """Return the findings of the last verdict on this work, if it did not pass."""
+    ours = [v for v in verdicts if (v.scope, v.subject) == (scope, subject)]
+    return ours[-1].findings if ours and not accepted(ours[-1]) else ()
 
 
-def changed_settings(
-    repository: Repository, tree: str, files: Sequence[FileChange], command: str | None
-) -> frozenset[str]:
-    """Return the changed settings and scripts by which a command runs."""
-    return changed_run_files(command, files, reader(repository, tree, files)) if command else frozenset()
-
-
-def installed_copies(
-    bench: Workbench, repository: Repository, tree: str, files: Sequence[FileChange]
-) -> Iterator[Finding]:
-    """Yield what verify-setup installed of the project and is not what would be committed."""
-    room, command = bench.project.verifier.room, bench.project.verifier.commands.get("verify-setup")
-    rebuilt = bool(changed_settings(repository, tree, files, command))
-    yield from installed_copy_findings(repository, room.set_up_on, room.installed(), rebuilt=rebuilt)
-
-
-def listed_tests(
-    bench: Workbench, tree: str, texts: Mapping[str, str]
-) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the names of the tests by file; where the run's names are known, those that did not run are marked."""
-    run = bench.project.verifier.test_runs().get(tree, TestsRun())
-    by_file = {path: read_tests(path, text).cases for path, text in texts.items()}
-    return tuple(
-        (
-            path,
-            tuple(
-                f"{case.name} (the runner did not report it)"
-                if run.ran(path, case.name) is False
-                else f"{case.name} (skipped)"
-                if case.skip
-                else case.name
-                for case in cases
-            ),
-        )
-        for path, cases in sorted(by_file.items())
-        if cases
-    )
-
-
-def unchanged_texts(repository: Repository, tree: str, changed: Container[str]) -> Unchanged:
-    """Return what gives the texts of the files that did not change."""
-
-    def texts(wanted: Callable[[str], bool]) -> dict[str, str]:
-        entries = repository.entries(tree).items()
-        blobs = {
-            path: entry.blob
-            for path, entry in entries
-            if path not in changed and wanted(path) and entry.mode != GITLINK
-        }
-        chosen = dict(list(blobs.items())[:MOST_UNCHANGED])
-        sizes = repository.blob_sizes(chosen.values())
-        contents = repository.blob_contents(b for b, size in sizes.items() if size <= LARGEST_COMPARED)
-        return {p: contents[b].decode("utf-8", "replace") for p, b in chosen.items() if b in contents}
-
-    return texts
+def narrower_verdicts(
+    session: Session, scope: Scope, subject: str, verdicts: Sequence[Verdict]
+) -> tuple[Established, ...]:
+    """The latest accepted verdict of each task (and component) that belongs to the subject."""
+    components = [c for c in session.tree.components if scope == "module" or c.id == subject]
+    names = {c.id: c.name for c in components} | {t.id: t.name for c in components for t in c.tasks}
+    latest = {v.subject: v for v in verdicts if v.subject in names}
+    return tuple(Established(i, names[i], verdict) for i, verdict in latest.items())
 
 
 Described = tuple[str, str, tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]

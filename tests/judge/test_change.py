@@ -1,0 +1,114 @@
+"""Changed files that the judge cannot be shown, the texts that are compared, and the files that words name."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from lopen.core.clock import FakeClock
+from lopen.git.repository import Repository
+from lopen.git.trees import TreeChange
+from lopen.judge import change as change_of_trees
+from lopen.judge.change import UNREADABLE, compared_trees, spoken_names, unseen_files
+from lopen.verification.compared_tests import compare_tests
+from tests.git.conftest import run_git
+
+BINARY = bytes(range(256)) * 8
+CYRILLIC = "Привет, мир: это проверка кодировки. ".encode("koi8-r") * 20
+WIDE = "class A { string s; }".encode("utf-16")
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "mode", "severities"),
+    [
+        ("tests/data/utf16.xml", "<a>some text</a>".encode("utf-16"), "100644", []),
+        ("src/Strings.cs", WIDE, "100644", []),
+        ("src/empty.py", b"", "100644", []),
+        ("tests/fixtures/koi8.html", CYRILLIC, "100644", ["warning"]),
+        ("tests/inputs/01.in", BINARY, "100644", ["warning"]),
+        ("tests/data/sample.bin", BINARY, "100644", []),
+        ("src/data/fast.so", BINARY, "100644", ["error"]),
+        ("tests/data/Impl.class", BINARY, "100644", ["error"]),
+        ("src/clip.ts", BINARY, "100644", ["error"]),
+        ("src/speedups.so", BINARY, "100644", ["error"]),
+        ("libs/other.jar", b"PK" + BINARY, "100644", ["error"]),
+        ("src/app.py", CYRILLIC, "100644", ["error"]),
+        ("tests/data/run", BINARY, "100755", ["error"]),
+        ("tests/data/run", b"#!/bin/sh\n" + BINARY, "100644", ["error"]),
+    ],
+)
+def test_what_runs_has_to_be_shown_and_data_not(
+    path: str, content: bytes, mode: str, severities: list[str]
+) -> None:
+    def found(*files: TreeChange) -> list[str]:
+        return [f.severity for f in unseen_files(cast(Any, None), files, {"b": len(content)}, {"b": content})]
+
+    assert found(TreeChange(path, "added", None, "b", None, mode)) == severities
+    before = severities and ["warning"]
+    assert found(TreeChange(path, "modified", "b", "b", "100644", mode)) == before
+    moved = TreeChange("old", "deleted", "b", None, "100644", None)
+    assert found(moved, TreeChange(path, "added", None, "b", None, mode)) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (
+            "See src/calc.py:12, `lib/a-b.test.ts` and calc.py's tests.",
+            ["src/calc.py", "lib/a-b.test.ts", "calc.py"],
+        ),
+        ("Change README, docs/CHANGELOG and the Makefile.", ["README", "CHANGELOG", "Makefile"]),
+        ("./setup.cfg, then pyproject.toml...", ["setup.cfg", "pyproject.toml"]),
+        ("Write the API so that A1B2 and a/b do. An URL isn't one", []),
+        (f"{'a' * 300}.py and x.{'y' * 9}", []),
+    ],
+)
+def test_words_that_can_name_a_file_are_found(text: str, names: list[str]) -> None:
+    assert list(spoken_names(text)) == names
+
+
+@pytest.mark.parametrize("hostile", ["a-", "a/", "a.", "-", "/.", "A", "a.b/", "ABCD-"])
+def test_hostile_words_are_read_in_proportion_to_their_length(hostile: str) -> None:
+    began = time.process_time()
+    list(spoken_names(hostile * (100_000 // len(hostile))))
+    list(spoken_names(f"{hostile * 20} " * 2_000))
+    assert time.process_time() - began < 2.0
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    run_git(tmp_path, "init", "-q")
+    return Repository.open(tmp_path, clock=FakeClock())
+
+
+def test_a_test_file_that_grew_too_large_is_not_deleted(repository: Repository) -> None:
+    tests = repository.root / "tests/test_rows.py"
+    tests.parent.mkdir()
+    text = "from rows import f\n\n\ndef test_one():\n    assert f(1) == 1\n"
+    tests.write_text(text)
+    base = repository.snapshot()
+    tests.write_text(f"{text}\n\nROWS = [{'(1, 1), ' * 300_000}]\n")
+
+    change = compared_trees(repository, base, repository.snapshot(), "rows")
+    compared = compare_tests(change.compared)
+
+    assert (compared.lost, compared.pairs) == ([], [])
+
+
+def test_files_are_read_up_to_a_total_tests_and_source_first(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_of_trees, "MOST_COMPARED", 25_000)
+    base = repository.snapshot()
+    for number in range(9):
+        (repository.root / f"data{number}.json").write_text(f"{number}" * 10_000)
+    (repository.root / "calc.py").write_text("# calc\n" * 2_000)
+
+    change = compared_trees(repository, base, repository.snapshot(), "calc")
+
+    read = {each.path for each in change.compared if each.after != UNREADABLE}
+    assert len(read) == 2
+    assert "calc.py" in read
