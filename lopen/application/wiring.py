@@ -45,7 +45,6 @@ from lopen.loop.model_calls import ModelCalls
 from lopen.loop.module_branch import ModuleBranch
 from lopen.loop.oracle_calls import OracleCalls
 from lopen.loop.startup import start_failures
-from lopen.loop.task_commit import Committer
 from lopen.models.messages import Model
 from lopen.models.prompts.templates import check_templates
 from lopen.models.retry import Retries, RetryPolicy
@@ -66,7 +65,7 @@ from lopen.tools.commands import Commands
 from lopen.tools.registry import Tool
 from lopen.tools.verification import Verifier
 from lopen.tools.watch import Watch
-from lopen.tools.workbench import Person, Project
+from lopen.tools.workbench import CommitHooks, Person, Project
 from lopen.workflow.session import Session
 
 EXEMPT_WHERE_LOCAL = ("rapid_fire", "external_api")
@@ -135,9 +134,7 @@ def wired(
                 person or context.presentation.person(context, settings, view),
                 context.presentation.approver(context, settings, store, view),
             ),
-            committer=Committer(
-                repository, branch, hook_runner(commands, root), project_cache_folder(root, HOOKS)
-            ),
+            hooks=CommitHooks(hook_runner(commands, root), project_cache_folder(root, HOOKS)),
             branch=branch,
             asked=RunRequest(options.prompt, draft, session.limits.iterations),
             more_tools=_server_tools(stack, context, settings, options, journal, secrets),

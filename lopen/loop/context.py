@@ -12,7 +12,6 @@ from lopen.limits.meter import Meter
 from lopen.loop.model_calls import ModelAccess
 from lopen.loop.module_branch import ModuleBranch
 from lopen.loop.oracle_calls import Judge
-from lopen.loop.task_commit import Committer
 from lopen.settings.schema import Settings
 from lopen.specification.spec import Specification
 from lopen.store.audit import AuditTrail
@@ -21,7 +20,7 @@ from lopen.store.sessions import SessionStore
 from lopen.tools.catalogue import catalogue
 from lopen.tools.registry import Registry, Tool
 from lopen.tools.watch import Watch
-from lopen.tools.workbench import Person, Project
+from lopen.tools.workbench import CommitHooks, Person, Project
 from lopen.workflow.steps import Step, phase_of
 
 
@@ -111,7 +110,7 @@ class SessionContext:
     models: SessionModels
     guards: Guards
     people: People
-    committer: Committer
+    hooks: CommitHooks
     branch: ModuleBranch
     asked: RunRequest = RunRequest()
     more_tools: Callable[[], tuple[Tool, ...]] = tuple

@@ -66,9 +66,7 @@ def continue_conversation(context: SessionContext, stored: StoredConversation) -
     tools = tuple(tool.spec for tool in context.registry.offered(session.step))
     bench, registry = bench_for(context), context.registry
     found = rebuilt(stored, tools, lambda name: runs_again(registry.get(name)))
-    bench.evidence.passed.update(found.evidence.get("passed", {}))
-    bench.evidence.ignored.update(found.evidence.get("ignored", ()))
-    bench.evidence.confidence = found.evidence.get("confidence", bench.evidence.confidence)
+    bench.evidence.restore(found.evidence)
     told = "\n".join((*(block.text for block in found.request.system), *texts(found)))
     due = (*session.dialogue.notes, *session.dialogue.corrections, *decisions(session))
     new = [note for note in due if note not in told]

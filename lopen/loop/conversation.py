@@ -240,7 +240,6 @@ class StoredCalls:
         self.store.add("started", {"id": use.id})
 
     def ended(self, use: ToolUse, result: ToolResult) -> None:
-        evidence = self.bench.evidence
         self.store.add(
             "result",
             {
@@ -248,10 +247,6 @@ class StoredCalls:
                 "ok": result.ok,
                 "recorded": result.recorded,
                 "block": tool_result(use, result),
-                "evidence": {
-                    "passed": evidence.passed,
-                    "ignored": sorted(evidence.ignored),
-                    "confidence": evidence.confidence,
-                },
+                "evidence": self.bench.evidence.to_json(),
             },
         )

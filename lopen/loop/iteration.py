@@ -39,7 +39,7 @@ def look(context: SessionContext) -> Pause | None:
     if waits_for := context.branch.sync():
         return waits_for
     for paper in context.project.place.copy_documents(context.record.journal.session.module):
-        context.project.verifier.own_paper(paper)
+        context.project.verifier.mark_own_file(paper)
     threshold = context.settings.workflow.failure_threshold
     session, climbs = escalated(context.record.journal.session, threshold)
     if climbs:
@@ -194,9 +194,6 @@ class LoopSteps:
     def judge(self, bench: Workbench, scope: Scope, subject: str, note: str = "") -> ToolResult:
         return answer(bench, self.context.models.oracle, scope, subject, note)
 
-    def complete(self, bench: Workbench, task_id: str) -> ToolResult:
-        return self.context.committer.complete(bench, task_id)
-
     def verify_done(self, bench: Workbench) -> Pause | None:
         return verify_done(bench, self.context.models.oracle)
 
@@ -213,6 +210,8 @@ def bench_for(context: SessionContext) -> Workbench:
         project=context.project,
         person=context.people.person,
         steps=LoopSteps(context),
+        hooks=context.hooks,
+        branch=context.branch,
         new_task_id=context.record.new_task_id,
     )
 

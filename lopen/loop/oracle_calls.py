@@ -97,7 +97,7 @@ def answer(bench: Workbench, oracle: Judge, scope: Scope, subject: str, note: st
     """Return the verdict as a tool's result. Where the oracle cannot tell of a task, the run pauses for a person."""
     judged = oracle.pronounce(bench, scope, subject, note)
     if judged.passed:
-        bench.evidence.confidence = judged.verdict.confidence
+        bench.evidence.note_confidence(judged.verdict.confidence)
     result = ToolResult(True, judged.verdict.to_tool_result())
     return replace(result, pause=judged.pause) if scope == "task" else result
 

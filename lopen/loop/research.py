@@ -48,7 +48,7 @@ def research(context: SessionContext, bench: Workbench, topic: str, question: st
     summary = answer.strip().split("\n\n", 1)[0]
     name = f"specs/{context.record.journal.session.module}/RESEARCH-{slug(topic)}.md"
     context.project.place.write_document(name, render_note(topic, summary, answer, (), ""))
-    context.project.verifier.own_paper(name)
+    context.project.verifier.mark_own_file(name)
     context.record.journal.tell(Notice("info", f"research logged: {name}"))
     return done(path=name, summary=summary)
 

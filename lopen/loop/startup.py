@@ -12,10 +12,10 @@ from lopen.core.hashing import content_hash
 from lopen.guardrails.completion import tool_name
 from lopen.limits.budget import BudgetUsage
 from lopen.loop.context import SessionContext
-from lopen.loop.task_commit import adopt
 from lopen.specification.spec import SKILLS_AND_HOOKS
 from lopen.store.journal import drop_pauses
 from lopen.tools.dependency_files import is_manifest
+from lopen.tools.task_completion import adopt
 from lopen.tools.verify_programs import start_failure
 from lopen.workflow import changes
 from lopen.workflow.next_step import displayed_step

@@ -109,11 +109,10 @@ def _ignored(bench: Workbench, path: str) -> bool:
 
 def _work(bench: Workbench, path: str) -> dict[str, str]:
     """Record the file as the model's work; return a note if git ignores it, so that no commit would contain it."""
-    bench.project.verifier.touch()
-    if not _ignored(bench, path):
-        bench.evidence.ignored.discard(path)
+    ignored = _ignored(bench, path)
+    bench.evidence.note_written(path, ignored=ignored)
+    if not ignored:
         return {}
-    bench.evidence.ignored.add(path)
     return noted(IGNORED.format(path=path))
 
 
@@ -135,7 +134,6 @@ def run_command(bench: Workbench, wanted: calls.RunCommand) -> ToolResult:
         )
     )
     verifier = bench.project.verifier
-    verifier.touch()
     if building and ran.seconds >= MANY_FILES_S:
         _require_few(bench)
     fields: dict[str, Any] = {

@@ -89,7 +89,11 @@ class Registry:
 
     @staticmethod
     def run(tool: Tool, bench: Workbench, parsed: Input) -> ToolResult:
-        """Run the tool and return its result; a refusal is a result too."""
+        """Run the tool and return its result; a refusal is a result too.
+
+        The work tree counts as it is now, whoever changed it before the call or in it.
+        """
+        bench.project.verifier.touch()
         try:
             return tool.run(bench, parsed)
         except ToolRefused as refused:
@@ -105,6 +109,8 @@ class Registry:
                 f"{tool.name} cannot work with this: {type(error).__name__}: {str(error)[:200]}",
                 "change the input, or the files that it is about",
             )
+        finally:
+            bench.project.verifier.touch()
 
 
 def explained(error: ValidationError) -> tuple[str, str]:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from lopen.core.events import GuardrailRaised, TaskChanged
-from lopen.guardrails.completion import QUALITY, check_quality, missing
-from lopen.guardrails.guard import Claim, GuardFacts, GuardVerdict, one_line
-from lopen.judge.verdict import Scope
+from lopen.core.events import TaskChanged
 from lopen.tools import calls
 from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.planning import task_from, unfit
+from lopen.tools.task_completion import complete_task, false_claim
 from lopen.tools.workbench import Workbench
 from lopen.workflow import changes
 from lopen.workflow.next_step import enter_step, review
 from lopen.workflow.steps import Trigger
 from lopen.workflow.task_tree import State, Task
 
+TASK_VERDICT = "verify_task_completion"
 LEFT_SHOWN = 20  # files that a verify command left, by name
 
 
@@ -30,7 +28,7 @@ def update_task_status(bench: Workbench, wanted: calls.UpdateTaskStatus) -> Tool
         said = "is not the task in progress" if task else "is not a task"
         answer = failed(f"{wanted.task_id!r} {said}", _current(bench))
         if wanted.status == "complete":
-            return _false_claim(bench, f"{wanted.task_id[:80]!r} is claimed complete, which {said}", answer)
+            return false_claim(bench, f"{wanted.task_id[:80]!r} is claimed complete, which {said}", answer)
         return answer
     match wanted.status:
         case "in_progress":
@@ -38,7 +36,7 @@ def update_task_status(bench: Workbench, wanted: calls.UpdateTaskStatus) -> Tool
         case "failed":
             return _fail(bench, task, wanted.note or "the model gave no reason")
         case "complete":
-            return _complete(bench, task, wanted.note or "")
+            return complete_task(bench, task, wanted.note or "")
 
 
 def _current(bench: Workbench) -> str:
@@ -53,40 +51,6 @@ def _fail(bench: Workbench, task: Task, note: str) -> ToolResult:
     told = TaskChanged(task.id, task.name, owner.name if owner else "", State.FAILED.value, note[:500])
     bench.journal.save(decision.session, told, *decision.events)
     return replace(done(task_id=task.id, status="failed"), recorded=True)
-
-
-def _complete(bench: Workbench, task: Task, note: str) -> ToolResult:
-    bench.project.verifier.touch()  # the work tree counts as it is now, whoever changed it
-    lacking = missing("task", bench.project.verifier.commands, bench.fresh)
-    session = bench.session
-    claim = Claim("task", task.id, lacking)
-    gate = check_quality(
-        GuardFacts(session.module, session.id, session.step, bench.clock.now(), task.id, claim=claim)
-    )
-    if gate.verdict is GuardVerdict.BLOCK:
-        answer = failed(gate.correction, _lacked(bench, lacking), outcome="refused", missing=list(lacking))
-        return _false_claim(bench, gate.reason, answer)
-    result = bench.steps.complete(bench, task.id)
-    if result.recorded and note.lstrip().casefold().startswith("assumed:"):
-        line = f"{task.id}: {one_line(note, 1_000)}"
-        bench.journal.save(changes.assume(bench.session, line))
-    return result
-
-
-def _lacked(bench: Workbench, lacking: Sequence[str]) -> str:
-    """Say why verifications do not count: the work tree changed, or they belong to an earlier iteration."""
-    if stale := sorted(set(lacking) & set(bench.evidence.passed)):
-        return f"the work tree changed since {', '.join(stale)} passed"
-    known = [tool for tool in lacking if (result := bench.project.verifier.fresh(tool)) and result.passed]
-    if known:
-        return f"{', '.join(known)} passed on this work tree, but in an earlier iteration: run what is missing, in this order"
-    return "run them now, in this order"
-
-
-def _false_claim(bench: Workbench, what: str, answer: ToolResult) -> ToolResult:
-    """Report a completion that does not hold; the conversation counts the turns with one."""
-    bench.journal.tell(GuardrailRaised(QUALITY, "block", what, "refuses it and tells the model why"))
-    return replace(answer, false_claim=True)
 
 
 def update_subtask(bench: Workbench, wanted: calls.UpdateSubtask) -> ToolResult:
@@ -139,7 +103,7 @@ def split_task(bench: Workbench, wanted: calls.SplitTask) -> ToolResult:
     )
     first = replace(first, state=task.state, base=task.base, failures=task.failures, reasons=task.reasons)
     # The verdict was on more than the first piece.
-    bench.evidence.passed.pop("verify_task_completion", None)
+    bench.evidence.forget(TASK_VERDICT)
     told = [
         TaskChanged(t.id, t.name, owner.name, t.state.value, wanted.reason[:500]) for t in (first, *others)
     ]
@@ -169,10 +133,7 @@ def verify_command(tool: str, bench: Workbench, _: calls.NoInput) -> ToolResult:
     result = bench.project.verifier.run(tool)
     if result is None:
         return failed(f"the specification has no {tool.replace('_', '-')} command", "it is not required then")
-    if result.passed:
-        bench.evidence.passed[tool] = result.tree
-    else:
-        bench.evidence.passed.pop(tool, None)
+    bench.evidence.note(tool, result.tree if result.passed else None)
     shown: dict[str, Any] = {
         "passed": result.passed,
         "command": result.command,
@@ -197,11 +158,9 @@ def verify_task_completion(bench: Workbench, wanted: calls.VerifyTask) -> ToolRe
     task = bench.session.task
     if task is None or wanted.task_id != task.id:
         return failed(f"{wanted.task_id!r} is not the task in progress", _current(bench))
-    result = _judged(bench, "task", task.id, wanted.note or "")
-    if result.fields.get("passed"):
-        bench.evidence.passed["verify_task_completion"] = bench.project.verifier.tree()
-    else:
-        bench.evidence.passed.pop("verify_task_completion", None)
+    result = bench.steps.judge(bench, "task", task.id, wanted.note or "")
+    passed = result.fields.get("passed")
+    bench.evidence.note(TASK_VERDICT, bench.project.verifier.tree() if passed else None)
     return result
 
 
@@ -211,15 +170,9 @@ def verify_component_completion(bench: Workbench, wanted: calls.VerifyComponent)
     if component is None:
         names = ", ".join(c.name for c in bench.session.tree.components)
         return failed(f"there is no component {wanted.component!r}", f"components: {names}")
-    return _judged(bench, "component", component.id)
+    return bench.steps.judge(bench, "component", component.id)
 
 
 def verify_module_completion(bench: Workbench, _: calls.NoInput) -> ToolResult:
     """The judge's verdict on the module."""
-    return _judged(bench, "module", bench.session.module)
-
-
-def _judged(bench: Workbench, scope: Scope, subject: str, note: str = "") -> ToolResult:
-    """The verdict on the work tree as it is now, whoever changed it since a tool last looked."""
-    bench.project.verifier.touch()
-    return bench.steps.judge(bench, scope, subject, note)
+    return bench.steps.judge(bench, "module", bench.session.module)

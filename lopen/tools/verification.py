@@ -88,7 +88,7 @@ class Verifier:
         self._timeout_s = timeout_s
         self._network = network
         self._results: dict[str, Verified] = {}
-        self._papers: dict[str, str] = {}
+        self._own_files: dict[str, str] = {}
         self._tree: str | None = None
         self.setup_approval = SetupApproval(journal, room.setup_key, None if network else run.sandbox)
         self._trying = False
@@ -103,19 +103,23 @@ class Verifier:
         self._tree = None
 
     def tree(self) -> str:
-        """The work tree's id, without lopen's own papers."""
+        """The work tree's id, without lopen's own files."""
         if self._tree is None:
-            self._tree = self._repository.snapshot(self._papers)
+            self._tree = self._repository.snapshot(self._own_files)
         return self._tree
 
-    @property
-    def papers(self) -> frozenset[str]:
-        """Paths that lopen itself wrote: they enter a commit unverified and make no verification stale."""
-        return frozenset(self._papers)
+    def tree_with_own_files(self) -> str:
+        """The work tree's id as it would be committed, with the files that lopen itself wrote."""
+        return self._repository.snapshot() if self._own_files else self.tree()
 
-    def own_paper(self, path: str) -> None:
+    @property
+    def own_files(self) -> frozenset[str]:
+        """Paths that lopen itself wrote: they enter a commit unverified and make no verification stale."""
+        return frozenset(self._own_files)
+
+    def mark_own_file(self, path: str) -> None:
         """lopen itself wrote `path` (a research note)."""
-        self._papers |= self._repository.blobs([path])
+        self._own_files |= self._repository.blobs([path])
         self.touch()
 
     def looked(self, command: str, *, passed: bool) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from lopen.core.clock import Clock
 from lopen.files.workplace import Workplace
 from lopen.files.workspace import Workspace
+from lopen.git.commit_hooks import Runner
 from lopen.git.repository import Repository
 from lopen.guardrails.completion import is_test
 from lopen.judge.verdict import Scope
@@ -81,10 +82,6 @@ class Steps(Protocol):
         """Return the verdict on a task, component or module, by its id. `note` is the builder's claim."""
         ...
 
-    def complete(self, bench: Workbench, task_id: str) -> ToolResult:
-        """Commit the task in progress and record it complete, or say why not."""
-        ...
-
     def verify_done(self, bench: Workbench) -> Pause | None:
         """Verify the components that step 3 recorded as done; the pause where a person is needed."""
         ...
@@ -94,13 +91,84 @@ class Steps(Protocol):
         ...
 
 
-@dataclass
 class IterationEvidence:
-    """The verifications of one iteration, and the files that it wrote in vain."""
+    """The verifications of one iteration, and the files that it wrote in vain: kept here, changed nowhere else."""
 
-    passed: dict[str, str] = field(default_factory=dict)  # verification tool → tree id it passed on
-    ignored: set[str] = field(default_factory=set)  # files written in this iteration that enter no commit
-    confidence: str = "high"  # of the verdict that the next commit rests on
+    def __init__(self) -> None:
+        self._passed: dict[str, str] = {}  # verification tool → tree id it passed on
+        self._ignored: set[str] = set()
+        self._confidence = "high"
+
+    @property
+    def tools(self) -> frozenset[str]:
+        """The tools that passed, on whatever tree."""
+        return frozenset(self._passed)
+
+    @property
+    def ignored(self) -> frozenset[str]:
+        """The files written in this iteration that git ignores: they enter no commit."""
+        return frozenset(self._ignored)
+
+    @property
+    def confidence(self) -> str:
+        """The confidence of the verdict that the next commit rests on."""
+        return self._confidence
+
+    def on(self, tree: str) -> frozenset[str]:
+        """Return the tools that passed on the tree."""
+        return frozenset(tool for tool, passed_on in self._passed.items() if passed_on == tree)
+
+    def note(self, tool: str, tree: str | None) -> None:
+        """Note that a verification passed on the tree, or with None that it did not pass."""
+        self.forget(tool)
+        if tree is not None:
+            self._passed[tool] = tree
+
+    def forget(self, tool: str) -> None:
+        """Let a verification count no more."""
+        self._passed.pop(tool, None)
+
+    def note_confidence(self, confidence: str) -> None:
+        """Note the confidence of a verdict that passed."""
+        self._confidence = confidence
+
+    def note_written(self, path: str, *, ignored: bool) -> None:
+        """Note a written file, and whether git ignores it."""
+        (self._ignored.add if ignored else self._ignored.discard)(path)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the evidence as JSON values; `restore` takes them in again."""
+        return {
+            "passed": dict(self._passed),
+            "ignored": sorted(self._ignored),
+            "confidence": self._confidence,
+        }
+
+    def restore(self, stored: Mapping[str, Any]) -> None:
+        """Take in the stored evidence of a conversation that goes on."""
+        self._passed.update(stored.get("passed", {}))
+        self._ignored.update(stored.get("ignored", ()))
+        self._confidence = stored.get("confidence", self._confidence)
+
+
+class Branch(Protocol):
+    """The module's branch, in lopen's clone and in the person's repository."""
+
+    def sync(self) -> Pause | None:
+        """Take over what the person committed; the pause where that cannot be."""
+        ...
+
+    def publish(self) -> None:
+        """Bring the branch into the person's repository."""
+        ...
+
+
+@dataclass(frozen=True)
+class CommitHooks:
+    """How the repository's own commit hooks run: in the sandbox, with a folder where they may write."""
+
+    run: Runner
+    scratch: Path
 
 
 @dataclass(frozen=True)
@@ -113,14 +181,15 @@ class Workbench:
     project: Project
     person: Person
     steps: Steps
+    hooks: CommitHooks
+    branch: Branch
     new_task_id: Callable[[], str]
     evidence: IterationEvidence = field(default_factory=IterationEvidence)
 
     @property
     def fresh(self) -> frozenset[str]:
         """The verification tools that passed in this iteration on the work tree as it is now."""
-        tree = self.project.verifier.tree()
-        return frozenset(tool for tool, passed_on in self.evidence.passed.items() if passed_on == tree)
+        return self.evidence.on(self.project.verifier.tree())
 
     @property
     def session(self) -> Session:

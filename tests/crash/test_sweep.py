@@ -33,7 +33,7 @@ EFFECTS = (
     Effect("a reference is moved", "lopen.git.refs:References.move", 2),
     Effect("the index follows", "lopen.git.repository:install_index", 2),
     Effect("the commit is made", "lopen.git.repository:Repository.commit", 2),
-    Effect("the completion is recorded", "lopen.loop.task_commit:_record"),
+    Effect("the completion is recorded", "lopen.tools.task_completion:_record"),
     Effect("tokens are promised", "lopen.limits.meter:Meter.reserve", 2),
     Effect("the model answers", "lopen.models.anthropic_model:AnthropicModel.send", 2),
     Effect("the exchange is recorded", "lopen.models.recording:Recorder.record", 2),

@@ -29,9 +29,10 @@ from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
 from lopen.tools.registry import Registry
 from lopen.tools.verification import Verifier
-from lopen.tools.workbench import Nobody, Project, Workbench
+from lopen.tools.workbench import CommitHooks, Nobody, Project, Workbench
 from lopen.workflow.pauses import Pause
 from lopen.workflow.session import Session
+from lopen.workflow.task_tree import State
 from tests.models.prompts.examples import specification
 
 VERIFY: Mapping[str, str | None] = {"verify-tests": "run-tests", "verify-lint": None, "verify-build": None}
@@ -68,8 +69,8 @@ class Bench:
 
     @property
     def completed(self) -> list[str]:
-        """The tasks that were to be completed."""
-        return self.steps.completed
+        """The tasks that are complete."""
+        return [task.id for task in self.at.session.tree.tasks if task.state is State.COMPLETE]
 
     def call(self, tool: str, **given: Any) -> ToolResult:
         """A tool call as the model makes it, in the session's step."""
@@ -107,13 +108,25 @@ def passing(scope: Scope, subject: str) -> ToolResult:
     return done(passed=True, confidence="high", summary=f"{scope} {subject} is fine", findings=[])
 
 
+def no_hook(_: object, __: object) -> tuple[int, str]:
+    """A commit hook that lets everything through."""
+    return 0, ""
+
+
+class LoneBranch:
+    """A branch that nobody else works on."""
+
+    def sync(self) -> Pause | None:
+        return None
+
+    def publish(self) -> None: ...
+
+
 class ScriptedSteps:
     """The loop's own part, as a test wants it; each can be replaced."""
 
     def __init__(self, judge: Callable[[Scope, str], ToolResult]) -> None:
-        self.completed: list[str] = []
         self._judge = judge
-        self.complete: Callable[[Workbench, str], ToolResult] = self._complete
         self.verify_done: Callable[[Workbench], Pause | None] = lambda _: None
         self.research: Callable[[Workbench, str, str], ToolResult] = lambda _, topic, question: done(
             path=topic, summary=question
@@ -121,10 +134,6 @@ class ScriptedSteps:
 
     def judge(self, bench: Workbench, scope: Scope, subject: str, note: str = "") -> ToolResult:
         return self._judge(scope, subject)
-
-    def _complete(self, _: Workbench, task: str) -> ToolResult:
-        self.completed.append(task)
-        return done(task_id=task, status="complete", commit="c" * 40)
 
 
 class OneSpecification(Specifications):
@@ -183,6 +192,8 @@ def bench(
         ),
         person=Nobody(),
         steps=steps,
+        hooks=CommitHooks(no_hook, root.parent),
+        branch=LoneBranch(),
         new_task_id=lambda: f"calc-t{next(numbers)}",
     )
     return Bench(at, sandbox, repository, store, Registry(catalogue(commands)), steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,6 @@ import pytest
 
 from lopen.core.events import ProgressReported, TaskChanged
 from lopen.loop.module_branch import ModuleBranch
-from lopen.loop.task_commit import Committer
 from lopen.settings.schema import Settings
 from lopen.tools.calls import ToolResult, done
 from lopen.workflow.pauses import AddedTasks, Confirmation, Pause, Question
@@ -100,7 +100,7 @@ def test_the_judge_is_asked_about_the_task_in_progress_alone(at: Bench) -> None:
     assert at.call("verify_component_completion", component="core").fields["passed"]
     assert "no component 'x'" in said(at.call("verify_component_completion", component="x"))[0]
     assert at.call("verify_module_completion").fields["summary"] == "module calc is fine"
-    assert at.at.evidence.passed == {}, "none of these is the task's verification"
+    assert at.at.evidence.tools == frozenset(), "none of these is the task's verification"
 
 
 # What the model is shown
@@ -238,15 +238,8 @@ def committing(root: Path) -> Bench:
     """In step 6 on the module's branch, with the real committer."""
     git(root, "switch", "-qc", "lopen/calc")
     at = bench(root, planned(branch="lopen/calc"))
-
-    def no_hook(_: object, __: object) -> tuple[int, str]:
-        return 0, ""
-
-    scratch = root.parent / "scratch"
-    scratch.mkdir()
     branch = OneRepository(at.at.project.place, at.at.journal, at.store, at.at.settings.git)
-    committer = Committer(at.repository, branch, no_hook, scratch)
-    at.steps.complete = committer.complete
+    at.at = replace(at.at, branch=branch)
     return at
 
 
@@ -278,17 +271,20 @@ def test_a_completed_task_is_one_commit_with_its_trailers(root: Path) -> None:
     assert (task.state, task.commit) == (State.COMPLETE, answer.fields["commit"])
 
 
-def test_what_changes_while_a_task_is_being_completed_is_not_committed(root: Path) -> None:
+def test_what_changes_while_a_task_is_being_completed_is_not_committed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     at = committing(root)
     at.call("write_file", path="calc.py", content="x = 1\n")
     verify(at)
-    inner = at.steps.complete
+    at.call("log_research", topic="Sums", summary="They add.", findings="Yes")
+    inner = at.at.project.verifier.tree_with_own_files
 
-    def meddle(*given: Any) -> ToolResult:
+    def meddle() -> str:
         (root / "calc.py").write_text("x = 2\n", "utf-8")
-        return inner(*given)
+        return inner()
 
-    at.steps.complete = meddle
+    monkeypatch.setattr(at.at.project.verifier, "tree_with_own_files", meddle)
     refused = at.call("update_task_status", task_id="calc-t1", status="complete")
     assert refused.outcome == "refused"
     assert "changed while the task was being completed: calc.py" in refused.fields["error"]

@@ -117,6 +117,14 @@ class World:
         return done(passed=self.verdict, confidence="high", summary=f"{scope} {subject}", findings=[])
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_is_committed() -> Iterator[None]:
+    """Accepted work stays in the work tree, so that all examples share one repository."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lopen.tools.task_completion._commit", lambda *_: "c" * 40)
+        yield
+
+
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Database]]:
     """One repository and one database for all examples."""
