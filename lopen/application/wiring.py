@@ -41,9 +41,9 @@ from lopen.loop.context import (
     SessionRecord,
     TaskIds,
 )
+from lopen.loop.judging import AskedJudge
 from lopen.loop.model_calls import ModelCalls
 from lopen.loop.module_branch import ModuleBranch
-from lopen.loop.oracle_calls import OracleCalls
 from lopen.loop.startup import start_failures
 from lopen.models.messages import Model
 from lopen.models.prompts.templates import check_templates
@@ -150,9 +150,9 @@ def _judge(
     store: SessionStore,
     override: str,
     secrets: KnownSecrets,
-) -> OracleCalls:
+) -> AskedJudge:
     second = settings.oracle.second_model or override or settings.models.planning
-    return OracleCalls(calls, repository, store, settings.oracle.model, second, secrets.hide_persons)
+    return AskedJudge(calls, repository, store, settings.oracle.model, second, secrets.hide_persons)
 
 
 def _keep_apart(secrets: KnownSecrets, store: SessionStore) -> None:

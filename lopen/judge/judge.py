@@ -1,4 +1,4 @@
-"""One verdict for one piece of evidence: remembered, decided without asking, or asked of the oracle's models."""
+"""One verdict for one piece of evidence: remembered, decided without asking, or asked of the judge's models."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ReadingTools(Protocol):
 
     @property
     def specs(self) -> Sequence[ToolSpec]:
-        """The tools as offered to the oracle."""
+        """The tools as offered to the judge."""
         ...
 
     def answer(self, use: ToolUse) -> Json:
@@ -47,7 +47,7 @@ class ReadingTools(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Court:
+class JudgeModels:
     """The models that judge, the way to ask them, and the tools that they read with.
 
     `ask` sends a request with all retries and charges; what it raises passes through, `ContextTooLong` excepted.
@@ -73,7 +73,7 @@ class Judged:
 
 def judge(
     evidence: Evidence,
-    court: Court,
+    models: JudgeModels,
     *,
     remembered: Callable[[str], Verdict | None],
     remember: Callable[[Verdict], None],
@@ -81,7 +81,7 @@ def judge(
     """Return the verdict on `evidence`, with lopen's findings merged in and `passed` by the rule.
 
     A verdict that could not tell is asked for once more, of the second model and with the tools. `remembered` and
-    `remember` are keyed by evidence hash and hold only verdicts that an oracle gave: what lopen decided by itself
+    `remember` are keyed by evidence hash and hold only verdicts that a judge gave: what lopen decided by itself
     costs nothing to decide again, and an answer that could not be read is not a verdict. Where lopen itself found an
     error, nobody is asked.
     """
@@ -94,11 +94,11 @@ def judge(
     if known is not None and serves(known.scope, evidence.scope):
         known = replace(known, scope=evidence.scope, subject=evidence.subject, due=evidence.due)
         return Judged(settled(known, own), True, 0)
-    first = _Judgement(evidence, court, court.model)
+    first = _Judgement(evidence, models, models.model)
     verdict = settled(first.verdict(), own)
     asked, readable = first.asked, first.readable
     if could_not_tell(verdict):
-        second = _Judgement(evidence, court, court.second_model, reads=True)
+        second = _Judgement(evidence, models, models.second_model, reads=True)
         verdict = settled(second.verdict(), own)
         asked, readable = asked + second.asked, second.readable
     if readable:
@@ -128,7 +128,7 @@ class _Judgement:
     """One model's judgement: a single forced request where everything is shown, else turns with the tools."""
 
     evidence: Evidence
-    court: Court
+    models: JudgeModels
     model: str
     reads: bool = False  # the tools are offered even where everything is shown
     asked: int = 0
@@ -160,8 +160,8 @@ class _Judgement:
         )
 
     def _sizes(self) -> Iterator[int]:
-        yield self.court.evidence_tokens
-        yield self.court.evidence_tokens // 4
+        yield self.models.evidence_tokens
+        yield self.models.evidence_tokens // 4
 
     def _request(self, message: EvidenceMessage) -> Request:
         reads = self.reads or not message.whole
@@ -172,10 +172,10 @@ class _Judgement:
         ]
         return Request(
             model=self.model,
-            system=(SystemBlock(self.court.system, cached=True),),
+            system=(SystemBlock(self.models.system, cached=True),),
             messages=({"role": "user", "content": content},),
-            tools=(tool_spec(), *(self.court.tools.specs if reads else ())),
-            max_tokens=self.court.max_tokens,
+            tools=(tool_spec(), *(self.models.tools.specs if reads else ())),
+            max_tokens=self.models.max_tokens,
             tool_choice=None if reads else TOOL,
             purpose="oracle",
         )
@@ -187,7 +187,7 @@ class _Judgement:
             if turn == MAX_TURNS or room <= 0:
                 request = replace(request, tool_choice=TOOL)
             try:
-                response = self.court.ask(request)
+                response = self.models.ask(request)
             except ContextTooLong:
                 if overflowed or len(request.messages) == 1:
                     raise
@@ -196,7 +196,7 @@ class _Judgement:
             self.asked += 1
             reading = request.tool_choice is None and self._reading(response)
             if reading:
-                results = [self.court.tools.answer(use) for use in reading]
+                results = [self.models.tools.answer(use) for use in reading]
                 room -= sum(units(str(result["content"])) for result in results)
                 request = _with_results(request, response, results, last=room <= 0)
                 continue

@@ -15,7 +15,7 @@ from lopen.guardrails.completion import OFFER, QUALITY
 from lopen.guardrails.guard import one_line
 from lopen.judge.verdict import Scope
 from lopen.loop.context import NoApprover, SessionContext
-from lopen.loop.oracle_calls import BoundaryVerdict, Judge
+from lopen.loop.judging import BoundaryVerdict, Judge
 from lopen.loop.project_context import lacks
 from lopen.specification.drift import section_hashes, spec_hash
 from lopen.specification.spec import Specification
@@ -29,9 +29,9 @@ from lopen.workflow.steps import Step, Trigger
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
 
-def close_component(bench: Workbench, oracle: Judge, component: Component) -> StepProgress:
+def close_component(bench: Workbench, judge: Judge, component: Component) -> StepProgress:
     """Verify a component whose tasks are all complete: it is complete and step 7 comes, or a task is added."""
-    judged = oracle.pronounce(bench, "component", component.id)
+    judged = judge.verdict_on(bench, "component", component.id)
     if judged.pause is not None:
         return waits(judged.pause)
     if not judged.passed:
@@ -46,7 +46,7 @@ def close_component(bench: Workbench, oracle: Judge, component: Component) -> St
     return MOVED
 
 
-def verify_done(bench: Workbench, oracle: Judge) -> Pause | None:
+def verify_done(bench: Workbench, judge: Judge) -> Pause | None:
     """Verify components that step 3 recorded as done, in order of their dependencies; each once.
 
     Returns the pause where a person is needed.
@@ -55,7 +55,7 @@ def verify_done(bench: Workbench, oracle: Judge) -> Pause | None:
         due = next(to_verify(bench.session.tree), None)
         if due is None:
             return None
-        if pause := close_component(bench, oracle, due).pause:
+        if pause := close_component(bench, judge, due).pause:
             return pause
     return None
 
@@ -69,9 +69,9 @@ def to_verify(tree: TaskTree) -> Iterator[Component]:
             yield component
 
 
-def close_module(bench: Workbench, oracle: Judge) -> StepProgress:
+def close_module(bench: Workbench, judge: Judge) -> StepProgress:
     """Verify the module once no component is left: the session is complete, or a task is added."""
-    judged = oracle.pronounce(bench, "module", bench.session.module)
+    judged = judge.verdict_on(bench, "module", bench.session.module)
     if judged.pause is not None:
         return waits(judged.pause)
     if not judged.passed:

@@ -9,9 +9,9 @@ from typing import Protocol
 
 from lopen.core.clock import Clock
 from lopen.limits.meter import Meter
+from lopen.loop.judging import Judge
 from lopen.loop.model_calls import ModelAccess
 from lopen.loop.module_branch import ModuleBranch
-from lopen.loop.oracle_calls import Judge
 from lopen.settings.schema import Settings
 from lopen.specification.spec import Specification
 from lopen.store.audit import AuditTrail
@@ -78,7 +78,7 @@ class SessionModels:
     """The models that the session asks."""
 
     calls: ModelAccess
-    oracle: Judge
+    judge: Judge
     override: str = ""  # one model for every phase
 
 

@@ -13,7 +13,7 @@ from lopen.loop.boundaries import at_gate, close_component, close_module, verify
 from lopen.loop.context import SessionContext
 from lopen.loop.conversation import AskedModel, Conversation, StoredCalls
 from lopen.loop.facts import observe
-from lopen.loop.oracle_calls import answer
+from lopen.loop.judging import answer
 from lopen.loop.project_context import surroundings
 from lopen.loop.research import research
 from lopen.loop.transcript import Resumed, Transcript, TurnCounts, opening_of
@@ -113,12 +113,12 @@ def readable_spec(context: SessionContext) -> Specification | None:
 def _select(context: SessionContext) -> StepProgress:
     """Verify what was recorded as done; close the module; or take up a component that is broken down already."""
     bench = bench_for(context)
-    if pause := verify_done(bench, context.models.oracle):
+    if pause := verify_done(bench, context.models.judge):
         return waits(pause)
     tree = context.record.journal.session.tree
     left = [c for c in tree.components if c.state is not State.COMPLETE]
     if not left:
-        return close_module(bench, context.models.oracle)
+        return close_module(bench, context.models.judge)
     choices = [c for c in selectable(tree) if not c.given_up]
     if not choices:
         return waits(stuck(context.record.journal.session, left))
@@ -142,7 +142,7 @@ def _close_component(context: SessionContext) -> StepProgress:
         # Tasks that a person gave up leave their component open; the others go on.
         context.record.journal.save(changes.select_component(session, None))
         return MOVED
-    return close_component(bench_for(context), context.models.oracle, component)
+    return close_component(bench_for(context), context.models.judge, component)
 
 
 def begin(context: SessionContext, corrections: tuple[str, ...]) -> Session | Pause:
@@ -192,10 +192,10 @@ class LoopSteps:
     context: SessionContext
 
     def judge(self, bench: Workbench, scope: Scope, subject: str, note: str = "") -> ToolResult:
-        return answer(bench, self.context.models.oracle, scope, subject, note)
+        return answer(bench, self.context.models.judge, scope, subject, note)
 
     def verify_done(self, bench: Workbench) -> Pause | None:
-        return verify_done(bench, self.context.models.oracle)
+        return verify_done(bench, self.context.models.judge)
 
     def research(self, bench: Workbench, topic: str, question: str) -> ToolResult:
         return research(self.context, bench, topic, question)

@@ -16,8 +16,8 @@ from lopen.judge.verdict import established
 from lopen.limits.rules import RuleBook
 from lopen.limits.scopes import DEFAULT_TASK_TYPE, task_tokens
 from lopen.loop.context import SessionContext
+from lopen.loop.judging import verdicts_of, warnings_for_builder
 from lopen.loop.languages import installed, languages, outline
-from lopen.loop.oracle_calls import verdicts_of, warnings_for_builder
 from lopen.models.prompts.parts import CHARS_PER_TOKEN, Part
 from lopen.models.prompts.prompt import Surroundings, TaskFiles
 from lopen.settings.schema import Settings

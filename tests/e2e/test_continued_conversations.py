@@ -16,7 +16,7 @@ from tests.project import Project, code, plan, verified
 
 Body = dict[str, Any]
 TURNS = 40 if os.environ.get("LOPEN_TEST_ALL") == "1" else 20
-JUDGING = "lopen.loop.oracle_calls:OracleCalls.pronounce"
+JUDGING = "lopen.loop.judging:AskedJudge.verdict_on"
 
 
 def slow_builder(body: Body) -> Answer:

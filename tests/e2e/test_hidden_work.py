@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tool_results, tools, verdict
 from tests.project import code, plan, verified
@@ -119,69 +117,16 @@ def test_the_judge_comes_across_all_of_the_work(make_project: MakeProject) -> No
     assert "EDITED" not in project.git("show", "lopen/calc:calc.py")
 
 
-# What a clone would not hold as it was verified; what was there before brings warnings alone
-BEFORE = "*.txt text eol=crlf"
-REFUSED = {
-    "an encoding": "a100.txt working-tree-encoding=UTF-7",
-    "an identifier": "calc.py ident",
-    "a filter": "calc.py filter=other",
-    "line ends": "*.txt -text eol=crlf\ncalc.py eol=crlf",
-    "an attribute behind many warnings": f"{BEFORE}\ncalc.py ident",
-}
-
-
-@pytest.mark.parametrize("attributes", REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_shown_is_refused(make_project: MakeProject, attributes: str) -> None:
-    texts = "for n in $(seq 100 190); do echo x > a$n.txt; done"
-    work = tools(
-        write(".gitattributes", f"{attributes}\n"),
-        ("run_command", {"command": texts}),
-        *code(),
-        *verified("calc-t1"),
-    )
-    project = make_project([plan(), work])
-    if BEFORE in attributes:
-        project.write(".gitattributes", f"{BEFORE}\n")
-        project.git("add", "-A")
-        project.git("commit", "-qm", "Convert")
+def test_a_file_that_the_judge_could_not_search_is_refused(make_project: MakeProject) -> None:
+    grow = ("run_command", {"command": "truncate -s 50000001 data.bin"})
+    project = make_project([plan(), tools(grow, *code(), *verified("calc-t1"))])
     project.specify()
 
     project.drive()
 
     assert "feat(calc): complete Write it in core" not in project.subjects("lopen/calc")
     (found,) = [r.data for r in tool_results(project.requests[-1]) if r.tool == "verify_task_completion"]
-    assert [f["path"] for f in found["findings"] if f["severity"] == "error"] == [
-        attributes.split("\n")[-1].split(" ")[0]
-    ], found
-
-
-BARE = (
-    "git init -q --bare vendor/b && cd vendor/b && git config core.bare false && git config core.worktree . && "
-    "printf '#!/bin/sh\\n' > mon.sh && git config core.fsmonitor ./mon.sh && touch refs/.keep objects/.keep"
-)
-
-
-@pytest.mark.parametrize(
-    ("command", "path"),
-    [
-        ("truncate -s 50000001 data.bin", "data.bin"),
-        (BARE, "vendor/b"),
-        ("mkdir Calc && echo A = 1 > readme.md", "readme.md"),  # beside the project's README.md
-        (r"touch $(printf 'caf\303\251') $(printf 'cafe\314\201')", "cafe\u0301"),
-    ],
-)
-def test_what_git_would_run_or_another_machine_would_lack_is_refused(
-    make_project: MakeProject, command: str, path: str
-) -> None:
-    work = tools(("run_command", {"command": command}), *code(), *verified("calc-t1"))
-    project = make_project([plan(), work])
-    project.specify()
-
-    project.drive()
-
-    assert "feat(calc): complete Write it in core" not in project.subjects("lopen/calc")
-    (found,) = [r.data for r in tool_results(project.requests[-1]) if r.tool == "verify_task_completion"]
-    assert [f["path"] for f in found["findings"] if f["severity"] == "error"] == [path], found
+    assert [f["path"] for f in found["findings"] if f["severity"] == "error"] == ["data.bin"], found
 
 
 def test_a_file_in_another_encoding_than_its_attribute_says_is_for_the_model_to_mend(

@@ -40,7 +40,7 @@ POINTS = (
     "before:lopen.loop.model_calls:ModelCalls._settle",
     "after:lopen.files.workspace:Workspace.write",
     "after:lopen.tools.verification:Verifier._run",
-    "after:lopen.loop.oracle_calls:OracleCalls.verdict",
+    "after:lopen.loop.judging:AskedJudge.verdict",
     "before:lopen.git.repository:Repository.commit",
     "after:lopen.git.refs:References.move",
     "after:lopen.tools.task_completion:_record",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lopen.judge.evidence import ChangedFile, Evidence, evidence_hash
-from lopen.judge.judge import MAX_TURNS, NO_ROOM, TOO_LARGE, UNREADABLE, Court, Judged, judge
+from lopen.judge.judge import MAX_TURNS, NO_ROOM, TOO_LARGE, UNREADABLE, Judged, JudgeModels, judge
 from lopen.judge.verdict import Scope, Verdict, accepted, could_not_tell
 from lopen.models.messages import ContextTooLong, Rejected, Response
 from lopen.verification.findings import ChangeQuestion, Finding
@@ -46,8 +46,8 @@ def judged(
     tokens: int = 100_000,
 ) -> Judged:
     memory = memory or Memory()
-    court = Court(endpoint, files or Files(), "claude-haiku-5-5", "claude-opus-5-5", tokens)
-    return judge(evidence, court, remembered=memory.kept.get, remember=memory.remember)
+    models = JudgeModels(endpoint, files or Files(), "claude-haiku-5-5", "claude-opus-5-5", tokens)
+    return judge(evidence, models, remembered=memory.kept.get, remember=memory.remember)
 
 
 def test_a_passing_verdict_takes_one_request() -> None:

@@ -1,4 +1,4 @@
-"""Judging finished work: evidence gathered by lopen itself, then the oracle is asked at the widest scope.
+"""Judging finished work: evidence gathered by lopen itself, then the judge is asked at the widest scope.
 
 Where a wider boundary would have the same evidence (the only task of a component, the only component of a
 module), the wider question is asked, and its verdict serves the narrower ones (docs/reference/completion.md).
@@ -17,7 +17,7 @@ from lopen.guardrails.completion import required
 from lopen.guardrails.guard import one_line
 from lopen.judge.diff_files import split_diff
 from lopen.judge.evidence import Evidence, evidence_hash
-from lopen.judge.judge import Court, Judged, judge
+from lopen.judge.judge import Judged, JudgeModels, judge
 from lopen.judge.verdict import (
     BREADTH,
     Scope,
@@ -50,7 +50,7 @@ BY_PERSON = "the judge could not tell; a person accepted the work"
 class BoundaryVerdict:
     """A verdict, the verify results it rests on, and whether it lets the work through.
 
-    `pause` asks a person, where the oracle could not tell.
+    `pause` asks a person, where the judge could not tell.
     """
 
     verdict: Verdict
@@ -59,7 +59,7 @@ class BoundaryVerdict:
     pause: Pause | None = None
 
 
-def widest(session: Session, scope: Scope, subject: str) -> tuple[Scope, str]:
+def widest_scope(session: Session, scope: Scope, subject: str) -> tuple[Scope, str]:
     """Return the widest boundary that has the same evidence as this one."""
     if scope == "task":
         owner = session.tree.owner(subject)
@@ -71,9 +71,9 @@ def widest(session: Session, scope: Scope, subject: str) -> tuple[Scope, str]:
     return scope, subject
 
 
-def gathered(bench: Workbench, scope: Scope) -> tuple[Verified, ...]:
+def verify_results(bench: Workbench, scope: Scope) -> tuple[Verified, ...]:
     """Return fresh results of every verify command the boundary requires, run where there are none."""
-    tools = [t for t in demanded(bench, scope) if not t.endswith("_completion")]
+    tools = [t for t in required_tools(bench, scope) if not t.endswith("_completion")]
     results: list[Verified] = []
     anew = scope == "module"  # its dependencies are those of exactly this tree, whatever its files say
     for _ in range(2):  # a command may itself change a lock file, which makes the earlier ones stale
@@ -85,7 +85,7 @@ def gathered(bench: Workbench, scope: Scope) -> tuple[Verified, ...]:
     return tuple(results)
 
 
-def demanded(bench: Workbench, scope: Scope) -> tuple[str, ...]:
+def required_tools(bench: Workbench, scope: Scope) -> tuple[str, ...]:
     """Return the tools a boundary requires; a module of one component is that component's boundary too."""
     commands = bench.project.verifier.commands
     both = scope == "module" and len(bench.session.tree.components) == 1
@@ -93,9 +93,9 @@ def demanded(bench: Workbench, scope: Scope) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*required(scope, commands), *narrower)))
 
 
-def answer(bench: Workbench, oracle: Judge, scope: Scope, subject: str, note: str = "") -> ToolResult:
-    """Return the verdict as a tool's result. Where the oracle cannot tell of a task, the run pauses for a person."""
-    judged = oracle.pronounce(bench, scope, subject, note)
+def answer(bench: Workbench, judge: Judge, scope: Scope, subject: str, note: str = "") -> ToolResult:
+    """Return the verdict as a tool's result. Where the judge cannot tell of a task, the run pauses for a person."""
+    judged = judge.verdict_on(bench, scope, subject, note)
     if judged.passed:
         bench.evidence.note_confidence(judged.verdict.confidence)
     result = ToolResult(True, judged.verdict.to_tool_result())
@@ -123,7 +123,7 @@ def hidden_values(evidence: Evidence, hide: Callable[[str], str]) -> Iterator[Fi
 class Judge(Protocol):
     """Whoever judges finished work."""
 
-    def pronounce(self, bench: Workbench, scope: Scope, subject: str, note: str = "") -> BoundaryVerdict:
+    def verdict_on(self, bench: Workbench, scope: Scope, subject: str, note: str = "") -> BoundaryVerdict:
         """Return the verdict on `subject` as the work tree is now. `note` is the builder's claim."""
 
         ...
@@ -157,8 +157,8 @@ class _TreeTools:
 
 
 @dataclass
-class OracleCalls:
-    """Runs the verifications of a boundary, asks the oracle's models, and remembers their verdicts."""
+class AskedJudge:
+    """Runs the verifications of a boundary, asks the judge's models, and remembers their verdicts."""
 
     calls: ModelAccess
     repository: Repository
@@ -168,18 +168,18 @@ class OracleCalls:
     hide: Callable[[str], str] = str
     """Removes the person's secrets from a text, as from what the models are sent."""
 
-    def pronounce(self, bench: Workbench, scope: Scope, subject: str, note: str = "") -> BoundaryVerdict:
+    def verdict_on(self, bench: Workbench, scope: Scope, subject: str, note: str = "") -> BoundaryVerdict:
         """Return the verdict on `subject` as the work tree is now. `note` is the builder's claim."""
         from lopen.loop.judged_work import (  # costs 100 ms: a run starts without it
             JudgedBoundary,
             evidence_for,
         )
 
-        wide = widest(bench.session, scope, subject)
-        results = gathered(bench, wide[0])
+        wide = widest_scope(bench.session, scope, subject)
+        results = verify_results(bench, wide[0])
         if wide != (scope, subject) and not all(r.passed for r in results):
             # A wider boundary's own commands fail: its evidence is another, and it is judged at its time.
-            wide, results = (scope, subject), gathered(bench, scope)
+            wide, results = (scope, subject), verify_results(bench, scope)
         known = verdicts_of(self.store, bench.session.id)
         evidence = evidence_for(bench, self.repository, JudgedBoundary(*wide, results, note), known)
         unseen = tuple(hidden_values(evidence, self.hide))
@@ -205,7 +205,7 @@ class OracleCalls:
         )
         pause = None
         if could_not_tell(verdict):
-            why = f"the oracle could not tell whether {evidence.scope} {evidence.subject} is complete"
+            why = f"the judge could not tell whether {evidence.scope} {evidence.subject} is complete"
             pause = Confirmation(
                 bench.session.id,
                 UndecidedVerdict(verdict.evidence_hash, BREADTH[evidence.scope]),
@@ -215,7 +215,7 @@ class OracleCalls:
 
     def _judged(self, bench: Workbench, evidence: Evidence) -> Judged:
         outputs = {result.tool: result.output for result in evidence.results}
-        court = Court(
+        models = JudgeModels(
             ask=lambda request: self.calls.ask(ModelCall(request, "oracle")),
             tools=_TreeTools(JudgedTree(self.repository, evidence.tree, outputs)),
             model=self.model,
@@ -224,7 +224,7 @@ class OracleCalls:
         )
         return judge(
             evidence,
-            court,
+            models,
             remembered=lambda digest: self._remembered(bench.session.id, digest),
             remember=lambda verdict: self._remember(bench, verdict),
         )
