@@ -71,6 +71,7 @@ class RoomFiles(RoomFolder):
         self._repository = repository
         self._tree = ""
         git_dir.mkdir(mode=0o700, exist_ok=True)
+        (git_dir / "index.lock").unlink(missing_ok=True)  # left by a killed process
         (git_dir / "commondir").write_bytes(os.fsencode(repository.layout.common_dir) + b"\n")
         self._git: GitCommand = repository.git.with_options(
             {"GIT_DIR": str(git_dir), "GIT_WORK_TREE": str(top), "GIT_LITERAL_PATHSPECS": "0"},

@@ -94,6 +94,9 @@ def open_clone(
     files, git_dir = files_of(folder, person), folder / GIT_FOLDER
     if not (git_dir / "HEAD").is_file() or files.is_symlink() or not files.is_dir():
         raise GitError(f"{folder} holds no clone of lopen's")
+    if alone:
+        for lock in git_dir.rglob("*.lock"):  # left by a killed process; the module's lock keeps others out
+            lock.unlink(missing_ok=True)
     git = GitCommand(person.git.executable, files, person.git.clock)
     _configure(person, git_dir)
     layout = Layout(files, git_dir, git_dir, git_dir / "objects", person.layout.object_format)

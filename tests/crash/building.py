@@ -138,6 +138,7 @@ class Site:
             yield root
         finally:
             shutil.rmtree(root.parent)
+            shutil.rmtree(self.folder / "home" / "cache", ignore_errors=True)  # with lopen's clone of it
             for left in (self.folder / "tmp").iterdir():
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
 
@@ -192,7 +193,7 @@ class Site:
             | {
                 "committed": [line.strip("|") for line in trailers.splitlines()],
                 "tree": git(root, self.environment, "rev-parse", "lopen/calc^{tree}"),
-                "clean": git(root, self.environment, "status", "--porcelain") == "",
+                "clean": git(root, self.environment, "status", "--porcelain") in ("", "?? .lopen/"),
                 "damage": kept.damage + fsck(root, self.environment),
             }
         )
