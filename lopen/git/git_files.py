@@ -87,16 +87,11 @@ def _install(source: Path, target: Path) -> None:
 
 
 def remove_stale_locks(layout: Layout, branch: str) -> tuple[str, ...]:
-    """Remove the locks on index, HEAD and `branch` unless a git process may hold them; return the removed paths.
+    """Remove the lock on `branch` unless a git process may hold it; return the removed path.
 
-    The caller holds lopen's own locks on the module and the checkout.
+    The caller holds lopen's own lock on the module. A clone's other locks go when it is opened.
     """
-    candidates = (
-        layout.git_dir / "index.lock",
-        layout.git_dir / "HEAD.lock",
-        layout.common_dir / f"{HEADS}{branch}.lock",
-    )
-    found = [lock for lock in candidates if lock.is_file()]
+    found = [lock for lock in (layout.common_dir / f"{HEADS}{branch}.lock",) if lock.is_file()]
     if not found or git_is_running((layout.root, layout.git_dir, layout.common_dir)):
         return ()
     for lock in found:

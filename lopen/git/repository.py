@@ -254,6 +254,10 @@ class Repository:
             (self.root / path).unlink(missing_ok=True)
         return *locks, *found
 
+    def clear_lock(self, branch: str) -> tuple[str, ...]:
+        """Remove the lock on `branch` that a killed run left; return its path."""
+        return remove_stale_locks(self.layout, branch)
+
     # objects
 
     def changes(self, before: str, after: str) -> tuple[trees.TreeChange, ...]:

@@ -133,9 +133,10 @@ class ModuleBranch:
             self.journal.tell(Notice("warning", f"the commit is not in your repository yet: {error.message}"))
 
     def clear_leftovers(self) -> tuple[Notice, ...]:
-        """Remove what a dead process left in the clone: nobody else would."""
+        """Remove what a dead process left in the clone, and its lock on the person's branch: nobody else would."""
         session = self.journal.session
-        cleared = self.place.repository.clear_leftovers(session.branch or self.name(session.module))
+        branch = session.branch or self.name(session.module)
+        cleared = (*self.place.person.clear_lock(branch), *self.place.repository.clear_leftovers(branch))
         return tuple(Notice("info", f"removed what the interrupted run left: {path}") for path in cleared)
 
     def align_index(self) -> None:
