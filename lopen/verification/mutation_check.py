@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from lopen.verification.findings import Finding
@@ -94,4 +94,5 @@ class MutationCheck:
 def mutation_from_json(stored: Mapping[str, Any]) -> MutationCheck:
     """Return the check that `MutationCheck.to_json` wrote."""
     outcomes = tuple(MutantOutcome(**outcome) for outcome in stored["outcomes"])
-    return MutationCheck(**{**stored, "outcomes": outcomes, "broken": tuple(stored["broken"])})
+    own = {field.name: stored[field.name] for field in fields(MutationCheck)}  # its base is stored beside it
+    return MutationCheck(**{**own, "outcomes": outcomes, "broken": tuple(own["broken"])})
