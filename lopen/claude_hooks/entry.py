@@ -53,8 +53,9 @@ def main(argv: Sequence[str], stdin: BinaryIO, stdout: TextIO, stderr: TextIO) -
         return 0
     name, session = argv[0], ""
     faults: tuple[str, ...] = ()
-    root = project_root(os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd())
+    root = ""
     try:
+        root = project_root(os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd())
         settings = HookSettings(root)
         faults = settings.faults
         with _time_limit(settings["hooks"]["timeout_s"]):
