@@ -25,8 +25,7 @@ from lopen.loop.iteration import begin, bench_for, conversation_for
 from lopen.loop.model_calls import ModelCalls
 from lopen.loop.run import iterate
 from lopen.models.messages import OnText, OnUsage, Request, Response, ToolUse, Usage, ignore_usage
-from lopen.retention.policy import footprint
-from lopen.store.segments import moved_rows
+from lopen.store.policy import footprint
 from lopen.workflow.steps import Step
 from tests.project import plan, specification
 
@@ -98,10 +97,9 @@ def day(calls: int) -> dict[str, float]:
                 clock.advance(DAY_S * CALLS_A_TURN / calls)
             made += TURNS_AN_ITERATION * CALLS_A_TURN
             highest = max(highest, footprint(folder).counted)
-        session = loop.record.journal.session.id
-        archived = sum(1 for _ in moved_rows(loop.record.store.archives, session, "calls"))
+        kept = loop.record.store.database.connection.execute("SELECT count(*) FROM tool_calls").fetchone()[0]
     peak = _peak_mib()
-    figures = {"calls": made, "archived": archived}
+    figures = {"calls": made, "kept": kept}
     return figures | {"state_mb": highest / MB, "peak_mib": peak}
 
 

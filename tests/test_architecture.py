@@ -21,7 +21,7 @@ GRAPH = figures.import_graph(MODULES)
 ROOMS = [
     *["lopen", "core"],
     *["settings", "workflow", "specification", "guardrails", "models"],
-    *["store", "limits", "retention", "git", "files", "sandbox"],
+    *["store", "limits", "git", "files", "sandbox"],
     *["verification", "judge", "tools", "mcp"],
     *["loop", "example", "claude_hooks", "application", "server", "cli", "__main__"],
 ]

@@ -12,6 +12,7 @@ from lopen.core.errors import LopenError
 from lopen.core.person import unkept
 from lopen.store.database import Database, ForeignDatabase, UnreadableDatabase
 from lopen.store.folder import (
+    ARCHIVES_FOLDER,
     CACHE,
     DATABASE,
     Locked,
@@ -20,12 +21,11 @@ from lopen.store.folder import (
     require_plain,
     state_folder,
 )
-from lopen.store.segments import ARCHIVES_FOLDER
 from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
 
 if TYPE_CHECKING:
-    from lopen.retention.upkeep import CleanupResult
+    from lopen.store.upkeep import CleanupResult
 
 INITIAL_FILES = {".gitignore", "config.toml", CACHE}  # of `.lopen/` before the first session
 NOWHERE = Path(":memory:")
@@ -149,8 +149,8 @@ def _branch_prefix(context: CommandContext) -> str:
 def cleaned(context: CommandContext) -> CleanupResult:
     """Clean the project's state now; return what was freed."""
     from lopen.core.clock import SystemClock
-    from lopen.retention.policy import retention_policy
-    from lopen.retention.upkeep import CleanupResult, Upkeep
+    from lopen.store.policy import retention_policy
+    from lopen.store.upkeep import CleanupResult, Upkeep
 
     policy = retention_policy(context.load().settings)
     store = open_store(context)

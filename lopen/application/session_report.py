@@ -22,6 +22,7 @@ from lopen.store.audit import last_failure
 from lopen.store.folder import is_worked_on
 from lopen.store.sessions import SessionStore
 from lopen.workflow.next_step import FAILURES_TO_ASK, displayed_step, scope_of, standing_work
+from lopen.workflow.pauses import Question
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step, phase_of
 from lopen.workflow.task_tree import progress
@@ -152,7 +153,7 @@ def session_summary(session: Session | ArchivedSession) -> dict[str, Any]:
 
 def _waiting(session: Session) -> dict[str, str] | None:
     pause = session.pause
-    if pause is None:
+    if pause is None or (isinstance(pause, Question) and pause.answer is not None):
         return None
     return {"kind": pause.kind, "message": pause.message, "command": pause.command}
 

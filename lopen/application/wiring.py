@@ -48,9 +48,6 @@ from lopen.loop.startup import start_failures
 from lopen.models.messages import Model
 from lopen.models.prompts.templates import check_templates
 from lopen.models.retry import Retries, RetryPolicy
-from lopen.retention.log_rotation import StructuredLog
-from lopen.retention.policy import retention_policy
-from lopen.retention.upkeep import Upkeep
 from lopen.sandbox.environment import project_cache_folder
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
@@ -58,8 +55,11 @@ from lopen.settings.sources import Loaded
 from lopen.store.audit import AuditTrail, called_at
 from lopen.store.folder import Locked, module_lock
 from lopen.store.journal import ConversationStore, Journal
+from lopen.store.log_rotation import StructuredLog
+from lopen.store.policy import retention_policy
 from lopen.store.project_documents import Specifications, write_plan
 from lopen.store.sessions import SessionStore
+from lopen.store.upkeep import Upkeep
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
 from lopen.tools.registry import Tool

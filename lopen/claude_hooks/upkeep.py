@@ -15,8 +15,8 @@ from pathlib import Path
 
 from lopen.core.clock import SystemClock
 from lopen.core.errors import LopenError
-from lopen.retention.log_rotation import LogFile
-from lopen.retention.policy import LogLimits
+from lopen.store.log_rotation import LogFile
+from lopen.store.policy import LogLimits
 
 NAME = "hooks.jsonl"
 CLEANS_WITHIN_S = 60
@@ -33,11 +33,11 @@ def logged(lines: Sequence[str], root: str) -> None:
 
 def tidied(root: str) -> None:
     """Clean the project's state by the settings in force; what goes wrong is raised."""
-    from lopen.retention.policy import retention_policy
-    from lopen.retention.upkeep import Upkeep
     from lopen.settings.sources import load
     from lopen.store.database import Database
+    from lopen.store.policy import retention_policy
     from lopen.store.sessions import SessionStore
+    from lopen.store.upkeep import Upkeep
 
     folder = Path(root) / ".lopen"
     if not (folder / "state.db").exists():

@@ -17,7 +17,7 @@ from lopen.limits.budget import BudgetState, BudgetUsage, Charge
 from lopen.limits.circuit import CircuitState
 from lopen.limits.records import EVIDENCE_KEPT, Alert, Dropped, Incident, Reservation, Spend, dump, load
 from lopen.limits.store import Rows
-from lopen.store.segments import trim
+from lopen.store.caps import trim
 
 T = TypeVar("T")
 V = TypeVar("V")

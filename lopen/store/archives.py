@@ -1,7 +1,7 @@
 """Archives of finished sessions: `session_archives/<date>/<id>.json.gz`, with all rows of a session.
 
-An archive holds the session's rows, table by table, and the version of their schema. It is read into a database
-in memory that is then migrated, so that every command shows an archived session like any other. The file is
+An archive holds the session's rows, table by table. It is read into a database in memory, so that every command
+shows an archived session like any other. The file is
 written durably before the rows are deleted, under a name that does not depend on the time: a process that dies
 in between leaves both, and the next one repeats the work.
 """
@@ -19,9 +19,9 @@ from typing import Any
 
 from lopen.core.errors import StorageError
 from lopen.core.files import plain_name, store_bytes
-from lopen.store.database import Database, NewerSchema, migrations
+from lopen.store import SCHEMA
+from lopen.store.database import Database, NewerSchema
 from lopen.store.journal import take_requests
-from lopen.store.segments import ROW_KINDS, segments
 from lopen.store.session_rows import record_deleted_id
 from lopen.store.sessions import NoSuchSession, SessionStore
 from lopen.workflow.session import Session
@@ -49,7 +49,6 @@ _BY_LIMIT = {  # rows of the limits of a session and its tasks
     "dropped": "owner",
     "memos": "key",
 }
-_OF_OLDER_SCHEMAS = ("tool_counts", "habits")  # tables that older archives hold and a migration drops
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +73,7 @@ def archive_session(store: SessionStore, session_id: str, now: datetime) -> Path
     with database.transaction() as connection:
         ids = limit_ids(session_id, [task.id for task in session.tree.tasks])
         tables = dict(_rows_of(connection, session_id, ids))
-        schema = connection.execute("PRAGMA user_version").fetchone()[0]
-        contents = {"session": session_id, "schema": schema, "archived_at": now.isoformat(), "tables": tables}
+        contents = {"session": session_id, "schema": SCHEMA, "archived_at": now.isoformat(), "tables": tables}
         text = json.dumps(contents, ensure_ascii=False, separators=(",", ":"))
         store_bytes(path, gzip.compress(text.encode("utf-8", "surrogatepass"), 6, mtime=0))
         done = progress(session.tree)
@@ -199,20 +197,19 @@ def open_archive(folder: Path, session_id: str) -> SessionStore:
         raise NoSuchSession(f"there is no session {session_id}", hint="lopen session list shows them")
     try:
         contents = json.loads(gzip.decompress(path.read_bytes()).decode("utf-8", "surrogatepass"))
-        if contents["schema"] > migrations()[-1][0]:
-            raise NewerSchema(f"a newer lopen wrote {path}", hint="update lopen")
-        database = Database(Path(":memory:"), schema=contents["schema"])
+        if contents["schema"] != SCHEMA:
+            raise NewerSchema(f"another version of lopen wrote {path}", hint="read it with that version")
+        database = Database(Path(":memory:"))
         with database.transaction() as connection:
             for table, rows in contents["tables"].items():
                 _insert(connection, table, rows)
-        database.migrate()
     except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, sqlite3.Error) as error:
         raise StorageError(f"cannot read {path}: {error}") from error
     return SessionStore(database, folder)
 
 
 def _insert(connection: sqlite3.Connection, table: str, rows: list[dict[str, Any]]) -> None:
-    if table not in ("sessions", *_BY_SESSION, *_BY_LIMIT, *_OF_OLDER_SCHEMAS):
+    if table not in ("sessions", *_BY_SESSION, *_BY_LIMIT):
         raise ValueError(f"unexpected table in an archive: {table}")
     for row in rows:
         columns = ", ".join(f'"{name}"' for name in row if name.isidentifier())
@@ -221,14 +218,12 @@ def _insert(connection: sqlite3.Connection, table: str, rows: list[dict[str, Any
 
 
 def erase_session(store: SessionStore, session: Session) -> None:
-    """Delete a session's rows, archive and segments. Running totals stay."""
+    """Delete a session's rows and archive. Running totals stay."""
     with store.database.transaction() as connection:
         delete_limit_rows(connection, limit_ids(session.id, [task.id for task in session.tree.tasks]))
         connection.execute("DELETE FROM archived WHERE session=?", (session.id,))
         take_requests(store.database, session.id)
         store.delete(session.id)
         record_deleted_id(connection, session.id)
-    paths = [path for kind in ROW_KINDS for _, path in segments(store.archives, session.id, kind)]
-    archive = archive_path(store.archives, session.id)
-    for path in [*paths, *([archive] if archive else [])]:
-        path.unlink(missing_ok=True)
+    if archive := archive_path(store.archives, session.id):
+        archive.unlink(missing_ok=True)

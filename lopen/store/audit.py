@@ -10,11 +10,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from itertools import chain
 from typing import Any, Literal
 
 from lopen.store.database import Database
-from lopen.store.segments import moved_rows
 from lopen.store.sessions import SessionStore
 
 TEST_RUNS = 20  # of which a session keeps the tests that ran
@@ -138,12 +136,9 @@ class AuditTrail:
 
 
 def recorded_call(store: SessionStore, session: str, number: int) -> CallRecord | None:
-    """Return a call of the session by its number, also one that was moved out of the database."""
+    """Return a call of the session by its number; None if there is none any more."""
     sql = "SELECT * FROM tool_calls WHERE session=? AND seq=?"
     row = store.database.connection.execute(sql, (session, number)).fetchone()
-    if row is None:
-        moved = moved_rows(store.archives, session, "calls", after=number - 1, before=number + 1)
-        row = next(moved, None)
     return None if row is None else _call(row)
 
 
@@ -210,12 +205,8 @@ class VerificationRecord:
 
 
 def verifications(store: SessionStore, session: str) -> Iterator[VerificationRecord]:
-    """Yield the session's verifications in order, including those that were moved out of the database."""
-    # The database first: a row that is moved meanwhile is in its segment before it is deleted here.
-    current = [dict(row) for row in _rows(store.database, "session=? ORDER BY seq", session)]
-    first = current[0]["seq"] if current else None
-    older = moved_rows(store.archives, session, "verifications", before=first)
-    return (_record(row) for row in chain(older, current))
+    """Yield the session's verifications that are still there, in order."""
+    return (_record(row) for row in list(_rows(store.database, "session=? ORDER BY seq", session)))
 
 
 def last_failure(database: Database, session: str) -> VerificationRecord | None:

@@ -1,4 +1,4 @@
-"""The SQLite database: opening, migrations, one reentrant transaction. Standard library only.
+"""The SQLite database: opening, creating, one reentrant transaction. Standard library only.
 
 The limits share the session's `Database`, so that their rows and the session's change in one transaction and
 cost one fsync. WAL mode with synchronous=FULL: committed changes survive a power cut.
@@ -16,6 +16,7 @@ from typing import Any
 from lopen.core.errors import StorageError
 from lopen.core.files import private_folder
 from lopen.core.person import is_own, stamp, unkept
+from lopen.store import SCHEMA
 
 OLDEST_SQLITE = (3, 34)
 BUSY_TIMEOUT_S = 5.0
@@ -31,6 +32,10 @@ class NewerSchema(StorageError):
 
 class UnreadableDatabase(StorageError):
     """The file is damaged or is not a database."""
+
+
+class OlderSchema(UnreadableDatabase):
+    """An older lopen wrote the database."""
 
 
 class ForeignDatabase(StorageError):
@@ -81,22 +86,18 @@ class Connection(sqlite3.Connection):
             raise storage_error(self.path, error) from error
 
 
-def migrations() -> list[tuple[int, str]]:
-    """Return the number and SQL of every migration, in order; a file's name starts with its number."""
+def schema_sql() -> str:
+    """Return the statements that create every table."""
     from importlib import resources  # takes 19 ms, too long for a hook
 
-    folder = resources.files("lopen.store") / "migrations"
-    found = [
-        (int(f.name.split("_")[0]), f.read_text("utf-8")) for f in folder.iterdir() if f.name.endswith(".sql")
-    ]
-    return sorted(found)
+    return (resources.files("lopen.store") / "schema.sql").read_text("utf-8")
 
 
 class Database:
     """One connection to `state.db`, for the thread that created it."""
 
-    def __init__(self, path: Path, *, timeout_s: float = BUSY_TIMEOUT_S, schema: int | None = None) -> None:
-        """Open or create the database. `schema` stops the migrations at that version (to read an older archive)."""
+    def __init__(self, path: Path, *, timeout_s: float = BUSY_TIMEOUT_S) -> None:
+        """Open or create the database."""
         self.path = path
         self._depth = 0
         self._undo: list[Callable[[], None]] = []
@@ -108,31 +109,36 @@ class Database:
             for pragma in ((_NEW_PRAGMA,) if new else ()) + _PRAGMAS:
                 self._connection.execute(f"PRAGMA {pragma}")
             _require_complete(self._connection)
-            self.migrate(schema)
+            self._create()
         except BaseException:
             self._connection.close()
             raise
 
-    def migrate(self, schema: int | None = None) -> None:
-        """Migrate the tables to `schema` (default: the latest); raises `NewerSchema` if they are newer."""
+    def _create(self) -> None:
+        """Create the tables of a new database.
+
+        Raises:
+            NewerSchema: a newer lopen wrote the database.
+            OlderSchema: an older lopen wrote it.
+        """
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        steps = [step for step in migrations() if schema is None or step[0] <= schema]
-        if version > steps[-1][0]:
+        if version > SCHEMA:
             raise NewerSchema(
-                f"a newer lopen wrote {self.path} (schema {version}, known {steps[-1][0]})",
-                hint="update lopen",
+                f"a newer lopen wrote {self.path} (schema {version}, known {SCHEMA})", hint="update lopen"
             )
-        if version == steps[-1][0]:
+        if 0 < version < SCHEMA:
+            raise OlderSchema(f"an older lopen wrote {self.path} (schema {version}, known {SCHEMA})")
+        if version == SCHEMA:
             return
         with self.transaction() as connection:
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            if version == 0:
-                stamp(connection)
-            for number, sql in steps:
-                if number > version:
-                    for statement in _statements(sql):
-                        connection.execute(statement)
-                    connection.execute(f"PRAGMA user_version={number}")
+            if (
+                connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA
+            ):  # another process was faster
+                return
+            stamp(connection)
+            for statement in _statements(schema_sql()):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version={SCHEMA}")
 
     def check_integrity(self) -> None:
         """Read every page once (5 MB: about 10 ms); raises `UnreadableDatabase` if one is damaged."""

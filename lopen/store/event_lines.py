@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, islice
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from lopen.store.segments import moved_rows
 from lopen.store.sessions import SessionStore
 
 
@@ -37,22 +35,12 @@ def project_lines(store: SessionStore, *, after: int, limit: int) -> list[EventL
 
 
 def session_lines(store: SessionStore, session: str, *, after: int, limit: int) -> list[EventLine]:
-    """Return the first `limit` events of a session after number `after`, including those in segments, in order."""
-    # The database first: a row that is moved meanwhile is in its segment before it is deleted here.
-    # One statement, because a move between two of them would show the same rows in both.
-    current = store.database.connection.execute(
-        "SELECT seq, session, ts, name, body, (SELECT min(seq) FROM events WHERE session=?1) AS oldest"
-        " FROM events WHERE session=?1 AND seq>?2 ORDER BY seq LIMIT ?3",
+    """Return the first `limit` events of a session after number `after` that are still there, in order."""
+    rows = store.database.connection.execute(
+        "SELECT seq, session, ts, name, body FROM events WHERE session=? AND seq>? ORDER BY seq LIMIT ?",
         (session, after, limit),
-    ).fetchall()
-    older: Iterable[Mapping[str, Any]] = ()
-    if current and current[0]["oldest"] > after + 1:  # the newest row is never moved to a segment
-        older = moved_rows(store.archives, session, "events", after=after, before=current[0]["seq"])
-    return list(islice(_lines(chain(older, current)), limit))
-
-
-def _lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[EventLine]:
-    return (_line(row) for row in rows)
+    )
+    return [_line(row) for row in rows]
 
 
 def _line(row: Mapping[str, Any]) -> EventLine:

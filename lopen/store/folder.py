@@ -25,6 +25,7 @@ from lopen.core.process_identity import lives, start_time
 
 DATABASE = "state.db"
 CACHE = "cache"
+ARCHIVES_FOLDER = "session_archives"
 GITIGNORE = "# written by lopen: everything but this file and the configuration stays out of git\n*\n!.gitignore\n!config.toml\n"
 
 

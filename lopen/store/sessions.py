@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,9 @@ from lopen.core.errors import StorageError, did_you_mean
 from lopen.core.events import Event, Recorded, from_fields
 from lopen.core.gc_pause import not_collecting
 from lopen.store import session_rows
+from lopen.store.caps import MAX_ENTRIES, trim
 from lopen.store.database import Database, UnreadableDatabase
-from lopen.store.segments import ARCHIVES_FOLDER, MAX_ENTRIES, moved_rows, trim
+from lopen.store.folder import ARCHIVES_FOLDER
 from lopen.store.session_rows import is_authentic, load_tree, parse_approval, save_tree
 from lopen.workflow.session import Approval, Session
 from lopen.workflow.task_tree import TaskTree
@@ -200,17 +200,12 @@ class SessionStore:
         return cursor.lastrowid or 0
 
     def events(self, session_id: str, *, after: int = 0) -> Iterator[Recorded]:
-        """Yield the session's events after sequence number `after`, in order, including those in segments."""
-        # The database first: a row that is moved meanwhile is in its segment before it is deleted here.
-        current = self.database.connection.execute(
-            "SELECT seq, ts, name, body, (SELECT min(seq) FROM events WHERE session=?1) AS oldest"
-            " FROM events WHERE session=?1 AND seq>?2 ORDER BY seq",
+        """Yield the session's events after sequence number `after` that are still there, in order."""
+        rows = self.database.connection.execute(
+            "SELECT seq, ts, name, body FROM events WHERE session=? AND seq>? ORDER BY seq",
             (session_id, after),
         ).fetchall()
-        older: Iterable[Any] = ()
-        if current and current[0]["oldest"] > after + 1:  # the newest row is never moved to a segment
-            older = moved_rows(self.archives, session_id, "events", after=after, before=current[0]["seq"])
-        for row in chain(older, current):
+        for row in rows:
             with self._readable(f"event {row['seq']} of session {session_id}"):
                 event: Event = from_fields(row["name"], json.loads(row["body"]))
                 recorded = Recorded(datetime.fromisoformat(row["ts"]), session_id, event, row["seq"])

@@ -1,14 +1,20 @@
-"""A database in a temporary folder, and what it was asked to do."""
+"""A database in a temporary folder, what it was asked to do, and an upkeep of a project's `.lopen/`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from lopen.core.clock import FakeClock
 from lopen.store.database import Database
+from lopen.store.policy import RetentionPolicy
+from lopen.store.sessions import SessionStore
+from lopen.store.upkeep import Upkeep
+from lopen.workflow.session import Session
+from tests.store.history import NOW
 
 
 @pytest.fixture
@@ -37,3 +43,38 @@ def writes(seen: list[str]) -> list[str]:
 
 def _writes(statement: str) -> bool:
     return statement.startswith(("INSERT", "DELETE", "UPDATE"))
+
+
+MakeUpkeep = Callable[..., Upkeep]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / ".lopen"
+
+
+@pytest.fixture
+def store(folder: Path) -> Iterator[SessionStore]:
+    database = Database(folder / "state.db")
+    yield SessionStore(database)
+    database.close()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(NOW)
+
+
+@pytest.fixture
+def warnings() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def make_upkeep(store: SessionStore, folder: Path, clock: FakeClock, warnings: list[str]) -> MakeUpkeep:
+    def make(policy: RetentionPolicy | None = None, session: Session | None = None) -> Upkeep:
+        return Upkeep(
+            store, folder, policy or RetentionPolicy(), clock, warn=warnings.append, session=session
+        )
+
+    return make

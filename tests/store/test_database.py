@@ -15,10 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lopen.core.errors import ExitCode, Stopped, StorageError
-from lopen.core.person import stamp
-from lopen.store.database import Database, NewerSchema, UnreadableDatabase, migrations
-
-LATEST = migrations()[-1][0]
+from lopen.store import SCHEMA
+from lopen.store.database import Database, NewerSchema, OlderSchema, UnreadableDatabase
 
 
 def rows(database: Database) -> list[str]:
@@ -31,54 +29,30 @@ def put(database: Database, key: str) -> None:
         connection.execute("INSERT INTO memos VALUES (?, '')", (key,))
 
 
-def test_migrations_are_numbered_from_one_without_a_gap() -> None:
-    assert [number for number, _ in migrations()] == list(range(1, LATEST + 1))
-
-
 def test_a_new_file_holds_every_table_and_survives_a_power_cut(database: Database) -> None:
     pragma = {
         name: database.connection.execute(f"PRAGMA {name}").fetchone()[0]
         for name in ("user_version", "journal_mode", "synchronous", "foreign_keys")
     }
-    assert pragma == {"user_version": LATEST, "journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
+    assert pragma == {"user_version": SCHEMA, "journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
 
 
-@pytest.mark.parametrize("version", range(1, LATEST))
-def test_an_older_schema_is_brought_up_and_keeps_its_rows(tmp_path: Path, version: int) -> None:
-    path = tmp_path / "state.db"
-    with closing(sqlite3.connect(path)) as old:
-        stamp(old)
-        for number, sql in migrations()[:version]:
-            old.executescript(f"{sql}; PRAGMA user_version={number}")
-        old.execute("INSERT INTO criteria VALUES ('m', 'AC-1', 'It adds')")
-        old.commit()
-    with closing(Database(path)) as database:
-        assert database.connection.execute("PRAGMA user_version").fetchone()[0] == LATEST
-        assert database.connection.execute("SELECT text FROM criteria").fetchone()[0] == "It adds"
-
-
-def test_a_migration_that_fails_leaves_the_file_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_of_an_older_lopen_is_not_used(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     Database(path).close()
-    broken = [*migrations(), (LATEST + 1, "CREATE TABLE fine (a);\nCREATE TABLE sessions (a);\n")]
-    with monkeypatch.context() as patched:
-        patched.setattr("lopen.store.database.migrations", lambda: broken)
-        with pytest.raises(StorageError, match="already exists"):
-            Database(path)
-    with closing(Database(path)) as database:
-        names = [r[0] for r in database.connection.execute("SELECT name FROM sqlite_master")]
-        assert "fine" not in names
+    with closing(sqlite3.connect(path)) as older:
+        older.execute(f"PRAGMA user_version={SCHEMA - 1}")
+    with pytest.raises(OlderSchema, match=f"an older lopen wrote .*schema {SCHEMA - 1}, known {SCHEMA}"):
+        Database(path)
 
 
 def test_a_newer_schema_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     Database(path).close()
     with closing(sqlite3.connect(path)) as newer:
-        newer.execute(f"PRAGMA user_version={LATEST + 7}")
+        newer.execute(f"PRAGMA user_version={SCHEMA + 7}")
     before = path.read_bytes()
-    with pytest.raises(NewerSchema, match=f"schema {LATEST + 7}, known {LATEST}") as failed:
+    with pytest.raises(NewerSchema, match=f"schema {SCHEMA + 7}, known {SCHEMA}") as failed:
         Database(path)
     assert failed.value.hint == "update lopen"
     assert path.read_bytes() == before

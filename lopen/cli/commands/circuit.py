@@ -34,11 +34,11 @@ OneOwner = Annotated[
 @command
 def status(context: CommandContext, circuit_id: OneCircuit = None) -> ExitCode:
     """Show every circuit, its resources, and the incidents of the last 24 hours."""
+    from lopen.application.memory_report import memory_line
     from lopen.limits import report
     from lopen.limits.agents import read_agents
     from lopen.limits.circuit import cooled
-    from lopen.retention.policy import retention_policy
-    from lopen.retention.report import memory_line
+    from lopen.store.policy import retention_policy
 
     with opened_limits(context) as (store, settings):
         at = now().timestamp()

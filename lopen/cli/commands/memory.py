@@ -15,11 +15,11 @@ app = group("Show and clean what lopen keeps on disk.", default="report")
 @command
 def report(context: CommandContext) -> ExitCode:
     """Show disk usage against its limits, and what the last cleanup freed."""
+    from lopen.application.memory_report import memory_report as gathered
+    from lopen.application.memory_report import report_lines
     from lopen.application.open_store import open_store
     from lopen.limits.opening import open_limits
-    from lopen.retention.policy import retention_policy
-    from lopen.retention.report import memory_report as gathered
-    from lopen.retention.report import report_lines
+    from lopen.store.policy import retention_policy
 
     settings = context.load().settings
     policy, store = retention_policy(settings), open_store(context)
@@ -43,8 +43,8 @@ def clean(context: CommandContext) -> ExitCode:
 
     require_outside_session("memory clean", context.root)
     from lopen.application.confinement import remove_installed
+    from lopen.application.memory_report import cleanup_line
     from lopen.application.open_store import cleaned
-    from lopen.retention.report import cleanup_line
 
     freed, installed = asdict(cleaned(context)), remove_installed(context.root)
     context.emit("memory_cleaned", **freed, installed_bytes_freed=installed)

@@ -242,9 +242,9 @@ def tree_lines(tree: TaskTree, selected: str | None) -> list[str]:
 
 def limits_lines(context: CommandContext, session: Session, limits: ProjectLimits) -> list[str]:
     """Return budgets, circuits and counters against their limits."""
+    from lopen.application.memory_report import memory_line
     from lopen.limits.report import budget_lines, circuit_lines
-    from lopen.retention.policy import retention_policy
-    from lopen.retention.report import memory_line
+    from lopen.store.policy import retention_policy
 
     budgets, circuits = _own_limits(session, limits)
     settings, now = context.load().settings, datetime.now(UTC)

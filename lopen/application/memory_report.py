@@ -14,13 +14,13 @@ from typing import Any
 
 from lopen.core.errors import StoreUnreachable
 from lopen.limits.store import LimitsStore
-from lopen.retention.log_rotation import LogFile, log_names
-from lopen.retention.policy import SECONDS_PER_DAY, UNCOUNTED, RetentionPolicy, footprint
-from lopen.retention.upkeep import LAST_CLEANUP
 from lopen.store.archives import archived_sessions
+from lopen.store.caps import CAPPED_LISTS, ROW_TABLES
 from lopen.store.database import Database
-from lopen.store.segments import CAPPED_LISTS, ROW_KINDS
+from lopen.store.log_rotation import LogFile, log_names
+from lopen.store.policy import SECONDS_PER_DAY, UNCOUNTED, RetentionPolicy, footprint
 from lopen.store.sessions import SessionStore
+from lopen.store.upkeep import LAST_CLEANUP
 
 KB, MB = 1024, 1024 * 1024
 
@@ -57,7 +57,6 @@ class MemoryReport:
     sessions: int
     unfinished: int
     archived: int
-    segments: int
     rows: dict[str, int]
     evidence: tuple[EvidenceList, ...]
     last: dict[str, Any] | None
@@ -70,7 +69,6 @@ def memory_report(
     size = footprint(folder, uncounted=True)
     connection = store.database.connection
     last = connection.execute("SELECT body FROM memos WHERE key=?", (LAST_CLEANUP,)).fetchone()
-    tables = {"calls": "tool_calls", "events": "events", "verifications": "verifications"}
     return MemoryReport(
         parts=dict(size.parts),
         counted=size.counted,
@@ -79,8 +77,7 @@ def memory_report(
         sessions=len(store.ids()),
         unfinished=len(store.ids(unfinished=True)),
         archived=len(archived_sessions(store.database)),
-        segments=sum(1 for kind in ROW_KINDS for _ in store.archives.glob(f"*/*.{kind}.jsonl.gz")),
-        rows={kind: _count(store.database, table) for kind, table in tables.items()},
+        rows={kind: _count(store.database, table) for kind, table in ROW_TABLES.items()},
         evidence=(_verdicts(store.database), *_evidence(limits)),
         last=json.loads(last["body"]) if last else None,
     )
@@ -149,11 +146,10 @@ def report_lines(found: MemoryReport, policy: RetentionPolicy) -> Iterator[str]:
         f"Sessions: {found.sessions} kept, {found.unfinished} of them unfinished; {found.archived} archived"
         f" (beyond {policy.sessions}, or {policy.session_age_s / SECONDS_PER_DAY:g} days after they finished)"
     )
-    moved = f"; {found.segments} segments with older ones" if found.segments else ""
     rows = found.rows
     yield (
         f"  {rows['calls']:,} tool calls, {rows['verifications']:,} verifications and {rows['events']:,} events"
-        f" in the database{moved}"
+        " in the database"
     )
     yield f"Evidence: {policy.evidence} entries per list, {policy.tool_history} calls for pattern detection"
     for entries in found.evidence:
@@ -171,8 +167,8 @@ def report_lines(found: MemoryReport, policy: RetentionPolicy) -> Iterator[str]:
 def cleanup_line(counts: dict[str, int]) -> str:
     """Return the result of a cleanup as one line."""
     return (
-        f"logs rotated: {counts['logs_rotated']}, sessions archived: {counts['sessions_archived']}, rows moved:"
-        f" {counts['rows_moved']:,}, budgets forgotten: {counts['limits_forgotten']}, freed:"
+        f"logs rotated: {counts['logs_rotated']}, sessions archived: {counts['sessions_archived']}, rows deleted:"
+        f" {counts['rows_deleted']:,}, budgets forgotten: {counts['limits_forgotten']}, freed:"
         f" {_size(counts['bytes_freed'])}"
     )
 

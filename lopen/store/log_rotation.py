@@ -22,7 +22,7 @@ from pathlib import Path
 from lopen.core.errors import LopenError
 from lopen.core.events import Recorded
 from lopen.core.files import refuse_link, store_bytes
-from lopen.retention.policy import LogLimits
+from lopen.store.policy import LogLimits
 
 SUFFIX = ".jsonl"
 _STAMP = re.compile(r"^(?P<name>.+)\.(?P<stamp>\d{8}T\d{12}Z)\.jsonl(?P<packed>\.gz)?$")

@@ -1,4 +1,4 @@
-"""Automatic upkeep of `.lopen/`: rotate logs, archive finished sessions, move older rows, reclaim space.
+"""Automatic upkeep of `.lopen/`: rotate logs, archive finished sessions, delete older rows, reclaim space.
 
 A full cleanup runs at the start of a session. While it runs, a cheap check follows every iteration and every few
 hundred events. A cleanup may be interrupted anywhere; the next one continues it. One process at a time cleans,
@@ -8,7 +8,6 @@ and a failure does not stop the work.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -18,17 +17,17 @@ from pathlib import Path
 from lopen.core.clock import Clock
 from lopen.core.errors import LopenError
 from lopen.core.events import IterationEnded, Recorded, SessionStarted
-from lopen.retention.log_rotation import LogFile, log_names
-from lopen.retention.policy import RetentionPolicy, footprint, reclaim, trim_cache
 from lopen.store.archives import archive_session, delete_limit_rows
+from lopen.store.caps import KEPT_ROWS, delete_older
 from lopen.store.database import UnreadableDatabase
 from lopen.store.folder import Locked, exclusive_lock
-from lopen.store.segments import LEAST_KEPT_ROWS, ROW_KINDS, KeptRows, move_rows
+from lopen.store.log_rotation import LogFile, log_names
+from lopen.store.policy import RetentionPolicy, footprint, reclaim, trim_cache
 from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
 
 EVENTS_BETWEEN_CHECKS = 256
-ROWS_AT_ONCE = 10_000  # rows per segment; moving them delays a run by about 0.3 s
+FEWER_ROWS = (500, 50)  # of each kind, where `.lopen/` is too large
 TRACEBACKS = ("check-*.txt", "crash-*.txt")  # named by the time, so that the newest sort last
 LAST_CLEANUP = "memory:last"  # the memo with the result of the last cleanup that changed anything
 STALE_S = 3_600.0  # the process of an older temporary file has ended
@@ -41,7 +40,7 @@ class CleanupResult:
 
     logs_rotated: int = 0
     sessions_archived: int = 0
-    rows_moved: int = 0
+    rows_deleted: int = 0
     limits_forgotten: int = 0
     bytes_freed: int = 0
 
@@ -53,7 +52,7 @@ class CleanupResult:
     @property
     def changed(self) -> bool:
         """True if the cleanup changed anything."""
-        return bool(self.logs_rotated or self.sessions_archived or self.rows_moved or self.limits_forgotten)
+        return bool(self.logs_rotated or self.sessions_archived or self.rows_deleted or self.limits_forgotten)
 
 
 class Upkeep:
@@ -82,12 +81,12 @@ class Upkeep:
         """Receive a journal event: clean at a session's start, and check while it runs."""
         self._events += record.event.durable
         if isinstance(record.event, SessionStarted):
-            self._run(lambda: self.clean(max_rows=ROWS_AT_ONCE))
+            self._run(self.clean)
         elif isinstance(record.event, IterationEnded) or self._events >= EVENTS_BETWEEN_CHECKS:
             self._events = 0
             self._run(self._check)
 
-    def _run(self, work: Callable[[], CleanupResult]) -> None:
+    def _run(self, work: Callable[[], object]) -> None:
         """Run `work`; turn its failure into a warning."""
         try:
             work()
@@ -99,27 +98,25 @@ class Upkeep:
             self._last_warning = text
             self._warn(text)
 
-    def _check(self) -> CleanupResult:
-        """Move older rows; clean fully only above the size limit."""
-        freed = (
-            CleanupResult(rows_moved=self._move(KeptRows(), ROWS_AT_ONCE))
-            if self._session
-            else CleanupResult()
-        )
-        return freed + self.clean(max_rows=ROWS_AT_ONCE - freed.rows_moved) if self._over() else freed
+    def _check(self) -> None:
+        """Delete the driven session's older rows; clean fully only above the size limit."""
+        if self._session:
+            delete_older(self._store.database, self._session.id)
+        if self._over():
+            self.clean()
 
     def _over(self) -> bool:
         return footprint(self._folder).counted > self._policy.state_bytes
 
-    def clean(self, *, max_rows: int = sys.maxsize) -> CleanupResult:
-        """Clean fully, but move at most `max_rows` rows. Do nothing if another process is cleaning."""
+    def clean(self) -> CleanupResult:
+        """Clean fully. Do nothing if another process is cleaning."""
         with ExitStack() as stack:
             try:
                 stack.enter_context(exclusive_lock(self._folder / "locks", "upkeep", "the upkeep"))
             except Locked:
                 return CleanupResult()
             before = footprint(self._folder).counted
-            freed = self._apply_policy(max_rows)
+            freed = self._apply_policy()
             reclaim(self._store.database)
             if self._over():
                 trim_cache(
@@ -128,12 +125,11 @@ class Upkeep:
                     older_than=self._clock.now().timestamp() - CACHE_UNUSED_S,
                 )
             if self._over():
-                freed += self._keep_least(max_rows - freed.rows_moved)
-                reclaim(self._store.database, fully=True)
+                freed += self._keep_least()
             after = footprint(self._folder)
             freed = replace(freed, bytes_freed=max(0, before - after.counted))
             self._record(freed)
-        if after.counted > self._policy.state_bytes and freed.rows_moved < max_rows:
+        if after.counted > self._policy.state_bytes:
             name, size = max(after.parts.items(), key=lambda part: part[1])
             self._warn_once(
                 f"{self._folder} takes {after.counted / 2**20:.1f} MB, more than memory.state_max_mb allows;"
@@ -141,24 +137,25 @@ class Upkeep:
             )
         return freed
 
-    def _apply_policy(self, max_rows: int) -> CleanupResult:
+    def _apply_policy(self) -> CleanupResult:
         now = self._clock.now()
         self._remove_stale_files(now)
         return CleanupResult(
             logs_rotated=sum(log.rotate_if_due(now) for log in self.logs()),
             sessions_archived=self._archive(self._due(now), now),
-            rows_moved=self._move(KeptRows(), max_rows),
+            rows_deleted=self._delete_older(KEPT_ROWS),
             limits_forgotten=self._delete_idle_limits(now - timedelta(seconds=self._policy.limits_age_s)),
         )
 
-    def _keep_least(self, max_rows: int) -> CleanupResult:
-        """Archive every finished session, and keep few rows of the others, to get below the size limit."""
-        now = self._clock.now()
-        return CleanupResult(
-            sessions_archived=self._archive(self._finished(), now),
-            rows_moved=self._move(LEAST_KEPT_ROWS, max_rows),
-            limits_forgotten=self._delete_idle_limits(now - timedelta(seconds=self._policy.limits_age_s)),
-        )
+    def _keep_least(self) -> CleanupResult:
+        """Archive every finished session, then keep fewer rows of the others until the size limit holds."""
+        freed = CleanupResult(sessions_archived=self._archive(self._finished(), self._clock.now()))
+        reclaim(self._store.database, fully=True)
+        for keep in FEWER_ROWS:
+            if self._over():
+                freed += CleanupResult(rows_deleted=self._delete_older(keep))
+                reclaim(self._store.database, fully=True)
+        return freed
 
     # logs
 
@@ -214,19 +211,9 @@ class Upkeep:
                 continue
         return count
 
-    def _move(self, keep: KeptRows, limit: int) -> int:
-        """Move at most `limit` older rows of all sessions to segments; return their number."""
-        store = self._store
-        moved = 0
-        for session in store.ids():
-            for kind in ROW_KINDS:
-                while moved < limit:
-                    at_once = min(ROWS_AT_ONCE, limit - moved)
-                    count = move_rows(store.database, store.archives, session, kind, keep, at_once)
-                    moved += count
-                    if not count:
-                        break
-        return moved
+    def _delete_older(self, keep: int) -> int:
+        """Delete all but the newest `keep` rows of each kind of every session; return the number of deleted ones."""
+        return sum(delete_older(self._store.database, session, keep) for session in self._store.ids())
 
     def _delete_idle_limits(self, cutoff: datetime) -> int:
         """Delete the limits of sessions and tasks not in the database that were unused since `cutoff`.

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+from lopen.application.memory_report import memory_report, report_lines
 from lopen.core.clock import FakeClock
 from lopen.limits.records import Alert
 from lopen.limits.sqlite_store import SqliteStore
-from lopen.retention.log_rotation import LogFile
-from lopen.retention.policy import RetentionPolicy
-from lopen.retention.report import memory_report, report_lines
+from lopen.store.log_rotation import LogFile
+from lopen.store.policy import RetentionPolicy
 from lopen.store.sessions import SessionStore
-from tests.retention.conftest import MakeUpkeep
+from tests.store.conftest import MakeUpkeep
 from tests.store.history import NOW, lived, many
 
 

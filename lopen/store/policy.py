@@ -33,7 +33,7 @@ class LogLimits:
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """Limits beyond which data is archived, moved to segments or dropped."""
+    """Limits beyond which data is archived or deleted."""
 
     logs: LogLimits = LogLimits()
     sessions: int = 10  # the newest ones; all unfinished ones stay
@@ -151,9 +151,6 @@ def reclaim(database: Database, *, fully: bool = False) -> None:
     """Return free pages to the file system if there are many, or `fully`. A busy database is left for later."""
     connection = database.connection
     try:
-        if connection.execute("PRAGMA auto_vacuum").fetchone()[0] == 0:  # created by an older lopen
-            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
-            connection.execute("VACUUM")
         free = connection.execute("PRAGMA freelist_count").fetchone()[0]
         page = connection.execute("PRAGMA page_size").fetchone()[0]
         if free and (fully or free * page > MIN_RECLAIMED_BYTES):

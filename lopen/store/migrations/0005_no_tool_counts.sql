@@ -1,1 +1,0 @@
-DROP TABLE tool_counts;  -- the calls themselves are in tool_calls

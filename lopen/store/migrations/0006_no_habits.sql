@@ -1,1 +1,0 @@
-DROP TABLE habits;  -- the history of calls is part of the circuit
