@@ -60,6 +60,7 @@ def test_the_page_of_the_architecture_names_what_exists() -> None:
         tree = ast.parse(path.read_text("utf-8") if path.is_file() else "")
         at_top = {getattr(node, "name", "") for node in tree.body}
         at_top |= {ast.unparse(node.target) for node in tree.body if isinstance(node, ast.AnnAssign)}
+        at_top |= {ast.unparse(t) for node in tree.body if isinstance(node, ast.Assign) for t in node.targets}
         for name in re.findall(r"`(\w+)`", names):
             assert name in at_top, f"{place} has no {name}"
 
