@@ -69,8 +69,6 @@ def test_init_says_that_there_is_no_repository_and_how_to_make_one(lopen: Lopen,
     assert said.endswith(f"create one: git -C {folder} init")
     subprocess.run(["git", "-C", str(folder), "init", "-q"], check=True)
     assert "git" not in lopen("init", "calc", cwd=folder).stderr
-    subprocess.run(["rm", "-r", str(folder / ".git")], check=True)
-    assert "git" not in lopen("init", "calc", cwd=folder, env={"LOPEN_GIT__ENABLED": "false"}).stderr
 
 
 def test_the_configuration_that_init_writes_is_a_right_one(lopen: Lopen) -> None:

@@ -100,33 +100,41 @@ def test_read_only_tools_work_like_lopen_s_own(make_project: MakeProject, tmp_pa
     assert KEY not in recorded
 
 
-def test_a_writable_server_works_in_building_and_is_guarded(
-    make_project: MakeProject, tmp_path: Path
-) -> None:
+def test_a_writable_server_works_in_building_alone(make_project: MakeProject, tmp_path: Path) -> None:
     variables = configure(tmp_path, table(read_only="false"))
-    root, spoil = tmp_path / "project", "mcp__weather__spoil"
-    protected = str(root / "specs/calc/SPECIFICATION.md")
+    spoil = "mcp__weather__spoil"
     turns = [
-        tools((spoil, {"path": str(root / "planned.txt")})),
+        tools((spoil, {"path": str(tmp_path / "project/planned.txt")})),
         plan(),
-        tools((spoil, {"path": protected}), (spoil, {"path": str(root / "notes.txt")})),
+        lambda _: tools((spoil, {"path": str(project.clone() / "notes.txt")})),
         build("calc-t1"),
     ]
     project = make_project(turns, **variables)
-    specification = project.specify()
-    before = specification.read_text()
+    project.specify()
 
     ran = project.drive()
 
     assert ran.code == 0, ran.err
     assert "belongs to step 6" in str(project.requests[1]["messages"][-1])
     assert not (project.root / "planned.txt").exists()
-    refused, written = (b["content"] for b in project.requests[3]["messages"][-1]["content"][:2])
-    assert "protected paths were changed and put back: specs/calc/SPECIFICATION.md" in refused
+    [written] = (b["content"] for b in project.requests[3]["messages"][-1]["content"][:1])
     assert written == '{"ok": true}\nwritten'
-    assert specification.read_text() == before
-    assert project.git("show", "HEAD:notes.txt") == "spoilt by the server"
-    assert [a for a in ran.named("alert") if "SPECIFICATION.md" in a["message"]]
+    assert project.built("notes.txt") == "spoilt by the server\n"
+
+
+def test_a_server_that_changes_the_specification_closes_the_gate(
+    make_project: MakeProject, tmp_path: Path
+) -> None:
+    variables = configure(tmp_path, table(read_only="false"))
+    specification = tmp_path / "project/specs/calc/SPECIFICATION.md"
+    turns = [plan(), tools(("mcp__weather__spoil", {"path": str(specification)})), build("calc-t1")]
+    project = make_project(turns, **variables)
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 3, ran.err
+    assert "lopen approve calc" in ran.err + ran.out
 
 
 def test_a_server_that_stalls_or_crashes_stops_no_run(make_project: MakeProject, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
 import sys
 from contextlib import closing
@@ -86,7 +85,7 @@ def test_another_agent_follows_a_build_and_opens_no_gate(make_project: MakeProje
     assert session is not None
     assert session.limits.max_cost_usd == 2
     assert "return a + b" in shown
-    assert os.path.exists(project.root / "calc.py")
+    assert project.holds("calc.py")
 
 
 def test_what_a_call_holds_that_is_not_understood_is_said(make_project: MakeProject) -> None:

@@ -91,7 +91,7 @@ def test_a_module_is_built_through_a_cloud_provider(
         ran = project.approved_run("calc", "--model", MODEL[provider])
 
     assert ran.code == 0, (ran.err, gateway.refusals)
-    assert "return a + b" in project.read("calc.py")
+    assert "return a + b" in project.built("calc.py")
     assert set(gateway.paths) == {path}
     assert len(gateway.paths) == len(project.requests) + len(project.oracle_requests) + throttled
     assert {r["model"] for r in project.requests} == ({MODEL[provider]})

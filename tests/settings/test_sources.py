@@ -74,8 +74,8 @@ def test_lists_in_variables_are_json(project: Path) -> None:
         ("budget.warning_threshold", "5e-1", 0.5),
         ("resources.cost_block_usd", "1e3", 1000.0),
         ("circuit.rapid_fire.window", "2", 2.0),
-        ("git.enabled", "off", False),
-        ("git.enabled", "YES", True),
+        ("budget.enabled", "off", False),
+        ("budget.enabled", "YES", True),
         ("hooks.external_commands", '["a b", ""]', ["a b", ""]),
     ],
 )
@@ -93,7 +93,7 @@ def test_a_variable_s_text_is_read_as_the_key_s_type(
         ("models.fallback", "[" * 100_000),
         *(("budget.session_tokens", text) for text in ("", "5.5", "inf", "null", "0x10", "[]", "true")),
         *(("circuit.rapid_fire.threshold", text) for text in ("", "None", "null")),
-        *(("git.enabled", text) for text in ("", "2", "null", " true")),
+        *(("budget.enabled", text) for text in ("", "2", "null", " true")),
         *(
             (key, text)
             for key in ("resources.cost_block_usd", "budget.max_cost_usd")
@@ -230,8 +230,6 @@ def test_a_project_may_not_set_what_is_the_person_s(project: Path, theirs: Write
         "[sandbox]\nverify_timeout_s = 601",
         "[session]\nretention = 11",
         "[session]\nretention_days = 8",
-        "[git]\nenabled = false",
-        "[git]\nauto_commit = false",
         "[memory]\nlog_max_kb = 51",
         "[memory]\nlog_max_lines = 1001",
         "[memory]\nlog_max_age_days = 8",
@@ -302,10 +300,17 @@ def test_a_file_that_everybody_may_write_is_warned_about(project: Path, own: Wri
     assert "chmod 600" in warning
 
 
+@pytest.mark.parametrize("key", ["isolation", "enabled", "auto_commit"])
+def test_a_setting_that_was_removed_says_what_holds_now(project: Path, own: Write, key: str) -> None:
+    own(f"[git]\n{key} = true\n")
+    with pytest.raises(WrongUsage, match=rf"git\.{key} = true: there is no such setting any more: lopen "):
+        _load(project)
+
+
 def test_setting_a_value_keeps_the_rest_of_the_file(project: Path, theirs: Write) -> None:
-    path = theirs("# ours\n[budget]\nsession_tokens = 5 # few\n\n[git]\nenabled = true\n")
+    path = theirs("# ours\n[budget]\nsession_tokens = 5 # few\n\n[circuit]\nenabled = true\n")
     assert set_value("project", project, "budget.session_tokens", "7") == path
-    assert path.read_text() == "# ours\n[budget]\nsession_tokens = 7 # few\n\n[git]\nenabled = true\n"
+    assert path.read_text() == "# ours\n[budget]\nsession_tokens = 7 # few\n\n[circuit]\nenabled = true\n"
 
 
 @pytest.mark.parametrize(
@@ -352,7 +357,7 @@ def test_setting_a_value_makes_the_person_s_file(project: Path) -> None:
     [
         ("sandbox.mode", "none"),
         ("budget.session_tokens", "0"),
-        ("git.enabled", "maybe"),
+        ("budget.enabled", "maybe"),
         ("git.enabeld", "true"),
     ],
 )
