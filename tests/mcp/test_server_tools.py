@@ -13,8 +13,8 @@ import pytest
 
 from lopen.mcp.sdk import McpConnection, ServerFailed
 from tests.e2e.conftest import MakeProject, make_project
-from tests.endpoint import tools
-from tests.project import build, plan
+from tests.endpoint import Message, tools
+from tests.project import Project, build, plan
 
 __all__ = ["make_project"]
 
@@ -103,13 +103,14 @@ def test_read_only_tools_work_like_lopen_s_own(make_project: MakeProject, tmp_pa
 def test_a_writable_server_works_in_building_alone(make_project: MakeProject, tmp_path: Path) -> None:
     variables = configure(tmp_path, table(read_only="false"))
     spoil = "mcp__weather__spoil"
-    turns = [
-        tools((spoil, {"path": str(tmp_path / "project/planned.txt")})),
-        plan(),
-        lambda _: tools((spoil, {"path": str(project.clone() / "notes.txt")})),
-        build("calc-t1"),
-    ]
-    project = make_project(turns, **variables)
+    projects: list[Project] = []
+
+    def spoil_the_clone(_: Any) -> Message:
+        return tools((spoil, {"path": str(projects[0].clone() / "notes.txt")}))
+
+    planned = tools((spoil, {"path": str(tmp_path / "project/planned.txt")}))
+    project = make_project([planned, plan(), spoil_the_clone, build("calc-t1")], **variables)
+    projects.append(project)
     project.specify()
 
     ran = project.drive()
