@@ -48,6 +48,7 @@ class CleanRoom:
         self._carry = carry
         self._mounted = mounted
         self._exposed = exposed
+        self._entered = False
         self._own = KeptFolder(where, "room")
         self._files = RoomFiles(self._own.path / "files", self._own.path / "git", place.repository)
         self._user = RoomFolder(self._own.path / "home")
@@ -155,11 +156,12 @@ class CleanRoom:
 
     def enter(self, tree: str) -> Room:
         """Bring the room to `tree` for one command; `leave` follows."""
-        if self._exposed and self._tree:
+        if self._exposed and self._entered:
             self._files.tidy()
             self._user.clear()
         self._bring_to(tree)
         self._files.bring_to(tree, self.message())
+        self._entered = True
         self._place()
         fixed = tuple(self._fixed()) if self._mounted else ()
         git = self._repository.layout.common_dir

@@ -294,7 +294,7 @@ def test_an_oracle_that_is_away_pauses_with_the_work_kept(make_project: MakeProj
     ran = project.drive()
 
     assert ran.code == 3, ran.err
-    assert (project.root / "calc.py").exists()
+    assert (project.clone() / "calc.py").exists()
     resumed = project.resume()
     assert resumed.code == 0, resumed.err
     assert len(project.requests) == 2, "the turn goes on with the call that waited for the oracle"

@@ -7,12 +7,12 @@ import os
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import status, tools
-from tests.preloaded.shared import run_lopen
 from tests.project import Project, build, component, plan, specification, verified
 
 HOSTILE = "x'; touch PWNED; echo '"
@@ -57,7 +57,7 @@ def test_a_second_session_is_merged_where_the_first_began(make_project: MakeProj
     ran = project.approved_run()
     assert ran.code == 0, ran.out + ran.err
     line = merge_line(project)
-    assert line == "git switch trunk && git merge lopen/calc"
+    assert line.endswith(" -- specs/calc && git merge lopen/calc")
     assert_merges(project, line, "trunk")
 
 
@@ -71,6 +71,7 @@ def test_a_branch_that_begins_on_another_module_s_is_said_and_can_begin_elsewher
         project.git("commit", "-q", "-m", f"Specify {module}")
     first = project.approved_run("billing")
     assert "begins on" not in first.out
+    project.git("switch", "-q", "lopen/billing")
     second = project.approved_run("calc")
     tip = project.git("rev-parse", "lopen/billing")[:12]
     notice = next(line for line in second.out.splitlines() if "begins on" in line)
@@ -149,41 +150,26 @@ def assert_merges(project: Project, line: str, into: str) -> None:
     done = pasted(project, line)
     assert done.returncode == 0, line + done.stderr
     assert project.git("symbolic-ref", "--short", "HEAD") == into
-    assert project.git("rev-parse", "HEAD") == project.git("rev-parse", "lopen/calc")
+    assert project.git("merge-base", "HEAD", "lopen/calc") == project.git("rev-parse", "lopen/calc")
 
 
 # The branch of an earlier run that nobody merged
 
 
-@pytest.mark.parametrize("committed", [False, True])
-@pytest.mark.parametrize("way", ["to go on with it: ", "to start afresh: "])
-def test_both_ways_out_beside_an_unmerged_branch_work(
-    make_project: MakeProject, way: str, committed: bool
-) -> None:
+def test_a_new_session_goes_on_with_the_unmerged_branch(make_project: MakeProject) -> None:
     project = make_project([plan(), build("calc-t1"), status(400, "no more")])
     project.specify()
     assert project.approved_run().code == 0
-    project.git("switch", "-q", "main")
+    tip = project.git("rev-parse", "lopen/calc")
     project.write("other.py", "1\n")
     project.git("add", "other.py")
     project.git("commit", "-q", "-m", "Move on")
     project.specify(text=specification(criteria=("add(1, 2) is 3 at once",)))
-    if committed:
-        project.git("add", "-A")
-        project.git("commit", "-q", "-m", "Specify")
-    warned = project.lopen("approve", "calc", "--yes")
-    assert (warned.code, warned.last_line.startswith("to start afresh")) == (0, False)
-    assert "already exists and its files differ" in warned.err
-    refused = project.lopen("run", "calc")
-    assert refused.code == 1
-    assert refused.err == project.lopen("run", "calc").err
-    lines = [line.strip() for line in refused.err.splitlines()]
-    line = next(line for line in lines if line.startswith(way)).removeprefix(way)
-    done = pasted(project, line)
-    assert done.returncode == 0, line + done.stderr
-    assert "at once" in project.read("specs/calc/SPECIFICATION.md")
-    assert "then: lopen run calc" in lines
-    assert "no more" in project.lopen("run", "calc").err  # it came to the model
+
+    assert "no more" in project.approved_run().err  # it came to the model
+
+    assert project.git("rev-parse", "lopen/calc~1") == tip
+    assert "at once" in project.built("specs/calc/SPECIFICATION.md")
 
 
 # Pauses and refusals
@@ -301,7 +287,7 @@ def test_a_rebuilt_session_takes_no_name_from_a_repository(make_project: MakePro
 # Going back
 
 
-def test_revert_says_what_it_set_back_and_names_no_command_that_does_nothing(
+def test_revert_leaves_the_specification_and_names_no_command_that_does_nothing(
     make_project: MakeProject,
 ) -> None:
     project = make_project([plan(tasks=("Write it",)), build("calc-t1")])
@@ -309,32 +295,19 @@ def test_revert_says_what_it_set_back_and_names_no_command_that_does_nothing(
     assert project.approved_run().code == 0
     edited = specification(criteria=("add(1, 2) is 3, always",))
     project.specify(text=edited)
-    done = project.lopen("revert", "calc")
+    assert project.lopen("revert", "calc").last_line.startswith("nothing to revert")
+    done = project.lopen("revert", "calc", "--to", "calc-t1")
     assert done.code == 0, done.err
     assert "lopen resume" not in done.out
     assert "no task was reopened" in done.last_line
-    line = next(line for line in done.out.splitlines() if "SPECIFICATION.md was reverted too" in line)
-    old = pasted(project, line.rpartition("previous version: ")[2])
-    assert old.stdout == edited
+    assert project.read("specs/calc/SPECIFICATION.md") == edited
 
 
-def test_revert_names_a_paper_as_one_word_of_the_shell(make_project: MakeProject) -> None:
-    project = make_project([plan(tasks=("Write it",)), build("calc-t1")])
-    project.specify()
-    assert project.approved_run().code == 0
-    name = "specs/calc/RESEARCH-a; touch PWNED; b.md"
-    project.write(name, "found out\n")
-    below = project.root / "below"
-    below.mkdir()
-
-    done = run_lopen(below, project.environment(), ["revert", "calc"])
+def reverted(project: Project) -> Path:
+    """Revert the second task, whose clone is made again; return the clone."""
+    done = project.lopen("revert", "calc", "--to", "calc-t1")
     assert done.code == 0, done.err
-    line = next(line for line in done.out.splitlines() if f"{name} was reverted too" in line)
-    command = line.rpartition("previous version: ")[2]
-    assert f"-C {project.root} " in command
-    old = pasted(project, command)
-    assert old.stdout == "found out\n"
-    assert not (project.root / "PWNED").exists()
+    return project.clone()
 
 
 ODD_NAMES = ("*.py", ":!calc.py", "two\nlines", "a\ttab", os.fsdecode(b"caf\xe9"))
@@ -347,16 +320,17 @@ def test_revert_names_a_command_that_holds_for_every_name_a_file_can_have(
     project = make_project([plan(tasks=("Write it", "Go on")), build("calc-t1"), again("calc-t2")])
     project.specify()
     assert project.approved_run().code == 0
+    clone = reverted(project)
     names = [*ODD_NAMES, "calc.py", *(f"more {n}" for n in range(more))]
     for each in names:
-        project.write(each, "mine\n")
+        (clone / each).write_text("mine\n")
 
-    done = project.lopen("revert", "calc", "--to", "calc-t1")
+    done = project.lopen("revert", "calc")
     line = next(line for line in done.out.splitlines() if "uncommitted work was removed" in line)
     back = pasted(project, line.rpartition("to restore it: ")[2])
     assert back.returncode == 0, line + back.stderr
-    assert {project.read(each) for each in names} == {"mine\n"}
-    assert not (project.root / "more.py").exists()  # what was committed stays reverted
+    assert {(clone / each).read_text() for each in names} == {"mine\n"}
+    assert not (clone / "more.py").exists()  # what was committed stays reverted
 
 
 @pytest.mark.parametrize("files", [2, 12])
@@ -366,24 +340,23 @@ def test_revert_names_the_command_that_brings_uncommitted_files_back(
     project = make_project([plan(tasks=("Write it", "Go on")), build("calc-t1"), again("calc-t2")])
     project.specify()
     assert project.approved_run().code == 0
+    clone = reverted(project)
+    (clone / "sub").mkdir()
     names = [f"sub/it's {n} [1].txt" for n in range(files)]
     for name in names:
-        project.write(name, name)
-    project.write("calc.py", "mine\n")
-    (project.root / "test_calc.py").unlink()
+        (clone / name).write_text(name)
+    (clone / "calc.py").write_text("mine\n")
+    (clone / "test_calc.py").unlink()
 
-    done = run_lopen(project.root / "sub", project.environment(), ["revert", "calc", "--to", "calc-t1"])
+    done = project.lopen("revert", "calc")
     assert done.code == 0, done.err
-    assert not (project.root / "sub").exists()  # where the person stood
-    assert project.git("status", "--porcelain") == ""
+    assert not (clone / "sub").exists()
     line = next(line for line in done.out.splitlines() if "uncommitted work was removed" in line)
     back = pasted(project, line.rpartition("to restore it: ")[2])
     assert back.returncode == 0, line + back.stderr
-    assert [project.read(name) for name in names] == names
-    assert project.read("calc.py") == "mine\n"
-    assert not (project.root / "more.py").exists()  # what was committed stays reverted
-    assert (project.root / "test_calc.py").exists()
-
-    project.git("add", "-A")
-    project.git("reset", "-q", "--hard")
+    assert [(clone / name).read_text() for name in names] == names
+    assert (clone / "calc.py").read_text() == "mine\n"
+    assert not (clone / "more.py").exists()  # what was committed stays reverted
+    assert (clone / "test_calc.py").exists()
+    assert "uncommitted work was removed" in project.lopen("revert", "calc").out
     assert "uncommitted work was removed" not in project.lopen("revert", "calc").out

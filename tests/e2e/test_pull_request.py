@@ -35,7 +35,7 @@ def test_a_pull_request_says_what_was_built(make_project: MakeProject, tmp_path:
     assert printed.out.startswith("feat(calc): build calc\n")
     assert "- [x] **AC-1** add(1, 2) is 3" in printed.out
     assert " AC-1 holds: add(1, 2) is 3" in project.lopen("show", "calc-t1").out
-    assert project.git("rev-parse", "HEAD")[:12] in printed.out
+    assert project.git("rev-parse", "lopen/calc")[:12] in printed.out
     assert "Cost: $" in printed.out
 
     remote, programs = tmp_path / "remote.git", tmp_path / "bin"
@@ -57,4 +57,4 @@ def test_a_pull_request_says_what_was_built(make_project: MakeProject, tmp_path:
     pushed = subprocess.run(
         ["git", "-C", str(remote), "rev-parse", "lopen/calc"], capture_output=True, text=True, check=True
     )
-    assert pushed.stdout.strip() == project.git("rev-parse", "HEAD")
+    assert pushed.stdout.strip() == project.git("rev-parse", "lopen/calc")

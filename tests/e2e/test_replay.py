@@ -58,7 +58,7 @@ class TestInAnotherProject:
         ran = second.approved_run("calc", "--model", f"replay:{file}", "--json")
 
         assert ran.code == 0, _said(ran)
-        assert second.git("rev-parse", "HEAD^{tree}") == first.git("rev-parse", "HEAD^{tree}")
+        assert second.git("rev-parse", "lopen/calc^{tree}") == first.git("rev-parse", "lopen/calc^{tree}")
         assert second.endpoint is not None
         assert second.endpoint.requests == []
         assert [e["passed"] for e in ran.named("verification_ran")] == [True, True]
@@ -89,7 +89,6 @@ class TestInAScratchClone:
         project = _recorded(make_project, [plan(), build("calc-t1"), plan(tasks=("Subtract",)), again])
         assert project.lopen("run", "calc", "--new").code == 0
         session = project.status()["session"]
-        project.git("switch", "-q", "main")
         project.write("README.md", "Changed by hand, and not committed.\n")
         project.write(".lopen/.gitignore", "*\n")
         before = _everything(project)
@@ -158,6 +157,8 @@ class TestInAScratchClone:
         assert project.lopen("revert", "calc", "--undo").code == 0
         assert project.lopen("replay", "calc").code == 0
 
+        project.git("stash", "-q", "-u", "--", "specs")
+        project.git("switch", "-q", "lopen/calc")
         project.write("calc.py", "def add(a, b):\n    return b + a\n")
         project.git("commit", "-q", "-a", "--amend", "--no-edit")
         changed = project.lopen("replay", "calc")

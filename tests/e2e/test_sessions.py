@@ -198,7 +198,7 @@ def test_a_session_that_cannot_be_read_is_set_aside_with_a_line(make_project: Ma
     project.specify()
     assert project.approved_run().code == 0
     [first] = sessions(project)
-    project.git("merge", "-q", "lopen/calc")
+    assert project.lopen("merge", "calc").code == 0
     with closing(sqlite3.connect(project.root / ".lopen" / "state.db")) as database, database:
         database.execute("UPDATE sessions SET body='{}'")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tests.e2e.conftest import MakeProject
 from tests.e2e.test_memory import aged
 from tests.endpoint import tools, verdict
@@ -78,4 +76,4 @@ def test_the_change_of_a_task_that_is_not_committed_is_shown(make_project: MakeP
     project.lopen("approve", "calc", "--yes", "--run")
     for arguments in (("diff", "calc-t1"), ("diff",), ("show", "calc-t1")):
         assert "+def add(a, b):" in project.lopen(*arguments).out
-    assert Path(project.root, "calc.py").exists()
+    assert not (project.root / "calc.py").exists()
