@@ -55,7 +55,7 @@ def test_a_lying_model_completes_nothing(make_project: MakeProject) -> None:
         assert other.is_error
         assert "calc-t2" in other.data["hint"]
     assert len(project.subjects()) == 4
-    assert project.git("show", "--stat", "--format=", "HEAD~1").count("|") == 3
+    assert project.git("show", "--stat", "--format=", "lopen/calc~1").count("|") == 3
 
 
 def test_a_verdict_counts_only_if_it_passes_without_errors_and_doubts(make_project: MakeProject) -> None:
@@ -80,7 +80,7 @@ def test_a_verdict_counts_only_if_it_passes_without_errors_and_doubts(make_proje
     assert judged[2].data["findings"] == [
         {"severity": "error", "message": "AC-1 does not hold: calc.py:2 subtracts", "criterion": "AC-1"}
     ]
-    assert project.git("log", "-1", "--format=%b").endswith("Lopen-Verdict: passed (medium)")
+    assert project.git("log", "-1", "--format=%b", "lopen/calc").endswith("Lopen-Verdict: passed (medium)")
 
 
 def test_an_unreadable_verdict_is_asked_for_once_more_and_then_of_the_second_model(
@@ -190,15 +190,13 @@ def test_a_failing_command_fails_the_verdict_without_the_oracle(make_project: Ma
     assert len(project.oracle_requests) == 1
 
 
-def test_tests_taken_away_or_weakened_fail_whatever_the_oracle_says(make_project: MakeProject) -> None:
+def test_tests_taken_away_or_skipped_fail_whatever_the_oracle_says(make_project: MakeProject) -> None:
     old = "import unittest\n\n\nclass TestOld(unittest.TestCase):\n    def test_one(self):\n        self.assertEqual(1 + 1, 2)\n"
     skipped = old.replace("    def test_one", '    @unittest.skip("later")\n    def test_one')
-    weak = old.replace("self.assertEqual(1 + 1, 2)", "self.assertTrue(True)")
     script = [
         plan(),
         tools(*code(), ("run_command", {"command": "rm test_old.py"}), *verified("calc-t1")),
         tools(write("test_old.py", skipped), *verified("calc-t1")[:2]),
-        tools(write("test_old.py", weak), *verified("calc-t1")[:2]),
         tools(write("test_old.py", old), *verified("calc-t1")),
     ]
     project = make_project(script)
@@ -218,7 +216,39 @@ def test_tests_taken_away_or_weakened_fail_whatever_the_oracle_says(make_project
         assert judged["summary"] == judged["findings"][0]["message"].splitlines()[0]
     assert last_result(project.requests[2], "update_task_status").is_error
     assert len(project.oracle_requests) == 1, "what lopen itself refuses costs no judgement"
-    assert project.git("diff", "--stat", "HEAD~2", "--", "test_old.py") == ""
+    assert project.git("diff", "--stat", "main", "lopen/calc", "--", "test_old.py") == ""
+
+
+def test_a_weakened_test_is_a_question_and_fails_where_it_is_not_justified(make_project: MakeProject) -> None:
+    old = "import unittest\n\n\nclass TestOld(unittest.TestCase):\n    def test_one(self):\n        self.assertEqual(1 + 1, 2)\n"
+    weak = old.replace("self.assertEqual(1 + 1, 2)", "self.assertTrue(True)")
+    unjust = {
+        "passed": True,
+        "confidence": "high",
+        "summary": "All criteria hold.",
+        "findings": [],
+        "criteria": [{"id": "AC-1", "holds": "yes", "evidence": "test_calc.py:7"}],
+        "questions": [{"id": "Q1", "answer": "not_justified", "because": "nothing asks for it"}],
+    }
+    script = [
+        plan(),
+        tools(*code(), write("test_old.py", weak), *verified("calc-t1")),
+        tools(write("test_old.py", old), *verified("calc-t1")),
+    ]
+    project = make_project(script, oracle=[tools(("submit_verdict", unjust)), verdict()])
+    project.write("test_old.py", old)
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "Test the old part")
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    judged = last_result(project.requests[2], "verify_task_completion").data
+    assert judged["passed"] is False
+    assert "nothing asks for it" in judged["findings"][0]["message"]
+    assert last_result(project.requests[2], "update_task_status").is_error
+    assert project.git("diff", "--stat", "main", "lopen/calc", "--", "test_old.py") == ""
 
 
 def test_what_a_verify_command_leaves_behind_is_not_committed(make_project: MakeProject) -> None:
@@ -237,11 +267,10 @@ def test_what_a_verify_command_leaves_behind_is_not_committed(make_project: Make
     result = tool_results(project.requests[2])[2].data
     assert result["passed"] is True
     assert result["put_back"] == ["README.md"]
-    assert project.read("README.md") == "A project.\n"
-    files = project.git("ls-files").splitlines()
-    assert "uv.lock" in files
-    assert "build.log" not in files
-    assert not (project.root / "build.log").exists()  # it was made in the clean room
+    assert project.built("README.md") == "A project.\n"
+    assert project.holds("uv.lock")
+    assert not project.holds("build.log")
+    assert not (project.clone() / "build.log").exists()  # it was made in the clean room
 
 
 def test_the_warnings_of_a_passed_verdict_are_told_to_the_next_tasks_builder(
