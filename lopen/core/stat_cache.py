@@ -17,15 +17,6 @@ _SETTLED_COARSE_NS = (
 
 Signature = tuple[int, ...]
 T = TypeVar("T")
-NONE: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A file or link as it was: `mode` with its type, and its bytes or its target."""
-
-    mode: int
-    content: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,38 +30,8 @@ class Kinds:
 
 # What lstat said of a path, and what was read there: read again only once that differs. This runs around every
 # command; reading thirty files and two hundred folders each time would cost more than starting the command does.
-_FILES: dict[str, tuple[Signature, Kept]] = {}
-_FOLDERS: dict[str, tuple[Signature, frozenset[str]]] = {}
 _KINDS: dict[str, tuple[Signature, Kinds]] = {}
 _MOST_KNOWN = 20_000
-
-
-def keep_below(start: str, files: dict[str, Kept]) -> None:
-    """Add every file and link at or below `start`; links are not followed. What cannot be read counts as empty."""
-    waiting = [start]
-    while waiting:
-        place, now = waiting.pop(), time.time_ns()
-        try:
-            found = os.lstat(place)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        if stat.S_ISDIR(found.st_mode):
-            waiting += [f"{place}/{name}" for name in _names(place, found, now)]
-            continue
-        current = signature(found)
-        known = _FILES.get(place)
-        if known is None or known[0] != current:
-            known = (current, Kept(found.st_mode, _content(Path(place), found.st_mode)))
-            _remember(_FILES, place, known, found, now)
-        files[place] = known[1]
-
-
-def is_folder(path: str) -> bool:
-    """Return True if a real folder lies there."""
-    try:
-        return stat.S_ISDIR(os.lstat(path).st_mode)
-    except OSError:
-        return False
 
 
 def signature(found: os.stat_result) -> Signature:
@@ -108,34 +69,6 @@ def _remember(known: dict[str, T], place: str, what: T, found: os.stat_result, l
     known[place] = what
 
 
-def _content(path: Path, mode: int) -> bytes:
-    try:
-        if stat.S_ISLNK(mode):
-            return os.fsencode(path.readlink())
-        return path.read_bytes() if stat.S_ISREG(mode) else b""  # a pipe would hold us
-    except OSError:
-        return b""
-
-
-def names_in(folder: str) -> frozenset[str]:
-    """Return the entries of a folder (or behind a link to one); none where it cannot be read."""
-    now = time.time_ns()
-    try:
-        found = os.stat(folder)
-    except OSError:
-        return NONE
-    return _names(folder, found, now)
-
-
-def _names(folder: str, found: os.stat_result, now: int) -> frozenset[str]:
-    current = signature(found)
-    known = _FOLDERS.get(folder)
-    if known is None or known[0] != current:
-        known = (current, frozenset(listed(folder)))
-        _remember(_FOLDERS, folder, known, found, now)
-    return known[1]
-
-
 def kinds_in(folder: str) -> Kinds:
     """Return the entries of a real folder by kind; none where there is no folder, or it cannot be read."""
     now = time.time_ns()
@@ -160,11 +93,3 @@ def _kinds(folder: str) -> Kinds:
     folders = {e.name for e in every if e.is_dir(follow_symlinks=False)}
     files = (e.name for e in every if e.name not in links | folders)
     return Kinds(tuple(folders), tuple(links), tuple(files))
-
-
-def listed(folder: str) -> list[str]:
-    """Return the present entries of a folder; none where it cannot be read."""
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []

@@ -6,9 +6,6 @@ import hashlib
 import os
 import shutil
 import stat
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
 
 LINK, EXECUTABLE = "120000", "100755"  # modes as git writes them; every other one is a plain file
 FOLDER_MODE = 0o755
@@ -55,43 +52,6 @@ def entries_in(folder: str) -> list[os.DirEntry[str]]:
             return list(entries)
 
 
-def make_anew(folder: str, beside: str) -> None:
-    """Put a new folder with the same entries in the place of `folder`: times, size and attributes go with the old one.
-
-    `beside` is a free path in the same file system.
-    """
-    remove(beside)
-    os.mkdir(beside)
-    os.chmod(beside, FOLDER_MODE)
-    for name in os.listdir(folder):
-        os.rename(f"{folder}/{name}", f"{beside}/{name}")
-    os.rmdir(folder)
-    os.rename(beside, folder)
-
-
-def make_plain_folder(folder: str) -> None:
-    """Give a folder its usual permissions and no extended attributes, in which a command could leave something."""
-    os.chmod(folder, FOLDER_MODE)
-    if hasattr(os, "listxattr"):
-        for name in os.listxattr(folder, follow_symlinks=False):
-            if name.startswith("user."):
-                os.removexattr(folder, name, follow_symlinks=False)
-
-
-def make_folders(top: str, path: str) -> None:
-    """Create the folders above `path`; something else in their place is deleted."""
-    place = top
-    for part in path.split("/")[:-1]:
-        place = f"{place}/{part}"
-        try:
-            os.mkdir(place)
-            os.chmod(place, FOLDER_MODE)
-        except FileExistsError:
-            if not stat.S_ISDIR(os.lstat(place).st_mode):
-                os.unlink(place)
-                os.mkdir(place)
-
-
 def write_file(place: str, mode: str, content: bytes, time_ns: int | None = None) -> None:
     """Write a new file or link; `time_ns` becomes its time of change and of access."""
     if mode == LINK:
@@ -125,35 +85,8 @@ def content_at(place: str) -> bytes | None:
         return None
 
 
-def is_blob(place: str, blob: str, object_format: str) -> bool:
-    """Return True if the content at `place` is git's `blob`."""
-    content = content_at(place)
-    return content is not None and blob_id(content, object_format) == blob
-
-
 def blob_id(content: bytes, object_format: str) -> str:
     """Return the id of git's blob with this content."""
     digest = hashlib.new(object_format, b"blob %d\0" % len(content), usedforsecurity=False)
     digest.update(content)
     return digest.hexdigest()
-
-
-Kind = Literal["folder", "file", "link"]
-
-
-@dataclass(frozen=True, slots=True)
-class Stand:
-    """An entry that is made beside the files of a tree: an empty folder, a file with its content, a link with its target."""
-
-    kind: Kind
-    content: bytes = b""
-
-    def make(self, place: Path) -> None:
-        """Make it at `place`, which is free."""
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if self.kind == "folder":
-            place.mkdir()
-        elif self.kind == "file":
-            place.write_bytes(self.content)
-        else:
-            place.symlink_to(os.fsdecode(self.content))
