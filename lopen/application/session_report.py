@@ -93,6 +93,8 @@ def criterion_states(
         found: dict[str, Any] = judged.get(name, {"holds": "open", "evidence": ""})
         if name in held:
             found = found | {"holds": "yes"}
+        elif found["holds"] == "yes":  # of a verdict that did not pass, or on work that was taken back
+            found = found | {"holds": "open"}
         yield CriterionState(name, session.plan.criteria.get(name, ""), found["holds"], found["evidence"])
 
 

@@ -79,7 +79,7 @@ def test_commands_see_what_is_installed_and_cannot_change_it(make_project: MakeP
     assert seen.data["exit_code"] == 0, seen
     assert "from-the-layer" in seen.text
     assert mode == "none" or "written" not in spoilt.text, spoilt.text
-    assert project.git("show", "HEAD:package-lock.json") == "[3]"
+    assert project.git("show", "lopen/calc:package-lock.json") == "[3]"
     assert not os.path.lexists(project.root / ".venv")
     assert not os.path.lexists(project.root / "node_modules")
     if mode == "bwrap":
@@ -139,8 +139,8 @@ def test_the_model_writes_where_verify_setup_made_folders(make_project: MakeProj
     assert ran.code == 0, ran.out + ran.err
     results = tool_results(project.requests[-1])
     assert [r.data["exit_code"] for r in results if r.tool == "run_command"] == [0, 0]
-    assert project.git("show", "HEAD:backend/x.txt") == "2"
-    assert project.git("ls-tree", "-r", "--name-only", "HEAD", "backend", "web").split() == [
+    assert project.git("show", "lopen/calc:backend/x.txt") == "2"
+    assert project.git("ls-tree", "-r", "--name-only", "lopen/calc", "backend", "web").split() == [
         "backend/x.txt",
         "web",
     ]

@@ -30,10 +30,12 @@ TASKS = {"calc-t1": ("Add", "calc"), "calc-t2": ("Say it", "other"), "calc-t3": 
 # In the order in which a run comes by them.
 POINTS = (
     "before:lopen.loop.startup:start",
-    "before:lopen.git.branches:Branches.start",
+    "before:lopen.loop.module_branch:ModuleBranch.begin",
+    "after:lopen.files.workplace:Workplace.check_out_start",
     "before:lopen.loop.module_branch:ModuleBranch._first_commit",
     "before:lopen.git.repository:Repository.align_index",  # the branch has moved, the index not yet
     "after:lopen.loop.module_branch:ModuleBranch._first_commit",
+    "before:lopen.files.workplace:Workplace.publish",  # in the clone, not yet in the person's repository
     "after:lopen.tools.planning:_advance",  # each planning step in turn
     "after:lopen.tools.planning:_advance",
     "before:lopen.loop.run:conversation_for",
@@ -86,20 +88,20 @@ def crashed(project: Project, word: str, point: str) -> Ran:
 
 def is_as_if_nothing_had_happened(project: Project) -> None:
     """Every task has its one commit; tree, index and plan are those of an undisturbed run."""
-    assert project.git("branch", "--show-current") == "lopen/calc"
+    assert project.git("branch", "--show-current") == "main"
     assert project.subjects() == [
         "Begin",
         "docs(calc): approve specification",
         *(f"feat(calc): complete {name} in core" for name, _ in TASKS.values()),
     ]
-    assert project.git("status", "--porcelain") == ""
-    names = project.git("ls-tree", "-r", "--name-only", "HEAD").splitlines()
+    assert project.git("status", "--porcelain") == "?? .lopen/\n?? specs/"
+    names = project.git("ls-tree", "-r", "--name-only", "lopen/calc").splitlines()
     files = [file for _, file in TASKS.values()]
     assert [n for n in names if n.endswith(".py")] == sorted(
         [f"{f}.py" for f in files] + [f"test_{f}.py" for f in files]
     )
     assert project.git("fsck", "--no-dangling") == ""
-    commits = project.git("log", "-3", "--format=%H").splitlines()[::-1]
+    commits = project.git("log", "-3", "--format=%H", "lopen/calc").splitlines()[::-1]
     [core] = project.status()["components"]
     assert [(t["state"], t["commit"]) for t in core["tasks"]] == [("complete", c) for c in commits]
     plan = project.read(".lopen/modules/calc/plan.md")
@@ -258,9 +260,12 @@ def test_a_commit_that_is_not_the_intended_one_is_not_adopted(make_project: Make
     crashed(project, "KILL", "after:lopen.loop.module_branch:ModuleBranch.begin")
     crashed(project, "KILL", "before:lopen.git.repository:Repository.commit")
     session = project.status()["session"]
-    project.git("add", "calc.py")
+    project.git("switch", "-q", "lopen/calc")
+    project.write("forged.py", "FORGED = True\n")
+    project.git("add", "forged.py")
     forged = f"feat(calc): complete Add in core\n\nLopen-Session: {session}\nLopen-Task: calc-t1\n"
     project.git("commit", "-q", "-m", forged)
+    project.git("switch", "-q", "main")
 
     on = project.lopen("resume", "--json")
 

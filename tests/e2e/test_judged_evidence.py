@@ -224,7 +224,7 @@ def test_a_neutral_change_of_what_a_command_runs_is_shown_as_such(make_project: 
 
     assert ran.code == 0, ran.err
     asked, reported = shown(project.oracle_requests[0]), project.lopen("show", "calc").out
-    says = "the approved command verify-tests (`make check`) runs by this file, and the work changes it"
+    says = "The approved command verify-tests (`make check`) runs by this file, and the work changes it"
     for path in ("Makefile", "tools/run.sh"):
         assert f'"{path}": {says}' in asked
         assert f"{path}: {says}" in reported, reported

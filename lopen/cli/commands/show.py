@@ -130,7 +130,8 @@ def verdict_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
     for criterion in verdict.get("criteria", ()):
         yield f"  {criterion['id']} {HOLDS[criterion['holds']]}: {criterion['evidence']}".rstrip(": ")
     for question in verdict.get("questions", ()):
-        yield f"  {question['id']} {question['text']}"
+        place = f"{question['path']}: " if question.get("path") else ""
+        yield f"  {question['id']} {place}{question['text']}"
         yield f"    {question['answer'].replace('_', ' ')}: {question['because']}".rstrip(": ")
 
 
