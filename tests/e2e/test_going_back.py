@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from lopen.models.fake_api import Answer
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import tools, verdict
+from tests.endpoint import tool_results, tools, verdict
 from tests.project import (
     Project,
     build,
@@ -204,6 +206,31 @@ def test_a_skipped_task_leaves_its_criteria_open_and_the_report_says_so(make_pro
     assert done.code == 1
     assert "is complete" in done.err
     assert project.lopen("skip", "calc-t9", "--reason", "x").code == 1
+
+
+MANY = "mkdir -p made && for i in $(seq 30); do echo > made/$i; done"
+
+
+def test_a_command_that_makes_too_many_files_is_told(make_project: MakeProject) -> None:
+    few = [["tests.crash.faults:replace", "lopen.git.ignores:MOST_CHANGED", 20]]
+    few += [["tests.crash.faults:replace", "lopen.tools.file_tools:MANY_FILES_S", 0.0]]
+    make = tools(("run_command", {"command": MANY}))
+    undo = tools(("run_command", {"command": "rm -r made"}))
+    project = make_project([plan(tasks=("Add", "Say it")), build("calc-t1"), make, undo, second()])
+    project.specify()
+    assert project.lopen("approve", "calc", "--yes").code == 0
+
+    ran = project.lopen("run", "calc", arrange=few)
+
+    assert ran.code == 0, ran.err
+    (told,) = tool_results(project.requests[3])
+    assert "30 new in made" in told.text
+    assert "lopen resume" not in told.text
+    assert project.lopen("revert", "--to", "calc-t1", arrange=few).code == 0  # the clone is there again
+    subprocess.run(["sh", "-c", MANY], cwd=project.clone(), check=True)
+    back = project.lopen("revert", "--to", "calc-t1", arrange=few)
+    assert back.code == 0, back.err
+    assert not (project.clone() / "made").exists()
 
 
 def test_undo_leaves_what_the_restored_ignore_file_ignores(two_tasks: Project) -> None:
