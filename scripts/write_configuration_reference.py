@@ -14,7 +14,7 @@ from lopen.settings.sources import SHORT_VARIABLES
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "configuration.md"
 TYPES = {"bool": "boolean", "int": "integer", "float": "number", "str": "string"}
 INTRODUCTION = """\
-<!-- Written by scripts/write_configuration_reference.py from the schema. Edit lopen/settings/schema, then run it. -->
+<!-- Written by scripts/write_configuration_reference.py from the schema. Edit lopen/settings/schema.py, then run it. -->
 
 # Configuration
 
@@ -35,8 +35,6 @@ the line, and the nearest known key.
 # .lopen/config.toml
 [budget]
 session_tokens = 300_000
-
-[git]
 ```
 
 Editors that know JSON Schema for TOML (Taplo, Even Better TOML) complete and check the file: write the schema with

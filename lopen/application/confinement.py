@@ -34,12 +34,7 @@ def recording_path(root: Path, session: str) -> Path:
 
 def sandbox_for(settings: Settings, root: Path, session: str, at: Path | None = None) -> Sandbox:
     """Return the sandbox of the settings; `auto` means the best that works. `at`: the place that `root` stands for."""
-    limits = SandboxLimits(
-        processes=settings.sandbox.max_processes,
-        memory_mb=settings.sandbox.max_memory_mb,
-        file_mb=settings.sandbox.max_file_mb,
-        written_mb=settings.sandbox.max_written_mb,
-    )
+    limits = SandboxLimits(memory_mb=settings.sandbox.max_memory_mb)
     readable = [Path(name).expanduser() for name in settings.sandbox.readable]
     indexes = settings.sandbox.package_indexes
     return choose(

@@ -146,7 +146,7 @@ def models(examined: Examined) -> Iterator[CheckResult]:
 def _model_names(settings: Settings) -> list[str]:
     m, oracle = settings.models, settings.oracle
     named = (m.requirement_gathering, m.planning, m.building, m.research, *m.fallback, oracle.model)
-    return [name for name in dict.fromkeys((*named, oracle.second_model)) if name]
+    return list(dict.fromkeys(named))
 
 
 def endpoint(examined: Examined) -> Iterator[CheckResult]:

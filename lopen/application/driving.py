@@ -54,7 +54,7 @@ def drive_module(
     drafts = only == "requirement_gathering" or bool(options.prompt)
     store = open_store(context)
     found = None if options.new else store.latest(module=module, unfinished=True)
-    if found is not None and loaded.settings.session.auto_resume:
+    if found is not None:
         if only == "building" and found.approval is not None:
             _require_plan(found)
         if dry_run:

@@ -122,7 +122,7 @@ def _rebuild(context: CommandContext, store: SessionStore) -> None:
     from lopen.application.rebuild import rebuild
 
     with store.database.transaction():
-        found = list(rebuild(context.root, store, _branch_prefix(context)))
+        found = list(rebuild(context.root, store))
         store.record_rebuild(lost)
     for line in found:
         context.warn(line)
@@ -133,17 +133,6 @@ def _settle(context: CommandContext, store: SessionStore) -> None:
         from lopen.application.revert_record import settle
 
         settle(context, store, cut_off)
-
-
-def _branch_prefix(context: CommandContext) -> str:
-    """Return the configured prefix; the default if the configuration is unreadable."""
-    from lopen.settings.schema import Git
-    from lopen.settings.sources import load
-
-    try:
-        return load(context.root).settings.git.branch_prefix
-    except LopenError:
-        return Git().branch_prefix
 
 
 def cleaned(context: CommandContext) -> CleanupResult:

@@ -13,6 +13,7 @@ from pathlib import Path
 from lopen.core.clock import SystemClock
 from lopen.core.errors import LopenError
 from lopen.git.commits import CommitInfo
+from lopen.git.refs import BRANCH_PREFIX
 from lopen.git.repository import Repository
 from lopen.specification.modules import MAX_BYTES, is_module_name, spec_path
 from lopen.specification.plan_file import parse_plan
@@ -22,7 +23,7 @@ from lopen.workflow.session import Plan, Session, is_session_id
 from lopen.workflow.task_tree import State, TaskTree
 
 
-def rebuild(root: Path, store: SessionStore, branch_prefix: str) -> Iterator[str]:
+def rebuild(root: Path, store: SessionStore) -> Iterator[str]:
     """Rebuild a session from each stored plan, its completed tasks from commits; yield a line per plan.
 
     Approvals are not rebuilt: a person approves again.
@@ -35,7 +36,7 @@ def rebuild(root: Path, store: SessionStore, branch_prefix: str) -> Iterator[str
         if tree is None or not tree.components:
             yield f"{module}: its plan is unreadable; the next run plans it again"
             continue
-        commits = _commits(root, branch_prefix + module)
+        commits = _commits(root, BRANCH_PREFIX + module)
         session = rebuilt(root, store, module, tree, commits)
         store.save(session, session.created_at)
         tasks = list(session.tree.tasks)

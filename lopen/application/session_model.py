@@ -29,8 +29,7 @@ from lopen.models.recording import load as load_recording
 from lopen.models.replay import ReplayModel
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.keys import Value
-from lopen.settings.schema import Settings
-from lopen.settings.schema.work import full_name
+from lopen.settings.schema import Settings, full_name
 from lopen.settings.sources import Loaded
 from lopen.store.folder import quarantine_file, state_folder
 from lopen.store.journal import Journal
@@ -98,7 +97,7 @@ def _require_prices(settings: Settings, override: str) -> None:
     phases = ("requirement_gathering", "planning", "building", "research")
     named = {f"models.{name}": getattr(models, name) for name in phases}
     asked = {"--model": full_name(override)} if override else named
-    asked |= {"oracle.model": oracle.model, "oracle.second_model": oracle.second_model}
+    asked["oracle.model"] = oracle.model
     for key, model in asked.items():
         if model and cost_usd(model, Usage()) is None:
             with_price = "--model sonnet" if key == "--model" else f"lopen config set --user {key} sonnet"

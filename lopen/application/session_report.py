@@ -23,7 +23,7 @@ from lopen.store.folder import is_worked_on
 from lopen.store.sessions import SessionStore
 from lopen.workflow.next_step import FAILURES_TO_ASK, displayed_step, scope_of, standing_work
 from lopen.workflow.pauses import Question
-from lopen.workflow.session import Session
+from lopen.workflow.session import MAX_CLARIFICATIONS, Session
 from lopen.workflow.steps import Step, phase_of
 from lopen.workflow.task_tree import progress
 
@@ -197,7 +197,7 @@ def counters(
     """Return every counter; failures are counted per task."""
     found = [
         Counter("iterations", session.limits.iterations, session.limits.iterations_granted),
-        Counter("questions asked", session.dialogue.clarifications, settings.workflow.max_clarifications),
+        Counter("questions asked", session.dialogue.clarifications, MAX_CLARIFICATIONS),
         *_failures(session, settings.workflow.failure_threshold),
         Counter(
             "failed boundaries in a row",

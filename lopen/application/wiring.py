@@ -122,7 +122,7 @@ def wired(
         project = Project(place, files, Specifications(home, store), commands, verifier, rules)
         override = "" if options.model.startswith(REPLAY) else options.model
         judge = _judge(settings, calls, repository, store, override, secrets)
-        branch = ModuleBranch(place, journal, store, settings.git)
+        branch = ModuleBranch(place, journal, store, settings.git.convention)
         loop = SessionContext(
             settings=settings,
             clock=clock,
@@ -151,7 +151,7 @@ def _judge(
     override: str,
     secrets: KnownSecrets,
 ) -> AskedJudge:
-    second = settings.oracle.second_model or override or settings.models.planning
+    second = override or settings.models.planning
     return AskedJudge(calls, repository, store, settings.oracle.model, second, secrets.hide_persons)
 
 
@@ -267,8 +267,7 @@ def _verifier(
 def _guards(
     meter: Meter, journal: Journal, clock: Clock, project: Project, settings: Settings, secrets: KnownSecrets
 ) -> Guards:
-    disabled = frozenset(settings.guardrails.disabled)
-    return Guards(meter, Watch(meter.gate, journal, clock, project, disabled, secrets.redact))
+    return Guards(meter, Watch(meter.gate, journal, clock, project, secrets.redact))
 
 
 def _model_calls(
@@ -282,7 +281,6 @@ def _model_calls(
         meter,
         journal,
         clock,
-        settings.budget.cache_read_weight,
     )
 
 

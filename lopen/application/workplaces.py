@@ -14,7 +14,7 @@ from lopen.core.person import cache_folder, required
 from lopen.files.workplace import Workplace, open_workplace, start_commit, unsaved_files
 from lopen.git import clones
 from lopen.git.errors import GitError
-from lopen.git.refs import require_commit
+from lopen.git.refs import BRANCH_PREFIX, require_commit
 from lopen.git.repository import CheckoutOptions, Repository
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
@@ -62,7 +62,7 @@ def workplace_of(
     options = CheckoutOptions(settings.git.sign, secrets.current)
     for line in _remove_finished(context.root, store, person, options, session.module):
         context.warn(line)
-    branch = session.branch or settings.git.branch_prefix + session.module
+    branch = session.branch or BRANCH_PREFIX + session.module
     start = start_commit(person, branch) if session.branch else require_commit(person.head(), session.module)
     links = settings.sandbox.mode != "none"
     return open_workplace(person, folder / session.module, start, options, links=links)

@@ -85,7 +85,7 @@ class Spending:
         self._specs: list[BudgetSpec] = []
         self.budgets: dict[str, BudgetState] = {}
         self._open(settings.session_spec(event.session))
-        if kind := memo.get("task_type", settings["hooks"]["task_type"]):
+        if kind := memo.get("task_type", ""):
             self._open(settings.task_spec(event.session, kind))
 
     def _open(self, spec: BudgetSpec, *, anew: bool = False) -> None:
@@ -179,7 +179,7 @@ class Spending:
     ) -> None:
         """Charge a part of one request. `prompt`: tokens of its whole prompt, which its price may depend on."""
         cost = self._settings.cost_usd(model, usage, prompt)
-        tokens = usage.billed(self._settings["budget"]["cache_read_weight"])
+        tokens = usage.billed()
         charge = Charge(tokens, usage, requests, cost, AGENT, model)
         for state, alerts in charge_all(self._rows, self._specs, charge, self._now):
             self.budgets[state.budget_id] = state

@@ -106,7 +106,7 @@ def _key(root: str, environ: Mapping[str, str]) -> str:
         Path(config_folder(environ), "config.toml"),
         Path(root, ".lopen", "config.toml"),
         package.parent,  # another version of a library changes its folder
-        *sorted((package / "settings" / "schema").glob("*.py")),
+        *sorted((package / "settings").glob("*.py")),
     ]
     told = [lopen.__version__, root, *(f"{path} {_stamp(path)}" for path in files)]
     told += sorted(f"{name}={value}" for name, value in environ.items() if name.startswith(_VARIABLES))

@@ -84,7 +84,7 @@ def circuit_ids(ctx: typer.Context, incomplete: str) -> Candidates:
 
 def models(incomplete: str) -> Candidates:
     """Complete the short names of models, with the models that they stand for."""
-    from lopen.settings.schema.work import ALIASES
+    from lopen.settings.schema import ALIASES
 
     return _matching([*ALIASES.items(), *((model, "") for model in ALIASES.values())], incomplete)
 

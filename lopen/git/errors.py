@@ -94,7 +94,7 @@ def translate(subcommand: str, exit_code: int, stderr: str, *, folder: str) -> G
     if taken := _NAME_TAKEN.search(stderr):
         return GitError(
             f"the branch name conflicts with {taken['ref']}",
-            hint="rename that branch, or choose another git.branch_prefix",
+            hint="rename that branch",
             stderr=stderr,
         )
     if found := _NOT_ENCODED.search(stderr):

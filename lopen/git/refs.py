@@ -16,6 +16,7 @@ from lopen.git.errors import GitError, RefMoved
 from lopen.git.layout import Layout
 
 HEADS = "refs/heads/"
+BRANCH_PREFIX = "lopen/"  # of the name of a module's branch
 BACKUPS = "refs/lopen/backup/"
 MAX_LINE_CHARS = 72
 _INVISIBLE = frozenset(
@@ -186,7 +187,7 @@ class References:
     def check_name(self, name: str) -> None:
         """Raise `GitError` for a name that no branch can have."""
         if name.startswith("-") or self.git.run("check-ref-format", HEADS + name, accept=(0, 1)).exit_code:
-            raise GitError(f"invalid branch name {name!r}", hint="set another git.branch_prefix")
+            raise GitError(f"invalid branch name {name!r}", hint="rename the module")
 
     def require_plain(self, name: str) -> None:
         """Refuse a branch that stands for another one: what moves it moves the other.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from lopen.guardrails.call_history import READS, RUN, CallEnd, CallHistory, WastefulHabit
 from lopen.guardrails.guard import GuardFacts, GuardResult, GuardVerdict, listing, one_line, passing, times
-from lopen.settings.schema.work import ToolDiscipline
+from lopen.settings.schema import ToolDiscipline
 
 CIRCULAR = "circular_behaviour"
 DISCIPLINE = "tool_discipline"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -19,7 +19,7 @@ GUARDRAILS: tuple[Guardrail, ...] = (
     Guardrail(300, completion.QUALITY, Category.QUALITY_GATES, True, completion.check_quality),
     Guardrail(400, habits.DISCIPLINE, Category.TOOL_DISCIPLINE, False, habits.check_discipline),
 )
-# These two never block, and only these can be switched off (`guardrails.disabled`)
+# These two never block
 ADVISORY: frozenset[str] = frozenset({habits.CIRCULAR, habits.DISCIPLINE})
 
 # Their corrections tell of the present state: a later pass makes them anew, or they do not hold any more
@@ -61,11 +61,6 @@ class Passed:
     def wait_s(self) -> float:
         """Return the seconds to wait before the iteration begins."""
         return max((r.wait_s for r in self.results), default=0.0)
-
-
-def selected(disabled: Collection[str], guards: Sequence[Guardrail] = GUARDRAILS) -> tuple[Guardrail, ...]:
-    """Return the table without the advisory guards in `disabled`; the others cannot be switched off."""
-    return tuple(g for g in guards if g.name not in disabled or g.name not in ADVISORY)
 
 
 def run(guards: Sequence[Guardrail], facts: GuardFacts) -> Passed:

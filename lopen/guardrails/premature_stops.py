@@ -308,7 +308,7 @@ def nudge(
     component: str = "",
     may_ask: bool = False,
 ) -> str:
-    """The text of nudge `n` of `of` (`workflow.max_nudges`).
+    """The text of nudge `n` of `of`.
 
     `missing` is what the step still lacks: in step 6 the tools without a fresh success (`quality.missing`),
     elsewhere whatever words name it. `may_ask` says that `ask_user` is still open to the model.

@@ -57,7 +57,6 @@ class JudgeModels:
     tools: ReadingTools
     model: str
     second_model: str
-    evidence_tokens: int = EVIDENCE_TOKENS
     max_tokens: int = MAX_TOKENS
     system: str = field(default_factory=system_prompt)
 
@@ -160,8 +159,8 @@ class _Judgement:
         )
 
     def _sizes(self) -> Iterator[int]:
-        yield self.models.evidence_tokens
-        yield self.models.evidence_tokens // 4
+        yield EVIDENCE_TOKENS
+        yield EVIDENCE_TOKENS // 4
 
     def _request(self, message: EvidenceMessage) -> Request:
         reads = self.reads or not message.whole

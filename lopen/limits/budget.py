@@ -16,6 +16,7 @@ from lopen.core.errors import WrongUsage
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LARGEST_EXTENSION = 1_000_000
+CACHE_READ_WEIGHT = 0.1  # share of a token that a token read from the prompt cache counts as
 SMALLEST_ANSWER = 1_024  # an answer that may be shorter than this is not worth its input
 TASK = "task"  # the type of a budget
 
@@ -41,10 +42,10 @@ class BudgetUsage:
         """The four counts, in order."""
         return self.input_tokens, self.output_tokens, self.cache_write_tokens, self.cache_read_tokens
 
-    def billed(self, cache_read_weight: float) -> int:
+    def billed(self) -> int:
         """Tokens as budgets count them: reads from the cache at their weight, all else whole."""
         whole = self.input_tokens + self.output_tokens + self.cache_write_tokens
-        return whole + round(self.cache_read_tokens * cache_read_weight)
+        return whole + round(self.cache_read_tokens * CACHE_READ_WEIGHT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from lopen.limits.records import Alert, Incident
 from lopen.limits.rules import RuleBook
 from lopen.limits.store import LimitsStore, Rows
 from lopen.limits.wording import new_id, raised, trip_text
-from lopen.settings.schema.work import ToolDiscipline
+from lopen.settings.schema import ToolDiscipline
 
 T = TypeVar("T")
 

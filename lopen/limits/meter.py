@@ -286,7 +286,7 @@ class Meter:
         counts = BudgetUsage(
             usage.input_tokens, usage.output_tokens, usage.cache_write_tokens, usage.cache_read_tokens
         )
-        tokens = counts.billed(self._budget.cache_read_weight)
+        tokens = counts.billed()
         return Charge(tokens, counts, 1, cost_usd, grant.agent, model, usage.estimated)
 
     def settle(

@@ -27,10 +27,12 @@ from lopen.tools.running import ToolRunner, rests_on_earlier_calls
 from lopen.tools.workbench import Workbench
 from lopen.workflow.next_step import Outcome
 from lopen.workflow.pauses import Pause, PausedByPerson
+from lopen.workflow.session import MAX_CLARIFICATIONS
 from lopen.workflow.steps import PLANNING_STEPS, Step
 
 MAX_FALSE_CLAIMS = 5  # then a fresh context serves better; an honest try that failed to verify counts too
 MAX_PLANNING_TURNS = 40  # of a step that only reads; building has its circuits, step 1 is conversation
+MAX_NUDGES = 2  # times that a model which stops too early is told to go on
 MAX_CONTINUES = 3  # an answer cut by max_tokens goes on, at most this often
 GO_ON = "Go on where you stopped."
 CUT = "Your answer was cut by the token limit. Go on where it stopped, with a tool call."
@@ -191,22 +193,23 @@ class Conversation:
         stop = detect_stop(response.text, step=session.step, tool_calls_made=self.counts.tool_calls)
         said_nothing = "no text" if stop.kind == "empty" else "no tool call and no result"
         seen = f"{stop.kind}: {stop.evidence}" if stop.evidence else said_nothing
-        workflow = self.bench.settings.workflow
-        most = workflow.max_nudges
-        if self.counts.nudges >= most:
+        if self.counts.nudges >= MAX_NUDGES:
             return Outcome("failed", f"{ENDED_EARLY} ({seen})")
         self.counts.nudges += 1
         self.bench.journal.tell(
-            GuardrailRaised("premature_stop", "warn", seen, f"reminder {self.counts.nudges} of {most} sent")
+            GuardrailRaised(
+                "premature_stop", "warn", seen, f"reminder {self.counts.nudges} of {MAX_NUDGES} sent"
+            )
         )
         said = nudge(
             stop,
             self._lacking(),
             n=self.counts.nudges,
-            of=most,
+            of=MAX_NUDGES,
             task_id=session.task.id if session.task else "",
             component=session.plan.selected or "",
-            may_ask=not workflow.unattended and session.dialogue.clarifications < workflow.max_clarifications,
+            may_ask=not self.bench.settings.workflow.unattended
+            and session.dialogue.clarifications < MAX_CLARIFICATIONS,
         )
         self._say(said)
         return None

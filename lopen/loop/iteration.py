@@ -227,7 +227,6 @@ def conversation_for(context: SessionContext, bench: Workbench) -> Conversation:
         session,
         spec,
         around,
-        context_tokens=context.settings.model.context_tokens,
         templates=context.settings.workflow.templates,
         request=session.dialogue.request or context.asked.request,
     )

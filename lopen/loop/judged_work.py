@@ -31,6 +31,7 @@ from lopen.judge.change import (
     unseen_files,
 )
 from lopen.judge.evidence import ChangedFile, Evidence, SourceFile, uncovered
+from lopen.judge.rubric import EVIDENCE_TOKENS
 from lopen.judge.verdict import BREADTH, Scope, Verdict, accepted, left_open
 from lopen.tools.examination import FEW_MUTANTS, MORE_MUTANTS, Examination, ExaminedChange, Runs, examine
 from lopen.tools.extra_runs import ExtraRuns
@@ -71,7 +72,7 @@ def evidence_for(
     tree = bench.project.verifier.tree()
     base, description, sections, criteria = described(session, spec, scope, subject, tree)
     change = compared_trees(repository, base, tree, session.module)
-    largest = bench.settings.oracle.evidence_tokens * 8  # bytes; a larger file never fits into the evidence
+    largest = EVIDENCE_TOKENS * 8  # bytes; a larger file never fits into the evidence
     narrower = [v for v in verdicts if BREADTH[v.scope] < BREADTH[scope] and accepted(v) and v.tree]
     gaps = uncovered(base, tree, narrower)
     parts = narrower_verdicts(session, scope, subject, narrower)
@@ -149,9 +150,7 @@ def _examined(
             _passing_tests(boundary, change),
             next((ran[each] for each in known if each in ran), None),
             after,
-            settings.slower_suite,
             FEW_MUTANTS if boundary.scope == "task" else MORE_MUTANTS,
-            earlier_tests=settings.earlier_tests != "off",
             control=settings.mutation != "off",
         ),
         verifier.again(ExtraRuns),

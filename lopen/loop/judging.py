@@ -220,7 +220,6 @@ class AskedJudge:
             tools=_TreeTools(JudgedTree(self.repository, evidence.tree, outputs)),
             model=self.model,
             second_model=self.second_model,
-            evidence_tokens=bench.settings.oracle.evidence_tokens,
         )
         return judge(
             evidence,

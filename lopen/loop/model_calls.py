@@ -110,7 +110,6 @@ class ModelCalls:
     meter: Meter
     journal: Journal
     clock: Clock
-    cache_read_weight: float
     _sizes: RequestSizes = field(default_factory=RequestSizes)
     _told: set[str] = field(default_factory=set)  # warnings
 
@@ -196,9 +195,7 @@ class ModelCalls:
             def quote(answer_tokens: int) -> float | None:
                 return cost_usd(request.model, replace(estimate, output_tokens=answer_tokens))
 
-            read = round(estimate.cache_read_tokens * self.cache_read_weight)
-            weighted = estimate.cache_write_tokens + read
-            grant = self.meter.reserve(weighted, request.max_tokens, call.agent, quote)
+            grant = self.meter.reserve(estimate.billed(), request.max_tokens, call.agent, quote)
         except BudgetReached as reached:
             self.journal.tell(*reached.events)
             raise CallPaused(budget_pause(self.journal.session.id, reached)) from reached

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 from lopen.core.events import Committed, Event, Notice
 from lopen.files.workplace import Workplace
-from lopen.git.commits import approval_message
+from lopen.git.commits import Convention, approval_message
 from lopen.git.errors import GitError, RefMoved
-from lopen.git.refs import HEADS, require_commit
-from lopen.settings.schema import Git
+from lopen.git.refs import BRANCH_PREFIX, HEADS, require_commit
 from lopen.store.journal import Journal
 from lopen.store.sessions import SessionStore
 from lopen.workflow import changes
@@ -27,11 +26,11 @@ class ModuleBranch:
     place: Workplace
     journal: Journal
     store: SessionStore
-    settings: Git
+    convention: Convention
 
     def name(self, module: str) -> str:
         """Return the name of the module's branch."""
-        return self.settings.branch_prefix + module
+        return BRANCH_PREFIX + module
 
     def check_head(self, module: str) -> None:
         """Refuse to begin a branch in a repository without a commit."""
@@ -172,7 +171,7 @@ class ModuleBranch:
     def _stacked(self, branch: str) -> list[Event]:
         """Report that the branch begins on another module's, whose work comes along."""
         below = self.place.person.head().branch or ""
-        if below == branch or not below.startswith(self.settings.branch_prefix):
+        if below == branch or not below.startswith(BRANCH_PREFIX):
             return []
         at = (self.place.repository.head().commit or "")[:12]
         home = self.place.person.references.likely_base(below) or "BRANCH"
@@ -201,5 +200,5 @@ class ModuleBranch:
         if made:
             clone.align_index()
             return made[0]
-        text = approval_message(module=module, session=session.id, convention=self.settings.convention)
+        text = approval_message(module=module, session=session.id, convention=self.convention)
         return clone.commit(clone.snapshot(), parent, text, branch)

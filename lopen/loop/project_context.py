@@ -12,6 +12,7 @@ from lopen.git.errors import THEN_RESUME, TooManyFiles
 from lopen.git.trees import GITLINK
 from lopen.guardrails.completion import advice, missing_gates
 from lopen.judge.change import is_specification, kind
+from lopen.judge.rubric import EVIDENCE_TOKENS
 from lopen.judge.verdict import established
 from lopen.limits.rules import RuleBook
 from lopen.limits.scopes import DEFAULT_TASK_TYPE, task_tokens
@@ -24,7 +25,7 @@ from lopen.settings.schema import Settings
 from lopen.specification.modules import topics
 from lopen.verification.findings import Finding
 from lopen.workflow.next_step import standing_work
-from lopen.workflow.session import Session
+from lopen.workflow.session import MAX_CLARIFICATIONS, Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
 
 FILES_LISTED = 200
@@ -84,7 +85,7 @@ def questions(settings: Settings, session: Session) -> str:
         return "Nobody answers in this run: decide by yourself. `ask_user` returns your own default and records it as an assumption."
     if session.step is Step.DRAFT_SPECIFICATION:
         return "`ask_user` reaches a person: use it where the answer decides what gets built, one clear question at a time."
-    if left := max(0, settings.workflow.max_clarifications - session.dialogue.clarifications):
+    if left := max(0, MAX_CLARIFICATIONS - session.dialogue.clarifications):
         often = "one question" if left == 1 else f"{left} questions"
         return f"`ask_user` reaches a person for {often} more in this session: use it where a missing fact changes what gets built."
     return (
@@ -196,7 +197,7 @@ def bounds(settings: Settings, step: Step, book: RuleBook) -> tuple[str, ...]:
     of_task = task_tokens(settings.budget, DEFAULT_TASK_TYPE) if settings.budget.enabled else 0
     lines = [
         f"{answer}: a task of that size or less can be done in one turn.",
-        f"The judge is shown about {settings.oracle.evidence_tokens * CHARS_PER_TOKEN:,} characters of a task's change at once.",
+        f"The judge is shown about {EVIDENCE_TOKENS * CHARS_PER_TOKEN:,} characters of a task's change at once.",
         f"A task may use {of_task:,} tokens, all that its turns read and write." if of_task else "",
     ]
     return (*filter(None, lines), *calls)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from lopen.core.errors import LopenError, PersonNeeded, Stopped, StorageError
 from lopen.core.events import IterationEnded, Notice, SessionPaused, Waiting
 from lopen.guardrails.guard import GuardResult
-from lopen.guardrails.pipeline import Passed, events, selected
+from lopen.guardrails.pipeline import GUARDRAILS, Passed, events
 from lopen.guardrails.pipeline import run as run_guardrails
 from lopen.guardrails.repeated_failures import NAME as CHURN
 from lopen.loop.context import SessionContext
@@ -179,7 +179,7 @@ def give_back(context: SessionContext) -> None:
 
 def check(context: SessionContext) -> Passed:
     """The guardrails' word on going on; warnings and blocks are told, and a wait is sat out."""
-    passed = run_guardrails(selected(context.settings.guardrails.disabled), guard_facts(context))
+    passed = run_guardrails(GUARDRAILS, guard_facts(context))
     told = events(passed.results)
     if told:
         context.record.journal.tell(*told)

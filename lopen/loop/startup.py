@@ -201,7 +201,7 @@ def spent(context: SessionContext) -> tuple[int, float, int]:
             usage = BudgetUsage(
                 turn.input_tokens, turn.output_tokens, turn.cache_write_tokens, turn.cache_read_tokens
             )
-            billed = usage.billed(context.settings.budget.cache_read_weight)
+            billed = usage.billed()
             tokens, cost = tokens + billed, cost + (turn.cost_usd or 0.0)
             without_price += billed if turn.cost_usd is None else 0
     return tokens, cost, without_price

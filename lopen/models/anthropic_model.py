@@ -79,7 +79,6 @@ class AnthropicModel:
             base_url=self._base_url,
             api_key=self._api_key,
             local=self.local,
-            connect_timeout_s=settings.connect_timeout_s,
             silence_timeout_s=settings.silence_timeout_s,
         )
         return Sdk(connection, self._clock)

@@ -45,7 +45,7 @@ class Key:
     @property
     def default(self) -> Value:
         """The value where no source sets it."""
-        return self.field.get_default(call_default_factory=True, validated_data={})
+        return value_of(_defaults(), self.name)
 
     @property
     def adapter(self) -> TypeAdapter[Any]:
@@ -80,6 +80,11 @@ def _walk(model: type[BaseModel], prefix: str, calls: str = "") -> Iterator[Key]
 
 
 @lru_cache(maxsize=1)
+def _defaults() -> Settings:
+    return Settings()
+
+
+@lru_cache(maxsize=1)
 def keys() -> Mapping[str, Key]:
     """Every key by name, in the order of the schema."""
     return MappingProxyType({key.name: key for key in _walk(Settings, "")})
@@ -99,10 +104,9 @@ def json_schema() -> dict[str, Any]:
         table = whole
         for part in path:
             table = table["properties"].setdefault(part, _table())
-        default = {} if key.default is None else {"default": key.default}
         found = key.adapter.json_schema()
         whole.setdefault("$defs", {}).update(found.pop("$defs", {}))
-        table["properties"][leaf] = {**found, "description": key.meaning, **default}
+        table["properties"][leaf] = {**found, "description": key.meaning, "default": key.default}
     return whole
 
 
@@ -170,8 +174,6 @@ def _plain(value: object) -> object:
 
 
 def _in_words(schema: Mapping[str, Any]) -> str:
-    if "anyOf" in schema:  # an optional value: None cannot be written down, so only the other half counts
-        return " or ".join(_in_words(s) for s in schema["anyOf"] if s.get("type") != "null")
     if "const" in schema:
         return f'"{schema["const"]}"'
     if "enum" in schema:

@@ -210,6 +210,9 @@ REMOVED = {
     "git.isolation": "lopen always works in a clone of its own",
     "git.enabled": "lopen needs a git repository, which receives only the branch lopen/<module>",
     "git.auto_commit": "lopen commits each finished task in its own clone",
+    "git.branch_prefix": "a module's branch is lopen/<module>",
+    "session.auto_resume": "lopen run goes on with an unfinished session; --new begins another",
+    "guardrails.disabled": "no guardrail can be switched off; those that advise never block",
 }
 
 

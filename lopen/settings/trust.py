@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, assert_never
@@ -19,18 +18,6 @@ from typing import Any, assert_never
 from lopen.core.files import read_own, write_config
 from lopen.core.person import data_folder, required
 from lopen.settings.keys import Key, Value, shown
-
-# What `circuit.<rule>.threshold` means where it is unset: a repository is held to these.
-RULE_THRESHOLDS: Mapping[str, int] = {
-    "max_iterations": 50,
-    "duplicate_call": 5,
-    "rapid_fire": 20,
-    "tool_failure": 3,
-    "sequential_tool": 10,
-    "hook_recursion": 5,
-    "agent_spawn": 5,
-    "external_api": 10,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,25 +37,18 @@ def objection(key: Key, value: Value, own: Value) -> str:
         case "user_only":
             return f"may not be set by a project; for yourself: lopen config set --user {key.name} VALUE"
         case "lower":
-            bound = _effective(key, own)
-            if _looseness(value) <= _looseness(bound):
+            if _looseness(value) <= _looseness(own):
                 return ""
-            return f"is looser than your own {shown(key.name, bound)}, and a project may only lower it"
+            return f"is looser than your own {shown(key.name, own)}, and a project may only lower it"
         case "raise":
             return "" if value or not own else "switches off what protects you; a project may not"
         case _:
             assert_never(rule)
 
 
-def _effective(key: Key, own: Value) -> Value:
-    if own is None and key.name.startswith("circuit."):
-        return RULE_THRESHOLDS[key.name.split(".")[1]]
-    return own
-
-
 def _looseness(value: Value) -> float:
     """Return the amount that a limit lets through: 0 means no limit at all."""
-    return math.inf if value is None or value == 0 else float(value)
+    return float(value) or math.inf
 
 
 def trust_file() -> Path:

@@ -58,8 +58,7 @@ def retention_policy(settings: Settings) -> RetentionPolicy:
         session.retention_days * SECONDS_PER_DAY,
         memory.evidence_max,
         memory.tool_history_max,
-        memory.state_max_mb * 1024 * 1024,
-        settings.budget.ttl_s,
+        limits_age_s=settings.budget.ttl_s,
     )
 
 

@@ -132,7 +132,7 @@ class Upkeep:
         if after.counted > self._policy.state_bytes:
             name, size = max(after.parts.items(), key=lambda part: part[1])
             self._warn_once(
-                f"{self._folder} takes {after.counted / 2**20:.1f} MB, more than memory.state_max_mb allows;"
+                f"{self._folder} takes {after.counted / 2**20:.1f} MB, more than {self._policy.state_bytes / 2**20:g} MB;"
                 f" most of it is {name} ({size / 2**20:.1f} MB); next: lopen memory report"
             )
         return freed

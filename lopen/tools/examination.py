@@ -18,6 +18,7 @@ from lopen.verification.test_reader import read_tests
 from lopen.verification.tests_run import TestsRun
 
 SLOWER = "The tests took {before:.0f} s before this change and take {after:.0f} s now: is what slows them asked for?"
+TIMES_SLOWER = 2.0  # from which on the judge is asked
 SLOWER_BY_S = 10.0  # shorter differences are no matter of the change
 
 
@@ -44,16 +45,14 @@ class Runs:
     """The test runs that an examination compares, and what more it may run.
 
     `tests` is the passing run on the tree, None where a verify command failed. `before` ran at the base, or on an
-    earlier accepted tree. `times_slower`: from which factor on a slower suite asks a question. `mutants`: how many at most.
+    earlier accepted tree. `mutants`: how many at most.
     """
 
     commands: Mapping[str, str | None]
     tests: TestRun | None
     before: TestsRun | None
     after: TestsRun
-    times_slower: float
     mutants: int
-    earlier_tests: bool = True
     control: bool = True
 
 
@@ -85,7 +84,7 @@ def examine(change: ExaminedChange, runs: Runs, extra: ExtraRuns) -> Examination
             else None
         )
         findings += [finding] if finding else []
-    if runs.tests is not None and runs.earlier_tests and not any(f.severity == "error" for f in findings):
+    if runs.tests is not None and not any(f.severity == "error" for f in findings):
         run_files = changed_run_files(command, change.changes, change.read)
         earlier = _earlier(change, runs.tests, runs.after, compared, extra, run_files, deadline)
         questions += earlier[0]
@@ -138,7 +137,7 @@ def _slower(runs: Runs) -> Iterator[ChangeQuestion]:
     if runs.tests is None or runs.before is None or not runs.before.seconds:
         return
     before, after = runs.before.seconds, runs.tests.seconds
-    if after > before * runs.times_slower and after - before > SLOWER_BY_S:
+    if after > before * TIMES_SLOWER and after - before > SLOWER_BY_S:
         yield ChangeQuestion("", "slower_suite", SLOWER.format(before=before, after=after))
 
 

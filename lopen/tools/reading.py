@@ -18,7 +18,7 @@ from lopen.tools.workbench import Workbench
 from lopen.workflow import changes
 from lopen.workflow.next_step import scope_of
 from lopen.workflow.pauses import Question
-from lopen.workflow.session import Session
+from lopen.workflow.session import MAX_CLARIFICATIONS, Session
 from lopen.workflow.steps import Step, phase_of
 from lopen.workflow.task_tree import Task, selectable
 
@@ -138,7 +138,7 @@ def ask_user(bench: Workbench, wanted: calls.AskUser) -> ToolResult:
     session = bench.session
     options = tuple(wanted.options or ())
     capped = session.step is not Step.DRAFT_SPECIFICATION
-    spent = capped and session.dialogue.clarifications >= bench.settings.workflow.max_clarifications
+    spent = capped and session.dialogue.clarifications >= MAX_CLARIFICATIONS
     session = changes.count_question(session) if capped else session
     if bench.settings.workflow.unattended or spent:
         return _assume(bench, session, wanted, options)

@@ -35,7 +35,6 @@ class Watch:
     journal: Journal
     clock: Clock
     project: Project
-    disabled: frozenset[str] = frozenset()  # advisory guards that are switched off
     redact: Callable[[str], str] = str
     pause: Pause | None = None
     turn: int = 0
@@ -106,7 +105,6 @@ class Watch:
         return self._told(self.gate.end_turn(self.project.has_tests))
 
     def _told(self, habits: tuple[WastefulHabit, ...]) -> str:
-        habits = tuple(habit for habit in habits if guard_of(habit) not in self.disabled)
         for habit in habits:
             self.journal.tell(
                 GuardrailRaised(guard_of(habit), "warn", in_words(habit), "tells the model, continues")

@@ -16,6 +16,9 @@ from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
 Status = Literal["running", "paused", "failed", "complete"]
+MAX_CLARIFICATIONS = (
+    1  # questions of the model that reach a person in one session; further ones get their default
+)
 ATTEMPT_FAILED = "The last attempt ended without its result: "  # the prefix of the correction with the reason
 
 

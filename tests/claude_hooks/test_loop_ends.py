@@ -128,10 +128,6 @@ def test_a_type_of_task_brings_its_own_budget(project: HookedProject) -> None:
     typed = project.send("user-prompt-submit", prompt="/lopen-type design", **where)
     assert typed.reason  # a person extends first
     assert "(1,700 / 1,000 tokens used)" in project.send("session-start", source="resume").told
-    project.environ["LOPEN_HOOKS__TASK_TYPE"] = "deploy"
-    project.environ["LOPEN_BUDGET__BY_TASK_TYPE__DEPLOY"] = "10"
-    spent = {"tool_response": {"usage": {"input_tokens": 11}}, "tool_name": "T", "tool_input": {}}
-    assert project.send("post-tool-use", session="typed", **spent).stopped
 
 
 def test_a_damaged_store_is_set_aside_and_said_once(project: HookedProject) -> None:

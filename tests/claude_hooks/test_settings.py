@@ -46,13 +46,13 @@ def loaded(home: Path, *, user: str = "", project: str = "", **variables: str) -
 
 def test_the_copy_follows_the_files_and_the_variables(home: Path) -> None:
     assert loaded(home)["circuit"] == Settings().circuit.model_dump(mode="json")
-    user = "[budget]\nsession_tokens = 900_000\ncache_read_weight = 0.5\n"
+    user = "[budget]\nsession_tokens = 900_000\nttl_s = 50\n"
     assert loaded(home, user=user)["budget"]["session_tokens"] == 900_000
     project = "[budget]\nsession_tokens = 300_000\n"
     assert loaded(home, user=user, project=project)["budget"]["session_tokens"] == 300_000
     variables = {"TOKEN_BUDGET_SESSION_DEFAULT": "700000", "LOPEN_HOOKS__EXTERNAL_COMMANDS": '["a.py"]'}
     found = loaded(home, user=user, project=project, **variables)
-    assert (found["budget"]["session_tokens"], found["budget"]["cache_read_weight"]) == (700_000, 0.5)
+    assert (found["budget"]["session_tokens"], found["budget"]["ttl_s"]) == (700_000, 50)
     assert found["hooks"]["external_commands"] == ["a.py"]
 
 

@@ -6,7 +6,7 @@ import re
 import sqlite3
 
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import tool_results, tools
+from tests.endpoint import tools
 from tests.project import build, code, plan
 
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -42,16 +42,3 @@ def test_alerts_of_protected_paths_are_listed_and_no_table_keeps_a_secret(make_p
         tables = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type='table'")]
         kept = [name for name in tables if KEY in str(database.execute(f"SELECT * FROM {name}").fetchall())]
     assert kept == []
-
-
-def test_guards_that_are_switched_off_say_nothing(make_project: MakeProject) -> None:
-    read = tools(("read_file", {"path": "README.md"}))
-    project = make_project(
-        [plan(), read, read, read, build("calc-t1")],
-        LOPEN_GUARDRAILS__DISABLED='["circular_behaviour", "tool_discipline"]',
-    )
-    project.specify()
-    ran = project.drive()
-    assert ran.code == 0, ran.err
-    assert not ran.named("guardrail")
-    assert not any("notice" in result.data for result in tool_results(project.requests[-1]))

@@ -24,7 +24,7 @@ from lopen.guardrails.guard import (
     ScopeFacts,
 )
 from lopen.guardrails.habits import HabitLimits, circles, undisciplined
-from lopen.guardrails.pipeline import GUARDRAILS, circuit_events, events, run, selected
+from lopen.guardrails.pipeline import GUARDRAILS, circuit_events, events, run
 from lopen.workflow.steps import Step
 from tests.guardrails.examples import NOW, facts, fed, ran, read
 
@@ -130,13 +130,6 @@ def test_facts_that_make_no_sense_open_the_gate_for_the_other_guards() -> None:
     passed = run(GUARDRAILS, nonsense)
     assert [r.guard for r in passed.raised] == ["churn"]
     assert len(passed.results) == 7
-
-
-def test_only_the_advisory_guards_can_be_switched_off() -> None:
-    every = [g.name for g in GUARDRAILS]
-    left = [g.name for g in selected(every)]
-    assert left == ["budget", "circuit_breaker", "churn", "scope_continuity", "quality_gate"]
-    assert selected(()) == GUARDRAILS
 
 
 def test_an_exhausted_budget_hides_everything_after_it() -> None:

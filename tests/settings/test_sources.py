@@ -9,7 +9,7 @@ import pytest
 from lopen.core.errors import WrongUsage
 from lopen.settings.keys import keys, value_of
 from lopen.settings.schema import Settings
-from lopen.settings.sources import SHORT_VARIABLES, Loaded, Source, load, set_value, user_file
+from lopen.settings.sources import REMOVED, SHORT_VARIABLES, Loaded, Source, load, set_value, user_file
 from lopen.settings.trust import Unconfirmed, confirm
 from tests.settings.conftest import Write
 
@@ -44,7 +44,7 @@ def test_a_flag_that_was_not_given_changes_nothing(project: Path) -> None:
 
 @pytest.mark.parametrize(("variable", "key"), SHORT_VARIABLES.items())
 def test_the_seed_s_variables_set_their_keys(project: Path, variable: str, key: str) -> None:
-    text = {bool: "false", float: "0.05", int: "7"}.get(type(keys()[key].default), "7")
+    text = "false" if keys()[key].default is True else "7"
     text = {"budget.warning_threshold": "0.5", "budget.pause_threshold": "0.95"}.get(key, text)
     loaded = _load(project, {variable: text})
     assert loaded.provenance[key] == Source("environment", variable)
@@ -153,7 +153,6 @@ def test_every_wrong_line_of_a_file_is_named(project: Path, own: Write) -> None:
             "[budget]\npause_threshold = 0.5\nconfirmation_threshold = 0.9\n",
             "warning_threshold < confirmation_threshold <= pause_threshold",
         ),
-        ('[guardrails]\ndisabled = ["churn"]\n', '"circular_behaviour", "tool_discipline"'),
         ("[circuit.rapid]\nthreshold = 5\n", "nearest is circuit.rapid_fire.threshold"),
     ],
 )
@@ -220,12 +219,10 @@ def test_a_project_may_not_set_what_is_the_person_s(project: Path, theirs: Write
         "[budget]\nenabled = false",
         "[circuit]\nenabled = false",
         "[circuit.rapid_fire]\nthreshold = 21",
-        "[circuit.duplicate_call]\nenabled = false",
+        "[circuit.tool_failure]\nenabled = false",
         "[resources]\ncost_block_usd = inf",
         "[workflow]\nmax_iterations = 101",
-        "[model]\ncontext_tokens = 60001",
         "[model]\nsilence_timeout_s = 121",
-        "[model]\nconnect_timeout_s = 11",
         "[model]\nretry_base_s = 0.6",
         "[sandbox]\nverify_timeout_s = 601",
         "[session]\nretention = 11",
@@ -235,7 +232,6 @@ def test_a_project_may_not_set_what_is_the_person_s(project: Path, theirs: Write
         "[memory]\nlog_max_age_days = 8",
         "[memory]\nlog_keep = 6",
         "[memory]\nevidence_max = 101",
-        "[memory]\nstate_max_mb = 6",
         "[memory]\ntool_history_max = 1",
     ],
 )
@@ -248,7 +244,6 @@ def test_a_project_may_not_loosen_a_limit(project: Path, theirs: Write, text: st
 def test_a_project_may_tighten_limits(project: Path, theirs: Write) -> None:
     theirs(
         "[budget]\nsession_tokens = 1000\ntoken_budget_per_module = 5\n[circuit.rapid_fire]\nthreshold = 20\n"
-        "[memory]\nstate_max_mb = 4\n"
         "[sandbox]\nverify_timeout_s = 60\n"
     )
     settings = _load(project).settings
@@ -263,9 +258,6 @@ def test_looser_is_measured_against_the_person_s_own_value(project: Path, own: W
     own("[budget]\nsession_tokens = 10\n")
     with pytest.raises(WrongUsage, match="looser than your own 10"):
         _load(project)
-    own("[memory]\nstate_max_mb = 50\n")
-    theirs("[memory]\nstate_max_mb = 50\n")
-    assert _load(project).settings.memory.state_max_mb == 50
 
 
 def test_an_alias_stands_for_the_model_of_that_kind(project: Path, own: Write) -> None:
@@ -300,10 +292,10 @@ def test_a_file_that_everybody_may_write_is_warned_about(project: Path, own: Wri
     assert "chmod 600" in warning
 
 
-@pytest.mark.parametrize("key", ["isolation", "enabled", "auto_commit"])
+@pytest.mark.parametrize("key", REMOVED)
 def test_a_setting_that_was_removed_says_what_holds_now(project: Path, own: Write, key: str) -> None:
-    own(f"[git]\n{key} = true\n")
-    with pytest.raises(WrongUsage, match=rf"git\.{key} = true: there is no such setting any more: lopen "):
+    own(f"{key} = true\n")
+    with pytest.raises(WrongUsage, match=f"{key} = true: there is no such setting any more: {REMOVED[key]}"):
         _load(project)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.settings.trust import RULE_THRESHOLDS, confirm, is_confirmed, trust_file
+from lopen.settings.trust import confirm, is_confirmed, trust_file
 
 
 def test_nothing_is_confirmed_at_first(project: Path) -> None:
@@ -40,10 +40,3 @@ def test_a_file_that_makes_no_sense_confirms_nothing(project: Path, text: str) -
     assert not is_confirmed(project, "models.building", "m")
     confirm(project, "models.building", "m")
     assert is_confirmed(project, "models.building", "m")
-
-
-def test_every_circuit_rule_has_the_threshold_a_repository_is_held_to() -> None:
-    from lopen.settings.schema.limits import Circuit, Rule
-
-    rules = {name for name, field in Circuit.model_fields.items() if field.annotation is Rule}
-    assert rules == set(RULE_THRESHOLDS)

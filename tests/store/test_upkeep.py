@@ -29,11 +29,11 @@ DAY = timedelta(days=1)
 def test_the_policy_is_the_settings(folder: Path) -> None:
     assert retention_policy(Settings()) == RetentionPolicy()
     tables = {
-        "memory": {"log_max_kb": 1, "state_max_mb": 2},
+        "memory": {"log_max_kb": 1},
         "session": {"retention": 3, "retention_days": 4},
     }
     own = retention_policy(Settings.model_validate(tables))
-    assert own == RetentionPolicy(LogLimits(max_bytes=1024), 3, 4 * 86_400.0, state_bytes=2 * 1024 * 1024)
+    assert own == RetentionPolicy(LogLimits(max_bytes=1024), 3, 4 * 86_400.0)
 
 
 def test_of_fifteen_finished_sessions_the_newest_ten_stay(

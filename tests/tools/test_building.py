@@ -12,6 +12,7 @@ from lopen.core.events import ProgressReported, TaskChanged
 from lopen.loop.module_branch import ModuleBranch
 from lopen.settings.schema import Settings
 from lopen.tools.calls import ToolResult, done
+from lopen.workflow import changes
 from lopen.workflow.pauses import AddedTasks, Confirmation, Pause, Question
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import State
@@ -209,14 +210,16 @@ def test_a_question_that_nobody_can_answer_now_waits(root: Path) -> None:
 
 @pytest.mark.parametrize("unattended", [True, False])
 def test_unattended_or_the_second_time_the_default_is_assumed_and_kept(root: Path, unattended: bool) -> None:
-    at = asking(root, unattended=unattended, max_clarifications=0)
+    at = asking(root, unattended=unattended)
+    if not unattended:
+        at.at.journal.save(changes.count_question(at.at.session))
     assert at.call("ask_user", **QUESTION).fields == {"answer": "10", "assumed": True}
     assert at.at.session.dialogue.assumptions == ("Which base? Assumed: 10",)
     assert at.pause is None
 
 
 def test_while_the_specification_is_drafted_nothing_is_capped(root: Path) -> None:
-    at = asking(root, Step.DRAFT_SPECIFICATION, max_clarifications=0)
+    at = asking(root, Step.DRAFT_SPECIFICATION)
     at.call("ask_user", **QUESTION)
     assert at.pause is not None
     assert at.at.session.dialogue.clarifications == 0
@@ -238,7 +241,7 @@ def committing(root: Path) -> Bench:
     """In step 6 on the module's branch, with the real committer."""
     git(root, "switch", "-qc", "lopen/calc")
     at = bench(root, planned(branch="lopen/calc"))
-    branch = OneRepository(at.at.project.place, at.at.journal, at.store, at.at.settings.git)
+    branch = OneRepository(at.at.project.place, at.at.journal, at.store, at.at.settings.git.convention)
     at.at = replace(at.at, branch=branch)
     return at
 

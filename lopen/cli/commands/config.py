@@ -10,7 +10,7 @@ from lopen.application.command_context import CommandContext
 from lopen.cli.command import command, group
 
 if TYPE_CHECKING:
-    from lopen.settings.keys import Key, Value
+    from lopen.settings.keys import Key
 
 app = group("Show settings with their sources, and set them.", default="show")
 
@@ -64,7 +64,7 @@ def _require_key(key: str) -> None:
 def show(context: CommandContext, prefix: Prefix = "", explain: ExplainOption = False) -> None:
     """Show effective values, grouped; those that differ from the default are marked with * and name their source."""
     from lopen.core.errors import WrongUsage
-    from lopen.settings.keys import keys, nearest, value_of
+    from lopen.settings.keys import keys, nearest, shown, value_of
 
     loaded = context.load()
     wanted = {key: source for key, source in loaded.provenance.items() if key.startswith(prefix)}
@@ -76,7 +76,7 @@ def show(context: CommandContext, prefix: Prefix = "", explain: ExplainOption = 
         )
     heading, changed = "", 0
     for key, source in wanted.items():
-        value = value_text(key, value_of(loaded.settings, key), limit=VALUE_CHARACTERS)
+        value = shown(key, value_of(loaded.settings, key), limit=VALUE_CHARACTERS)
         place = f"  ({source.name}, {source.location})" if source.location else f"  ({source.name})"
         mark, place = (" ", "") if source.name == "default" else ("*", place)
         changed += mark == "*"
@@ -188,11 +188,8 @@ def set_(context: CommandContext, key: KeyArgument, value: ValueArgument, user: 
 
 
 def default_text(key: Key) -> str:
-    """Return the default as TOML writes it; for a circuit rule the value that the rule brings along."""
+    """Return the default as TOML writes it."""
     value = key.default
-    if value is None:
-        own = rule_value(key.name)
-        return f"unset ({own})" if own else "unset"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     if isinstance(value, dict):
@@ -200,21 +197,3 @@ def default_text(key: Key) -> str:
     if isinstance(value, list):
         return "`[" + ", ".join(f'"{item}"' for item in value) + "]`"
     return f'`"{value}"`' if isinstance(value, str) else f"`{value:,}`".replace(",", "_")
-
-
-def rule_value(name: str) -> str:
-    """Return the circuit rule's own value of an unset key `circuit.<rule>.<part>`; "" where the rule has none."""
-    from lopen.limits.rules import BY_NAME
-
-    _, rule_name, part = name.split(".")
-    rule = BY_NAME[rule_name]
-    window = f"{rule.window:g} {rule.unit}" if rule.window else ""
-    ladder = f"{rule.ladder[0]:g}" if rule.ladder else ""
-    return {"threshold": str(rule.threshold), "window": window, "cooldown_base": ladder}[part]
-
-
-def value_text(name: str, value: Value, *, limit: int) -> str:
-    """Return the value in force on one line."""
-    from lopen.settings.keys import shown
-
-    return rule_value(name) or "none" if value is None else shown(name, value, limit=limit)

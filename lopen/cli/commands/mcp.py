@@ -86,7 +86,7 @@ class ServedCommands:
             session = store.latest(module=module, unfinished=True)
         finally:
             store.database.close()
-        if session is not None and session.limits.max_cost_usd is not None and settings.session.auto_resume:
+        if session is not None and session.limits.max_cost_usd is not None:
             return session.limits.max_cost_usd
         return settings.budget.max_cost_usd
 

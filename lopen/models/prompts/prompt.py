@@ -35,6 +35,7 @@ from lopen.workflow.session import Session
 from lopen.workflow.steps import PLANNING_STEPS, Step, number
 from lopen.workflow.task_tree import Component, Task
 
+CONTEXT_TOKENS = 60_000  # the largest prompt that a conversation starts with
 PLANNING_CHARS = 24_000  # a specification up to this size is given whole in planning
 SECTION_CHARS = 40_000  # of sections a prompt carries at most this much; `read_spec` gives the rest
 
@@ -91,7 +92,7 @@ def build(
     spec: Specification | None,
     around: Surroundings,
     *,
-    context_tokens: int,
+    context_tokens: int = CONTEXT_TOKENS,
     templates: str = "",
     request: str = "",
 ) -> Prompt:

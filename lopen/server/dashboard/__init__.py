@@ -111,12 +111,11 @@ def spend(project: OpenProject) -> dict[str, Any]:
         return {"series": [], "points": [], "seconds": 0}
     first, last = turns[-1][0], turns[0][0]
     width = next((w for w in WIDTHS_S if (last - first) / w < MOST_POINTS - 1), WIDTHS_S[-1])
-    weight = project.settings.budget.cache_read_weight
     periods: dict[int, Counter[str]] = {
         n: Counter() for n in range(int(first // width), int(last // width) + 1)
     }
     for at, turn in turns:
-        periods.setdefault(int(at // width), Counter())[turn["model"]] += _usage(turn).billed(weight)
+        periods.setdefault(int(at // width), Counter())[turn["model"]] += _usage(turn).billed()
     return {
         "series": sorted({model for counts in periods.values() for model in counts}),
         "points": [
