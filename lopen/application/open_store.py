@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,7 +68,6 @@ def open_store(context: CommandContext, *, new: bool = False) -> SessionStore:
         context.warn(f"{error.message}; moved to {kept.relative_to(context.root)}")
         store = SessionStore(Database(path))
     store.warn = context.warn
-    _rebuild(context, store)
     _settle(context, store)
     return store
 
@@ -104,28 +102,8 @@ def _refuse_emptied(path: Path) -> None:
     logged = path.with_name(path.name + "-wal")
     if not path.exists() or path.stat().st_size >= HEADER_BYTES or logged.exists():
         return
-    if path.stat().st_size or any(plans(path.parent)):
+    if path.stat().st_size or any((path.parent / "modules").glob("*/plan.md")):
         raise UnreadableDatabase(f"{path}: the file is truncated to {path.stat().st_size} bytes")
-
-
-def plans(state: Path) -> Iterator[Path]:
-    """Yield the plan of each module in `.lopen/`."""
-    return (state / "modules").glob("*/plan.md")
-
-
-def _rebuild(context: CommandContext, store: SessionStore) -> None:
-    """Rebuild sessions once for each database that was moved aside, also after a crash."""
-    folder = store.database.path.parent / "corrupted"
-    lost = max((p.name for p in folder.glob("*-state.db")), default="")
-    if not lost or store.ids() or store.rebuilt_from() == lost:
-        return
-    from lopen.application.rebuild import rebuild
-
-    with store.database.transaction():
-        found = list(rebuild(context.root, store))
-        store.record_rebuild(lost)
-    for line in found:
-        context.warn(line)
 
 
 def _settle(context: CommandContext, store: SessionStore) -> None:

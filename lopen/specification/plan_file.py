@@ -1,25 +1,17 @@
-"""`plan.md`: the plan with checkboxes for people, from which lopen can rebuild the tree if the database is lost.
+"""`plan.md`: the plan with checkboxes, for people.
 
-The markdown is for people. A comment after each component's tasks contains the whole component as JSON; lopen
-reads back these comments only. Names and texts come from a model, so they are escaped and put on one line: none
-can act as a comment, a heading or a terminal escape.
+Names and texts come from a model, so they are escaped and put on one line: none can act as a comment, a heading or a
+terminal escape.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import fields
-from functools import cache
-from typing import TYPE_CHECKING
 
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, State, Task, TaskTree, progress
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 _ACTIVE = re.compile(r"([\\`*_\[\]<&~|])")
 _LEADING = re.compile(r"^(?=[#+>=-])|^(\d+)(?=[.)])")
@@ -37,8 +29,6 @@ def render_plan(module: str, session: Session) -> str:
     lines = [
         f"# Plan: {_escape(module)}",
         "",
-        head_comment(session.tree),
-        "",
         "Written by lopen after every change; edits here are overwritten.",
         "",
         *_summary(session),
@@ -51,11 +41,6 @@ def render_plan(module: str, session: Session) -> str:
     lines += _listing("Assumptions", (f"- {_escape(a)}" for a in session.dialogue.assumptions))
     lines += _listing("Accepted by a person", (f"- {_escape(a)}" for a in session.dialogue.accepted))
     return "\n".join(lines).rstrip("\n") + "\n"
-
-
-def parse_plan(text: str) -> TaskTree | None:
-    """Return the tree of a rendered plan; None if `text` is not a plan, is incomplete or has damaged comments."""
-    return read_tree(text.replace("\r\n", "\n"))
 
 
 def _summary(session: Session) -> Iterator[str]:
@@ -105,8 +90,6 @@ def _component(tree: TaskTree, component: Component) -> Iterator[str]:
         yield from _task(task)
     if component.tasks:
         yield ""
-    yield component_comment(component)
-    yield ""
 
 
 def _facts(label: str, values: Iterator[str] | tuple[str, ...]) -> Iterator[str]:
@@ -148,60 +131,3 @@ def _strong(text: str) -> str:
 def _code(text: str) -> str:
     """Return `text` as a code span, with apostrophes for backticks, which a code span cannot escape."""
     return f"`{_one_line(text).replace('`', chr(39))}`"
-
-
-_VERSION = 1
-_FIELDS, _TASK_FIELDS = ({f.name for f in fields(kind)} for kind in (Component, Task))
-_LATER = {"files": (), "criteria": ()}  # fields that plans of earlier versions lack
-_HEAD = re.compile(r"^<!-- lopen:plan (\{.*\}) -->$", re.MULTILINE)
-_COMPONENT = re.compile(r"^<!-- lopen:component (\{.*\}) -->$", re.MULTILINE)
-
-
-@cache  # made when first used: it takes milliseconds, and most commands need none
-def _adapter() -> TypeAdapter[Component]:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(Component)
-
-
-def head_comment(tree: TaskTree) -> str:
-    """Return the comment with the number of components, which reveals an incomplete plan."""
-    return _comment("plan", f'{{"version":{_VERSION},"components":{len(tree.components)}}}')
-
-
-def component_comment(component: Component) -> str:
-    """Return the comment with the whole component, including its tasks."""
-    return _comment("component", _adapter().dump_json(component, ensure_ascii=True).decode())
-
-
-def read_tree(text: str) -> TaskTree | None:
-    """Return the tree in the comments of a text, None if they are invalid or incomplete."""
-    heads = _HEAD.findall(text)
-    found = _COMPONENT.findall(text)
-    if len(heads) != 1:
-        return None
-    try:
-        head = json.loads(heads[0])
-        if head["version"] != _VERSION or head["components"] != len(found):
-            return None
-        return TaskTree(tuple(map(_read_component, found)))
-    except (ValueError, KeyError, TypeError, RecursionError):  # somebody edited the comments
-        return None
-
-
-def _read_component(body: str) -> Component:
-    """Return the component of a comment; raises `ValueError` where its fields or its tasks' are others or wrong."""
-    value = json.loads(body)
-    there = [(value, _FIELDS), *(({**_LATER, **task}, _TASK_FIELDS) for task in value["tasks"])]
-    if any(given.keys() != known for given, known in there):
-        raise ValueError("other fields than those of a component and its tasks")
-    component = _adapter().validate_json(body, strict=True)
-    if any(task.failures < 0 for task in component.tasks):
-        raise ValueError("a negative count")
-    return component
-
-
-def _comment(kind: str, body: str) -> str:
-    """Return a comment with the ASCII JSON `body`, without `<`, `>` and `--`."""
-    body = body.replace("<", "\\u003c").replace(">", "\\u003e").replace("--", "-\\u002d")
-    return f"<!-- lopen:{kind} {body} -->"

@@ -9,13 +9,11 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from itertools import count
 
 from lopen.core.shell_syntax import parse
 from lopen.core.shell_values import UNCLOSED_QUOTE
-from lopen.specification.blocks import Item, items
-from lopen.specification.sections import Diagnostic, Outline, Section
+from lopen.specification.sections import Diagnostic, Item, Outline, Section, items
 
 _CHECKBOX = re.compile(r"\[([ xX])\](?:\s+|\Z)(.*)", re.DOTALL)
 _NEARLY_A_CHECKBOX = re.compile(r"\[[^\w\[\]]{0,3}\]|\[[xX]\]")
@@ -145,7 +143,6 @@ def _folded(text: str) -> str:
 STANDARD = ("verify-setup", "verify-build", "verify-tests", "verify-lint", "verify-commit")
 RESERVED = frozenset({"verify-task-completion", "verify-component-completion", "verify-module-completion"})
 PREFIX = "verify-"
-SIMILARITY = 0.75  # of the names without the prefix: `test` and `linter` are similar to a standard name, `links` is not
 MAX_NAME_LENGTH = 64  # the Messages API's limit for a tool's name
 
 _NAME = re.compile(r"verify-[a-z0-9-]+")
@@ -172,22 +169,15 @@ class VerifyCommand:
 TESTS_MAY_GO = "tests-may-go"
 
 
-def read_tests_may_go(outline: Outline, section: Section) -> tuple[str, ...]:
-    """Return the globs of test files whose tests may go: `- **tests-may-go**: tests/old/**`, several with commas."""
-    globs = []
-    for part in (section, *outline.descendants(section)):
-        for item in items(outline.text[part.body : part.end]):
-            line = _LINE.fullmatch(item.content) if item.depth else None
-            if line is not None and line[2].casefold() == TESTS_MAY_GO:
-                globs += [each.strip(" `") for each in line[3].split(",")]
-    return tuple(glob for glob in globs if glob)
-
-
 @dataclass(slots=True)
 class CommandsFound:
-    """The commands, standard ones first, with the problems and warnings of the section."""
+    """The commands, standard ones first, with the problems and warnings of the section.
+
+    `tests_may_go` are the globs of test files whose tests may go: `- **tests-may-go**: tests/old/**`, several with commas.
+    """
 
     commands: list[VerifyCommand]
+    tests_may_go: list[str]
     problems: list[Diagnostic]
     warnings: list[Diagnostic]
 
@@ -198,7 +188,7 @@ class _Malformed(Exception):
 
 def read_commands(outline: Outline, section: Section) -> CommandsFound:
     """Read the verify commands of a section and its subsections; an omitted standard command counts as none."""
-    reading = CommandsFound([], [], [])
+    reading = CommandsFound([], [], [], [])
     found: dict[str, VerifyCommand] = {}
     unread: set[str] = set()
     for part in (section, *outline.descendants(section)):
@@ -206,7 +196,7 @@ def read_commands(outline: Outline, section: Section) -> CommandsFound:
         for item in items(outline.text[part.body : part.end]):
             line = first_line + item.first
             try:
-                for name, command in _commands(item):
+                for name, command in _commands(item, reading.tests_may_go):
                     if name in found:
                         raise _Malformed(f"duplicate {name} (first on line {found[name].line})")
                     found[name] = VerifyCommand(name, command, line)
@@ -220,21 +210,9 @@ def read_commands(outline: Outline, section: Section) -> CommandsFound:
     elif missing:
         verb = "is missing, which counts" if len(missing) == 1 else "are missing, which count"
         reading.warnings.append(Diagnostic(section.line, f"{', '.join(missing)} {verb} as none"))
-    reading.warnings += _near_misses(found)
     standard = [found.pop(name, VerifyCommand(name, None, section.line)) for name in STANDARD]
     reading.commands = [*standard, *found.values()]
     return reading
-
-
-def _near_misses(found: Mapping[str, VerifyCommand]) -> Iterator[Diagnostic]:
-    """Warn about additional names that are similar to a missing standard name."""
-    missing = {name.removeprefix(PREFIX): name for name in STANDARD if name not in found}
-    for command in found.values():
-        near = get_close_matches(command.name.removeprefix(PREFIX), missing, n=1, cutoff=SIMILARITY)
-        if near and command.name not in STANDARD:
-            yield Diagnostic(
-                command.line, f"{command.name} is not a standard name; did you mean {missing[near[0]]}?"
-            )
 
 
 def _correct_form(text: str) -> str:
@@ -243,8 +221,8 @@ def _correct_form(text: str) -> str:
     return _SHAPE.format(name=mentioned[0].casefold().replace("_", "-") if mentioned else "verify-tests")
 
 
-def _commands(item: Item) -> Iterator[tuple[str, str | None]]:
-    """Yield the command of an item, if it has one; other items (skills, prose) are ignored."""
+def _commands(item: Item, tests_may_go: list[str]) -> Iterator[tuple[str, str | None]]:
+    """Yield the command of an item, if it has one; add its globs to `tests_may_go`. Skills and prose are ignored."""
     if not item.depth:
         if any(_MENTION.match(line) for line in item.content.split("\n")):
             raise _Malformed(f"a verify command must be a list item: {_correct_form(item.content)}")
@@ -256,6 +234,7 @@ def _commands(item: Item) -> Iterator[tuple[str, str | None]]:
         return
     name, rest = line[2], line[3].strip()
     if name.casefold() == TESTS_MAY_GO:
+        tests_may_go += filter(None, (glob.strip(" `") for glob in rest.split(",")))
         return
     is_code = _CODE.fullmatch(rest) is not None
     if not is_code and not name.casefold().startswith(("verify-", "verify_")):

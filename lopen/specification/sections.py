@@ -1,6 +1,7 @@
 """Divide a document into sections with heading paths (docs/reference/specification-format.md).
 
-Offsets count characters of the source: the preamble and the own texts of all sections, joined, are the document.
+`markdown-it` finds the headings, code fences, lists and front matter. Lines are counted from 0 and end at LF, CRLF or a
+lone CR. Offsets count characters of the source: the preamble and the own texts of all sections, joined, are the document.
 """
 
 from __future__ import annotations
@@ -8,21 +9,127 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 from lopen.core.errors import LopenError
-from lopen.specification.blocks import Blocks, FrontMatter, Heading, scan
+
+if TYPE_CHECKING:  # an import of 50 ms that most commands do not need
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 SEPARATOR = " > "
 BYTE_ORDER_MARK = "\ufeff"
 SHOWN_PATHS = 10
 COMPARED_NAMES = 2_000
+UNCLOSED = "unclosed code fence: everything after it counts as code; close it"
+MAX_NESTING = 100  # levels of lists and quotes; `markdown-it` drops what is nested deeper
 
 LINE_END = re.compile(r"\r\n?|\n")
 _SEPARATORS = re.compile(r"\s*>\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading at top level: its lines [first, after), its level, its text without markup."""
+
+    first: int
+    after: int
+    level: int
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A list item, or (depth 0) a paragraph outside every list. Block quotes have no items.
+
+    `content` is the source of its own text with newlines and code blocks, without nested items.
+    """
+
+    content: str
+    first: int
+    depth: int
+
+
+@cache
+def _block_parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+    from mdit_py_plugins.front_matter import front_matter_plugin
+
+    parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).disable(["inline", "text_join"])
+    return parser.use(front_matter_plugin)
+
+
+@cache
+def _inline_parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark")
+
+
+def _lines(token: Token) -> tuple[int, int]:
+    first, after = token.map or (0, 0)
+    return first, after
+
+
+def _headings(tokens: Sequence[Token], environment: dict[str, Any]) -> Iterator[Heading]:
+    """Yield the headings outside of lists and quotes; `environment` holds the document's link definitions."""
+    for opening, inline in pairwise(tokens):
+        if opening.type == "heading_open" and opening.level == 0:
+            (parsed,) = _inline_parser().parseInline(inline.content, environment)
+            title = "".join(_text_of(parsed.children or ()))
+            yield Heading(*_lines(opening), int(opening.tag[1:]), " ".join(title.split()))
+
+
+def _text_of(tokens: Sequence[Token]) -> Iterator[str]:
+    """Yield the text as a reader sees it, without emphasis, links or code marks."""
+    for token in tokens:
+        if token.type in ("softbreak", "hardbreak"):
+            yield " "
+        elif token.type == "image":
+            yield from _text_of(token.children or ())
+        elif token.type != "html_inline":
+            yield token.content
+
+
+def _fence_content(fence: Token) -> tuple[int, int]:
+    """Return the lines of the content; its line count shows if the fence is closed, which the token does not."""
+    first, after = _lines(fence)
+    content = fence.content.count("\n") + (not fence.content.endswith("\n") and fence.content != "")
+    return first + 1, min(first + 1 + content, after)
+
+
+def items(text: str) -> tuple[Item, ...]:
+    """Return the list items and the paragraphs outside of lists, in order."""
+    return tuple(_items(_block_parser().parse(text)))
+
+
+def _items(tokens: Sequence[Token]) -> Iterator[Item]:
+    started: list[tuple[int, int, list[str]]] = []  # line, depth, parts of the text
+    open_parts: list[list[str]] = []
+    quotes = 0
+    for token in tokens:
+        first = _lines(token)[0]
+        if token.type in ("blockquote_open", "blockquote_close"):
+            quotes += token.nesting
+        elif quotes:
+            continue
+        elif token.type == "list_item_open":
+            open_parts.append([])
+            started.append((first, len(open_parts), open_parts[-1]))
+        elif token.type == "list_item_close":
+            open_parts.pop()
+        elif token.type in ("inline", "fence", "code_block"):
+            if open_parts:
+                open_parts[-1].append(token.content)
+            elif token.type == "inline":
+                started.append((first, 0, [token.content]))
+    for first, depth, parts in started:
+        yield Item("\n".join(parts), first, depth)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +175,14 @@ class Section:
 class Outline:
     """A document and its sections in order.
 
-    `fences` are the offsets [start, end) inside code fences; `unclosed` names each fence, comment or other HTML that
-    has no end and so hides the rest of the document.
+    `front_matter` is the text between the `---` lines. `fences` are the offsets [start, end) inside code fences;
+    `unclosed` names a fence that has no end and so hides the rest of the document.
     """
 
     text: str
     preamble_end: int
     sections: tuple[Section, ...]
-    front_matter: FrontMatter | None
+    front_matter: str | None
     fences: tuple[tuple[int, int], ...]
     line_starts: tuple[int, ...]
     unclosed: tuple[Diagnostic, ...] = ()
@@ -102,10 +209,6 @@ class Outline:
         while after < len(self.sections) and self.sections[after].level > section.level:
             after += 1
         return self.sections[first:after]
-
-    def children(self, section: Section) -> tuple[Section, ...]:
-        """Return the sections directly inside this one, in order."""
-        return tuple(_outermost(self.descendants(section)))
 
     def find(self, heading: str) -> Section:
         """Return the section that `heading` addresses: a path, the end of a path, or a single heading.
@@ -166,39 +269,30 @@ class Outline:
 def parse_outline(text: str) -> Outline:
     """Divide a document into sections. Every text is valid; a byte order mark does not belong to the first line."""
     mark = len(BYTE_ORDER_MARK) if text.startswith(BYTE_ORDER_MARK) else 0
-    blocks = scan(text[mark:])
+    environment: dict[str, Any] = {}
+    tokens = _block_parser().parse(text[mark:], environment)
     starts = [mark, *(m.end() for m in LINE_END.finditer(text))]
+    lines = len(starts) - text.endswith(("\n", "\r"))
 
     def at(line: int) -> int:
         return starts[line] if line < len(starts) else len(text)
 
-    headings = blocks.headings
+    headings = list(_headings(tokens, environment))
+    fences = [_fence_content(token) for token in tokens if token.type == "fence"]
     ends = [at(h.first) for h in headings[1:]] + [len(text)]
-    sections = (
-        tuple(
-            Section(path, h.title, h.level, h.first + 1, at(h.first), end, at(h.after))
-            for h, path, end in zip(headings, _paths(headings), ends, strict=True)
-        )
-        if headings
-        else ()
+    sections = tuple(
+        Section(path, h.title, h.level, h.first + 1, at(h.first), end, at(h.after))
+        for h, path, end in zip(headings, _paths(headings), ends, strict=False)
     )
     return Outline(
         text,
         sections[0].start if sections else len(text),
         sections,
-        blocks.front_matter,
-        tuple((at(first), at(after)) for first, after in blocks.fences),
+        tokens[0].content if tokens and tokens[0].type == "front_matter" else None,
+        tuple((at(first), at(after)) for first, after in fences),
         tuple(starts),
-        tuple(_unclosed(blocks, len(starts) - text.endswith(("\n", "\r")))),
+        tuple(Diagnostic(first, UNCLOSED) for first, after in fences if after >= lines),
     )
-
-
-def _unclosed(blocks: Blocks, lines: int) -> Iterator[Diagnostic]:
-    for first, after in blocks.fences:
-        if after >= lines:
-            yield Diagnostic(first, "unclosed code fence: everything after it counts as code; close it")
-    for first, end in blocks.unclosed_html:
-        yield Diagnostic(first + 1, f"unclosed HTML: everything after it is hidden; close it with {end}")
 
 
 def _paths(headings: Iterable[Heading]) -> Iterator[tuple[str, ...]]:
@@ -210,15 +304,6 @@ def _paths(headings: Iterable[Heading]) -> Iterator[tuple[str, ...]]:
         yield (*(h.title for h in above), heading.title)
         if number or heading.level > 1:
             above.append(heading)
-
-
-def _outermost(sections: Iterable[Section]) -> Iterator[Section]:
-    """Yield the sections that are not inside another one."""
-    level = 0
-    for section in sections:
-        if not level or section.level <= level:
-            level = section.level
-            yield section
 
 
 def normalise_name(name: str) -> str:

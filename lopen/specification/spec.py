@@ -13,7 +13,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 
-from lopen.specification.front_matter import read_front_matter
 from lopen.specification.modules import read_source
 from lopen.specification.requirements import (
     Criterion,
@@ -21,9 +20,16 @@ from lopen.specification.requirements import (
     misplaced_criteria,
     read_commands,
     read_criteria,
-    read_tests_may_go,
 )
-from lopen.specification.sections import LINE_END, Diagnostic, Outline, Section, normalise_name, parse_outline
+from lopen.specification.sections import (
+    BYTE_ORDER_MARK,
+    LINE_END,
+    Diagnostic,
+    Outline,
+    Section,
+    normalise_name,
+    parse_outline,
+)
 
 OVERVIEW = "Overview"
 ACCEPTANCE_CRITERIA = "Acceptance Criteria"
@@ -31,6 +37,7 @@ DEPENDENCIES = "Dependencies"
 SKILLS_AND_HOOKS = "Skills & Hooks"
 REQUIRED = (OVERVIEW, ACCEPTANCE_CRITERIA, DEPENDENCIES, SKILLS_AND_HOOKS)
 OPTIONAL = ("Notes", "References")
+NO_FRONT_MATTER = "the front matter is missing: start with `---`, name, description, `---`"
 UNCHANGED = "still as lopen init wrote it"
 UNWRITTEN = 3  # of the template's five sentences: a specification with so many is not written yet
 
@@ -66,7 +73,8 @@ class Problem:
 class Specification:
     """One module's specification. It is fit to build from if `problems` is empty.
 
-    `commands` contains all standard verify commands first, then the others in order.
+    `commands` contains all standard verify commands first, then the others in order. `tests_may_go` are globs of test
+    files whose tests may go.
     """
 
     module: str
@@ -77,14 +85,9 @@ class Specification:
     outline: Outline
     criteria: tuple[Criterion, ...]
     commands: tuple[VerifyCommand, ...]
+    tests_may_go: tuple[str, ...]
     problems: tuple[Problem, ...]
     warnings: tuple[Problem, ...]
-
-    @property
-    def tests_may_go(self) -> tuple[str, ...]:
-        """The globs of test files whose tests may go."""
-        section = _top_section(self.outline, SKILLS_AND_HOOKS)
-        return () if section is None else read_tests_may_go(self.outline, section)
 
     def command(self, name: str) -> VerifyCommand | None:
         """Return the verify command with that name or tool name."""
@@ -119,24 +122,25 @@ def parse_specification(
 ) -> Specification:
     """Parse a specification. `known_ids` maps criterion texts to their existing ids."""
     document = parse_outline(text)
-    front = read_front_matter(document)
+    (name, description), front_problems = _front_matter(document)
     problems = (
         [Diagnostic(1, "the specification is empty")]
         if not text.strip("\ufeff \t\r\n")
         else [
-            *front.problems,
+            *front_problems,
             *document.unclosed,
-            *([] if front.unopened else _heading_problems(document)),
+            *_heading_problems(document),
         ]
     )
     warnings = [
         *_unchanged_scaffold(text, module),
-        *_name_mismatch(front.name, module, text),
-        *([] if front.unopened else _empty_sections(document)),
+        *_name_mismatch(name, module, text),
+        *_empty_sections(document),
         *_placeholders(document),
     ]
     criteria: list[Criterion] = []
     commands: list[VerifyCommand] = []
+    tests_may_go: list[str] = []
     section = _top_section(document, ACCEPTANCE_CRITERIA)
     warnings += misplaced_criteria(document, section)
     if section is not None:
@@ -146,18 +150,19 @@ def parse_specification(
         warnings += found.warnings
     if (section := _top_section(document, SKILLS_AND_HOOKS)) is not None:
         read = read_commands(document, section)
-        commands = read.commands
+        commands, tests_may_go = read.commands, read.tests_may_go
         problems += read.problems
         warnings += read.warnings
     return Specification(
         module,
         path,
         text,
-        front.name,
-        front.description,
+        name,
+        description,
         document,
         tuple(criteria),
         tuple(commands),
+        tuple(tests_may_go),
         _sorted_problems(path, problems),
         _sorted_problems(path, warnings),
     )
@@ -166,6 +171,34 @@ def parse_specification(
 def load_specification(path: Path, *, module: str, known_ids: Mapping[str, str] = _NO_IDS) -> Specification:
     """Read and parse a specification. Raise `UnreadableSource` if the file is missing or not UTF-8 text."""
     return parse_specification(read_source(path), module=module, path=path, known_ids=known_ids)
+
+
+def _front_matter(document: Outline) -> tuple[tuple[str, str], list[Diagnostic]]:
+    """Return the name and description, each "" if it is missing, and the problems. YAML tags create no objects."""
+    import yaml
+
+    if document.front_matter is None:
+        unclosed = document.text.removeprefix(BYTE_ORDER_MARK).startswith("---")
+        message = "the front matter is not closed by `---`" if unclosed else NO_FRONT_MATTER
+        return ("", ""), [Diagnostic(1, message)]
+    try:
+        # The base loader makes texts, lists and mappings alone.
+        found = yaml.load(document.front_matter, Loader=yaml.BaseLoader) or {}  # noqa: S506
+    except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
+        mark = getattr(error, "problem_mark", None)
+        reason = getattr(error, "problem", None) or str(error).splitlines()[0]
+        line = 2 + (mark.line if mark else 0)
+        return ("", ""), [Diagnostic(line, f"the front matter is not valid YAML: {reason}")]
+    if not isinstance(found, dict):
+        return ("", ""), [Diagnostic(2, "the front matter must be `key: value` lines")]
+    name, description = (" ".join(_text(found.get(key)).split()) for key in ("name", "description"))
+    given = {"name": name, "description": description}
+    problems = [Diagnostic(1, f"the front matter has no {key}") for key, value in given.items() if not value]
+    return (name, description), problems
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _name_mismatch(name: str, module: str, text: str) -> Iterator[Diagnostic]:

@@ -11,8 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lopen.specification.blocks import items, scan
-from lopen.specification.sections import LINE_END, Outline, Section, normalise_name, parse_outline
+from lopen.specification.sections import Outline, Section, items, normalise_name, parse_outline
 
 MAIN_FILES = ("spec.md", "requirements.md", "proposal.md")
 DESIGN_FILES = ("design.md", "plan.md")
@@ -37,7 +36,6 @@ _OWN_SECTIONS = frozenset({"overview", "introduction", "purpose", "why", "summar
 _WRITTEN_SECTIONS = frozenset(
     {"overview", "behaviour", "acceptance criteria", "dependencies", "skills & hooks", "notes"}
 )
-_FENCE = re.compile(r"([^`~]*)(`{3,}|~{3,})")  # behind list markers and signs of a quotation
 
 
 @dataclass(slots=True)
@@ -111,7 +109,7 @@ def specification(source: Imported, module: str, commands: Sequence[str], origin
     parts = [
         f"---\nname: {module}\ndescription: {json.dumps(description, ensure_ascii=False)}\n---",
         f"# {title}",
-        f"## Overview\n\n{_closed(source.overview) or f'TODO: the source has no overview; {LATER}.'}",
+        f"## Overview\n\n{source.overview or f'TODO: the source has no overview; {LATER}.'}",
         f"## Behaviour\n\n{_joined(source.behaviour) or f'TODO: the source describes no behaviour; {LATER}.'}",
         "## Acceptance Criteria\n\n"
         + ("\n".join(criteria) or f"- [ ] TODO: the source has no acceptance criterion; {LATER}"),
@@ -212,14 +210,4 @@ def _joined(sections: Sequence[str]) -> str:
         yield heading if count == 1 else f"{heading} ({count})"
         yield rest
 
-    return "\n\n".join("\n".join(unique(_closed(text))).rstrip() for text in sections)
-
-
-def _closed(text: str) -> str:
-    """Return Markdown that hides nothing behind it: a code fence, comment or other HTML without an end gets one."""
-    blocks, lines = scan(text), LINE_END.split(text)
-    ends = [end for _, end in blocks.unclosed_html]
-    opened = [_FENCE.match(lines[first - 1]) for first, after in blocks.fences if after >= len(lines)]
-    return "\n".join(
-        [text, *ends, *(re.sub(r"[^>\s]", " ", fence[1]) + fence[2] for fence in opened if fence)]
-    )
+    return "\n\n".join("\n".join(unique(text)).rstrip() for text in sections)

@@ -181,16 +181,6 @@ class SessionStore:
             connection.execute("DELETE FROM sessions WHERE id=?", (session_id,))
         self._saved.pop(session_id, None)
 
-    def rebuilt_from(self) -> str:
-        """Return the name of the lost database that this one was last rebuilt from; empty if there was none."""
-        row = self.database.connection.execute("SELECT body FROM memos WHERE key='rebuilt'").fetchone()
-        return str(json.loads(row["body"])) if row else ""
-
-    def record_rebuild(self, lost: str) -> None:
-        """Record that this database holds everything recovered from `lost`."""
-        with self.database.transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO memos VALUES ('rebuilt', ?)", (json.dumps(lost),))
-
     def append_event(self, session_id: str, at: datetime, name: str, body: str) -> int:
         """Store an event; return its sequence number."""
         cursor = self.database.write(

@@ -5,7 +5,6 @@ Only `lopen.store` writes it; only the journal replaces it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,11 +19,6 @@ MAX_CLARIFICATIONS = (
     1  # questions of the model that reach a person in one session; further ones get their default
 )
 ATTEMPT_FAILED = "The last attempt ended without its result: "  # the prefix of the correction with the reason
-
-
-def is_session_id(text: str, module: str) -> bool:
-    """Return True if `text` has the form of a session id of the module; a repository could contain any text."""
-    return re.fullmatch(rf"{re.escape(module)}-[0-9]{{8}}-[1-9][0-9]{{0,8}}", text) is not None
 
 
 @dataclass(frozen=True, slots=True)

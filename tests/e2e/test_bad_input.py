@@ -37,7 +37,6 @@ MALFORMED = {
     "UTF-16": ("# x\n".encode("utf-16"), "SPECIFICATION.md:1: NUL byte"),
     "no front matter": (b"# x\n\n## Overview\nx\n", "SPECIFICATION.md:1: "),
     "broken front matter": (b"---\nname: [\n---\n# x\n", "SPECIFICATION.md:2: "),
-    "too many headings": (b"# x\n" + b"## Same\n\n" * 200_000, "has more than 50,000 headings"),
 }
 
 

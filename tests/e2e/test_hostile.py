@@ -158,27 +158,6 @@ def test_somebody_else_s_approval_opens_no_gate(make_project: MakeProject, tmp_p
     assert list((mine.root / ".lopen" / "corrupted").glob("*-state.db"))
 
 
-def test_a_plan_beside_a_lost_database_completes_nothing(make_project: MakeProject, tmp_path: Path) -> None:
-    theirs = make_project(
-        [plan(), build("calc-t1")], name="theirs", XDG_DATA_HOME=str(tmp_path / "theirs-data")
-    )
-    theirs.specify()
-    assert theirs.approved_run().code == 0
-    mine = make_project()
-    mine.specify()
-    mine.write(".lopen/modules/calc/plan.md", theirs.read(".lopen/modules/calc/plan.md"))
-    os.makedirs(mine.root / ".lopen/modules/pipe")
-    os.mkfifo(mine.root / ".lopen/modules/pipe/plan.md")
-    mine.write(".lopen/corrupted/20260101T000000000000-state.db", "x")
-
-    ran = mine.lopen("run", "calc")
-
-    assert ran.code == 3, ran.err
-    assert GATE in ran.out
-    assert "0 of 1 tasks complete" in ran.err
-    assert "pipe: its plan is unreadable" in ran.err
-
-
 def test_a_planted_lock_holder_keeps_no_person_out(make_project: MakeProject) -> None:
     project = make_project()
     project.specify()

@@ -265,25 +265,6 @@ def test_a_model_that_the_person_sets_needs_no_confirmation(
     assert "no more" in project.approved_run().err
 
 
-def test_a_rebuilt_session_takes_no_name_from_a_repository(make_project: MakeProject) -> None:
-    project = make_project([plan(), build("calc-t1")])
-    project.specify()
-    assert project.approved_run().code == 0
-    state = project.root / ".lopen"
-    (state / "modules" / "a; touch PWNED").mkdir()
-    (state / "modules" / "a; touch PWNED" / "plan.md").write_text(
-        (state / "modules/calc/plan.md").read_text()
-    )
-    message = project.git("log", "-1", "--format=%B").replace("Lopen-Session: calc", "Lopen-Session: x;calc")
-    project.git("commit", "-q", "--amend", "-m", message)
-    for path in state.glob("state.db*"):
-        path.write_bytes(b"gone" * 200)
-    said = project.lopen("status", "calc")
-    assert "; touch" not in said.out + said.err
-    assert ";calc" not in said.out + said.err
-    assert "rebuilt session calc-" in said.err
-
-
 # Going back
 
 

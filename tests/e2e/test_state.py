@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import resource
 import sqlite3
 import subprocess
@@ -51,14 +50,13 @@ def test_a_database_deleted_during_a_run_is_told(make_project: MakeProject) -> N
 
 
 @pytest.mark.parametrize("damage", ["half", "in the middle"])
-def test_a_damaged_database_is_kept_aside_and_the_session_rebuilt(
+def test_a_damaged_database_is_kept_aside_and_the_next_run_plans_again(
     make_project: MakeProject, damage: str
 ) -> None:
-    project = make_project([plan(tasks=("Add", "Say it")), build("calc-t1"), second()])
+    again = [plan(tasks=("Say it",)), tools(*code("other"), *verified("calc-t1"))]
+    project = make_project([plan(tasks=("Add", "Say it")), build("calc-t1"), *again])
     project.specify()
     assert project.approved_run("calc", "--max-iterations", "2").code == 3
-    project.write("calc.py", project.read("calc.py") + "# in progress\n")
-    session = project.status()["session"]
     file = project.root / DATABASE
     content = file.read_bytes()
     changed = {
@@ -71,43 +69,11 @@ def test_a_damaged_database_is_kept_aside_and_the_session_rebuilt(
 
     assert told.code == 0
     assert "moved to .lopen/corrupted/" in told.err
-    assert f"rebuilt session {session}, 1 of 2 tasks complete" in told.err
     [kept] = (project.root / ".lopen/corrupted").glob("*state.db")
     assert kept.read_bytes() == changed
-    shut = project.lopen("resume")
-    assert (shut.code, shut.last_line) == (3, "next: lopen approve calc --run")
-    on = project.lopen("approve", "calc", "--yes", "--run")
+    on = project.approved_run()
     assert on.code == 0, on.out + on.err
-    assert project.subjects() == [
-        "Begin",
-        "docs(calc): approve specification",
-        "feat(calc): complete Add in core",
-        "feat(calc): complete Say it in core",
-    ]
-    assert len(project.requests) == 3  # what was planned and done is not paid for again
-    assert project.read("calc.py").endswith("# in progress\n")
-    assert project.git("status", "--porcelain") == ""
-
-
-@pytest.mark.parametrize(
-    "named", ["../../../outside/evil", "other-20260301-1", "calc-20260301-1/../x", "calc"]
-)
-def test_no_trailer_says_where_files_are_written(make_project: MakeProject, named: str) -> None:
-    project = make_project([plan(tasks=("Add", "Say it")), build("calc-t1"), second()])
-    project.specify()
-    assert project.approved_run("calc", "--max-iterations", "2").code == 3
-    trailers = f"Lopen-Session: {named}\nLopen-Task: calc-t1\nLopen-Verdict: passed (high)"
-    project.git("commit", "-q", "--allow-empty", "-m", f"feat(calc): complete Add in core\n\n{trailers}")
-    (project.root / DATABASE).write_bytes(b"this is no database" * 20)
-    outside = project.root.parent / "outside"
-    outside.mkdir()
-
-    told = project.lopen("status")
-
-    assert re.search(r"rebuilt session calc-\d{8}-1, 1 of 2 tasks complete", told.err), told.err
-    assert project.lopen("approve", "calc", "--yes", "--run").code == 0
-    assert list(outside.iterdir()) == []
-    assert project.status()["session"] != named
+    assert project.subjects().count("feat(calc): complete Add in core") == 1
 
 
 def test_a_database_of_a_newer_lopen_is_left_as_it_is(make_project: MakeProject) -> None:

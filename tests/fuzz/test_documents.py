@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from lopen.core.errors import LopenError
 from lopen.specification.drift import section_hashes, spec_hash
 from lopen.specification.modules import UnreadableSource, read_source
-from lopen.specification.plan_file import parse_plan, render_plan
 from lopen.specification.spec import parse_specification
 from tests.fuzz.inputs import bounded, damaged, one_line, pieces, told
-from tests.models.prompts.examples import planned
 from tests.project import specification
 
 WHOLE = specification(extra="\n## Notes\n```sh\n# no heading\n```\n\n<!-- a\n## b\n-->\n\n- x\n  - y\n")
@@ -42,7 +40,6 @@ MARKDOWN = pieces(
         "1) ",
     ),
 )
-PLAN = render_plan("calc", planned())
 
 
 def looked_at(text: str) -> None:
@@ -91,15 +88,6 @@ def test_any_file_is_read_or_refused_in_a_line(tmp_path: Path, data: bytes) -> N
         assert read_source(path).encode() == data
     except UnreadableSource as error:
         told(error.message)
-
-
-@given(damaged([PLAN.encode()]) | st.binary(max_size=200))
-@example(PLAN.encode())
-@bounded(110)
-def test_any_plan_gives_a_tree_or_none(data: bytes) -> None:
-    tree = parse_plan(data.decode("utf-8", "replace"))
-    if tree is not None:
-        assert [c.id for c in tree.components] == list(dict.fromkeys(c.id for c in tree.components))
 
 
 @pytest.mark.parametrize("sign", ["[", "(", "<", "*", "`", "- ", "> ", "#", "|", "!["])

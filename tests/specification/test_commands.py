@@ -130,17 +130,6 @@ def test_a_second_line_without_a_marker_does_not_hide_in_the_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"),
-    [("verify-test", "verify-tests"), ("verify-tets", "verify-tests"), ("verify-linter", None)],
-)
-def test_a_name_next_to_a_standard_one_that_lacks_is_asked_about(name: str, meant: str | None) -> None:
-    spec = read(with_line(f"- **{name}**: `x`"))
-    asked = [w.message for w in spec.warnings if "did you mean" in w.message]
-    assert asked == ([f"{name} is not a standard name; did you mean {meant}?"] if meant else [])
-    assert not spec.problems
-
-
-@pytest.mark.parametrize(
     "line", ["pytest -k 'a and b", 'echo "x', "make 'a\" b", "cd it's && make"], ids=range(4)
 )
 def test_a_quote_that_is_not_closed_is_a_problem_with_its_line(line: str) -> None:

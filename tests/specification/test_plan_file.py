@@ -1,15 +1,14 @@
-"""The plan reads well, keeps names inert, and gives the tree back."""
+"""The plan reads well and keeps names inert."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from lopen.specification.plan_file import parse_plan, render_plan
+from lopen.specification.plan_file import render_plan
 from lopen.workflow.session import Dependency, Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, State, Subtask, Task, TaskTree
@@ -96,67 +95,16 @@ trees = st.lists(components, max_size=3).map(lambda found: TaskTree(tuple(found)
 
 
 @given(trees, said)
-def test_a_plan_gives_the_tree_back(tree: TaskTree, assumptions: tuple[str, ...]) -> None:
+def test_nothing_in_a_plan_is_active(tree: TaskTree, assumptions: tuple[str, ...]) -> None:
     text = render_plan("shop", session(tree, assumptions=assumptions))
-    assert parse_plan(text) == tree
-    assert parse_plan(text.replace("\n", "\r\n")) == tree
     text.encode()
-
-
-@given(trees, said)
-def test_nothing_in_a_plan_but_lopens_own_comments_is_active(
-    tree: TaskTree, assumptions: tuple[str, ...]
-) -> None:
-    text = render_plan("shop", session(tree, assumptions=assumptions))
     assert not any(c < " " and c != "\n" for c in text)
     tokens = MarkdownIt("commonmark").parse(text)
-    html = [t for t in tokens if t.type == "html_block"]
-    assert len(html) == 1 + len(tree.components)
-    assert all(t.content.startswith("<!-- lopen:") and t.content.count("-->") == 1 for t in html)
     inline = {child.type for t in tokens for child in t.children or ()}
     assert inline <= {"text", "text_special", "strong_open", "strong_close", "code_inline"}
     assert {t.type for t in tokens} <= {
-        *("heading_open", "heading_close", "paragraph_open", "paragraph_close", "inline", "html_block"),
+        *("heading_open", "heading_close", "paragraph_open", "paragraph_close", "inline"),
         *("bullet_list_open", "bullet_list_close", "list_item_open", "list_item_close"),
     }  # fmt: skip
     titles = sum(t.type == "heading_open" for t in tokens)
     assert titles <= 4 + len(tree.components)
-
-
-RENDERED = render_plan("shop", session(TREE))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "# Plan: shop\n",
-        RENDERED[: RENDERED.index("## Totals")],
-        RENDERED[: len(RENDERED) // 2],
-        RENDERED + RENDERED,
-        RENDERED.replace('"version":1', '"version":2'),
-        RENDERED.replace('"state":"failed"', '"state":"done"'),
-        RENDERED.replace('"found":"partial"', '"found":"maybe"'),
-        RENDERED.replace('"verified":false', '"verified":0'),
-        RENDERED.replace('"tasks":[{', '"tasks":[7,{'),
-        RENDERED.replace('"name":"Prices"', '"name":7'),
-        RENDERED.replace('"criteria":["SHOP-01"]', '"criteria":"SHOP-01"'),
-        RENDERED.replace('"evidence":', '"proof":'),
-        RENDERED.replace('"failures":2', '"failures":"x"'),
-        RENDERED.replace('"failures":2', '"failures":Infinity'),
-        RENDERED.replace('"failures":2', '"failures":-1'),
-        RENDERED.replace('{"version":1,"components":2}', "{}"),
-        RENDERED.replace('{"version":1,"components":2}', "{{}"),
-    ],
-)  # fmt: skip
-def test_a_damaged_plan_gives_no_tree(text: str) -> None:
-    assert text != RENDERED
-    assert parse_plan(text) is None
-
-
-def test_edits_for_people_change_nothing() -> None:
-    assert parse_plan(RENDERED.replace("- [ ] **Refuse", "- [x] **Refuse")) == TREE
-
-
-def test_an_empty_plan_is_a_plan() -> None:
-    assert parse_plan(render_plan("shop", session(TaskTree()))) == TaskTree()

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.specification.sections import AmbiguousSection, NoSuchSection, Outline, Section, parse_outline
+from lopen.specification.sections import (
+    AmbiguousSection,
+    NoSuchSection,
+    Outline,
+    Section,
+    items,
+    parse_outline,
+)
 from tests.specification.markdown import anything
 
 TEXT = """---
@@ -141,13 +148,6 @@ def test_full_text_holds_the_subsections_and_own_text_does_not() -> None:
     assert cut.full_text(cut.sections[-1]) == "### Rounding\n\nhalf even\n"
 
 
-def test_children_are_the_sections_directly_below() -> None:
-    cut = parse_outline(TEXT)
-    assert [s.title for s in cut.children(cut.find("Behaviour"))] == ["Rounding", "Totals"]
-    assert [s.title for s in cut.children(cut.find("Shop"))] == ["Behaviour", "Prices"]
-    assert cut.children(cut.find("Totals")) == ()
-
-
 @given(st.sampled_from(["\n", "\r\n", "\r"]))
 def test_line_ends_move_no_heading(end: str) -> None:
     cut = parse_outline(TEXT.replace("\n", end))
@@ -162,3 +162,63 @@ def test_a_byte_order_mark_hides_neither_title_nor_front_matter() -> None:
     assert parse_outline("\ufeff# t\n").sections[0].start == 1
     assert parse_outline("\ufeff" + TEXT).front_matter is not None
     assert parse_outline("\ufeff" + TEXT).sections[0].line == 4
+
+
+CASES = [
+    ("# a\n", ["a"]),
+    ("   ### a ###   \n", ["a"]),
+    ("    # code\n", []),
+    ("\t# code\n", []),
+    ("Title\n=====\n\nSub\n---\n", ["Title", "Sub"]),
+    ("two\nlines\n===\n", ["two lines"]),
+    ("```\n# no\n```\n# yes\n", ["yes"]),
+    ("````\n```\n# no\n````\n# yes\n", ["yes"]),
+    ("~~~ `x`\n# no\n```\n# no\n~~~~\n# yes\n", ["yes"]),
+    ("``` a`b\n# yes\n", ["yes"]),
+    ("   ```\n    ```\n# no\n   ```\n# yes\n", ["yes"]),
+    ("- # no\n# yes\n", ["yes"]),
+    ("1. a\n\n   # no\n\n   b\n   ===\n# yes\n", ["yes"]),
+    ("> # no\n# yes\n", ["yes"]),
+    ("> a\n===\n", []),
+    ("<pre>\n# no\n\n# no\n</pre>\n# yes\n", ["yes"]),
+    ("<div>\n# no\n\n# yes\n", ["yes"]),
+    ("<script>\n\n# no\n</script>\n# yes\n", ["yes"]),
+    ("\\# no\n", []),
+    ("#no\n", []),
+    ("####### no\n", []),
+    ("#\n", [""]),
+    (
+        "# `code` and *em* &amp; <b>bold</b> [link](u) ![alt *text*](s)\n",
+        ["code and em & bold link alt text"],
+    ),
+    ("# a\\*b\\* \\#\n", ["a*b* #"]),
+    ("# [text][ref]\n\n[ref]: /u\n", ["text"]),
+    ("# [AUTH-01] kept\n", ["[AUTH-01] kept"]),
+    ("# a\r# b\r\n# c", ["a", "b", "c"]),
+    ("# a\u2028# b\n", ["a # b"]),
+    ("- a\n***\n# yes\n", ["yes"]),
+]
+
+
+@pytest.mark.parametrize(("text", "titles"), CASES)
+def test_headings_of(text: str, titles: list[str]) -> None:
+    assert [s.title for s in parse_outline(text).sections] == titles
+
+
+def test_front_matter_is_no_heading() -> None:
+    found = parse_outline("---\nname: x\nb: 1\n---\n# t\n")
+    assert found.front_matter == "name: x\nb: 1"
+    assert [s.line for s in found.sections] == [5]
+    assert parse_outline("\n---\nname: x\n---\n").front_matter is None
+
+
+def test_items_are_list_items_with_their_own_text_and_loose_paragraphs() -> None:
+    text = (
+        "loose\n\n- one\n  goes on\n\n  and on\n  - deeper\n1. two\n   ```\n   code\n   ```\n\n> - quoted\n"
+    )
+    assert [(i.content, i.first, i.depth) for i in items(text)] == [
+        ("loose", 0, 0),
+        ("one\ngoes on\nand on", 2, 1),
+        ("deeper", 6, 2),
+        ("two\ncode\n", 7, 1),
+    ]

