@@ -43,7 +43,7 @@ LIBRARIES = {
     "git": ["lopen.git.command"],
     "transitions": ["lopen.workflow.steps"],
     "markdown_it": ["lopen.specification.sections", "lopen.server.module_routes"],
-    "mdit_py_plugins": ["lopen.specification.blocks"],
+    "mdit_py_plugins": ["lopen.specification.sections"],
     "yaml": ["lopen.specification.spec", "lopen.cli.commands.sessions"],
     "xxhash": ["lopen.core.hashing"],
     "filelock": ["lopen.store.folder"],
