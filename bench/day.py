@@ -25,7 +25,7 @@ from lopen.loop.iteration import begin, bench_for, conversation_for
 from lopen.loop.model_calls import ModelCalls
 from lopen.loop.run import iterate
 from lopen.models.messages import OnText, OnUsage, Request, Response, ToolUse, Usage, ignore_usage
-from lopen.store.policy import footprint
+from lopen.store.upkeep import counted, footprint
 from lopen.workflow.steps import Step
 from tests.project import plan, specification
 
@@ -35,7 +35,7 @@ TURNS_AN_ITERATION = 12
 DAY_S = 86_400.0
 MB = 1024 * 1024
 UNLIMITED: dict[str, Any] = {
-    "circuit.max_iterations.enabled": False,
+    "circuit.max_iterations.threshold": 10**9,
     "budget.session_tokens": 0,
     "budget.task_tokens": 0,
     "budget.by_task_type.implement": 0,
@@ -96,7 +96,7 @@ def day(calls: int) -> dict[str, float]:
                 assert outcome is None, outcome
                 clock.advance(DAY_S * CALLS_A_TURN / calls)
             made += TURNS_AN_ITERATION * CALLS_A_TURN
-            highest = max(highest, footprint(folder).counted)
+            highest = max(highest, counted(footprint(folder)))
         kept = loop.record.store.database.connection.execute("SELECT count(*) FROM tool_calls").fetchone()[0]
     peak = _peak_mib()
     figures = {"calls": made, "kept": kept}

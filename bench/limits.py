@@ -133,7 +133,7 @@ def hook_ms(folder: Path, redis: str = "", rounds: int = HOOK_ROUNDS) -> list[li
         "XDG_DATA_HOME": str(folder / "data"),
         "CIRCUIT_BREAKER_RAPID_FIRE_THRESHOLD": "100000",
         "LOPEN_CIRCUIT__SEQUENTIAL_TOOL__ENABLED": "false",
-        "LOPEN_CIRCUIT__MAX_ITERATIONS__ENABLED": "false",
+        "LOPEN_CIRCUIT__MAX_ITERATIONS__THRESHOLD": "1000000000",
     }
     numbers = count()
 

@@ -16,9 +16,8 @@ from lopen.application.command_context import CommandContext
 from lopen.application.open_store import open_store
 from lopen.core.errors import ExitCode, LopenError
 from lopen.core.events import IterationStarted, Notice, Recorded
-from lopen.store.event_lines import newest_event, project_lines
 from lopen.store.folder import exclusive_lock, is_worked_on, module_holder, module_lock, state_folder
-from lopen.store.sessions import SessionStore
+from lopen.store.sessions import SessionStore, event_lines, newest_event
 from lopen.workflow.session import Session
 
 START_S = 60.0  # for importing the SDK, opening the database and taking the lock
@@ -124,7 +123,7 @@ class _Beginnings:
         if module_holder(self._context.root, self._module).get("pid") != pid:
             return False
         self._store = self._store or open_store(self._context)
-        lines = project_lines(self._store, after=self._last, limit=MOST_LINES)
+        lines = event_lines(self._store, after=self._last, limit=MOST_LINES)
         self._last = lines[-1].seq if lines else self._last
         own = [json.loads(line.text) for line in lines if line.session.startswith(f"{self._module}-")]
         return any(_begins(event) for event in own)

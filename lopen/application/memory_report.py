@@ -14,13 +14,13 @@ from typing import Any
 
 from lopen.core.errors import StoreUnreachable
 from lopen.limits.store import LimitsStore
+from lopen.settings.schema import Settings
 from lopen.store.archives import archived_sessions
 from lopen.store.caps import CAPPED_LISTS, ROW_TABLES
 from lopen.store.database import Database
 from lopen.store.log_rotation import LogFile, log_names
-from lopen.store.policy import SECONDS_PER_DAY, UNCOUNTED, RetentionPolicy, footprint
 from lopen.store.sessions import SessionStore
-from lopen.store.upkeep import LAST_CLEANUP
+from lopen.store.upkeep import LAST_CLEANUP, STATE_BYTES, UNCOUNTED, counted, footprint, log_limits
 
 KB, MB = 1024, 1024 * 1024
 
@@ -62,18 +62,18 @@ class MemoryReport:
     last: dict[str, Any] | None
 
 
-def memory_report(
-    store: SessionStore, folder: Path, policy: RetentionPolicy, limits: LimitsStore
-) -> MemoryReport:
+def memory_report(store: SessionStore, folder: Path, settings: Settings, limits: LimitsStore) -> MemoryReport:
     """Return the report on a `.lopen/` folder. `limits` is the store of alerts and incidents."""
-    size = footprint(folder, uncounted=True)
+    size = footprint(folder)
     connection = store.database.connection
     last = connection.execute("SELECT body FROM memos WHERE key=?", (LAST_CLEANUP,)).fetchone()
     return MemoryReport(
-        parts=dict(size.parts),
-        counted=size.counted,
-        limit=policy.state_bytes,
-        logs=tuple(_log(LogFile(folder / "logs" / name, policy.logs)) for name in log_names(folder / "logs")),
+        parts=dict(size),
+        counted=counted(size),
+        limit=STATE_BYTES,
+        logs=tuple(
+            _log(LogFile(folder / "logs" / name, log_limits(settings))) for name in log_names(folder / "logs")
+        ),
         sessions=len(store.ids()),
         unfinished=len(store.ids(unfinished=True)),
         archived=len(archived_sessions(store.database)),
@@ -124,7 +124,7 @@ def _list(name: str, lengths: list[int], count: int, total: float) -> EvidenceLi
     return EvidenceList(name, max(lengths, default=0), count, total / count if count else 0.0, measure)
 
 
-def report_lines(found: MemoryReport, policy: RetentionPolicy) -> Iterator[str]:
+def report_lines(found: MemoryReport, settings: Settings) -> Iterator[str]:
     """Yield the report's lines for the terminal."""
     share = 100 * found.counted / found.limit
     yield f"Memory: {_size(found.counted)} of {_size(found.limit)} ({share:.1f}%)"
@@ -136,7 +136,7 @@ def report_lines(found: MemoryReport, policy: RetentionPolicy) -> Iterator[str]:
         yield "Not counted against the limit"
         yield from (f"  {name:<18}{_size(size):>10}" for name, size in uncounted.items())
     yield "Logs"
-    limits = policy.logs
+    limits = log_limits(settings)
     for log in found.logs:
         yield (
             f"  {log.name}: {_size(log.size)} of {_size(limits.max_bytes)},"
@@ -144,14 +144,14 @@ def report_lines(found: MemoryReport, policy: RetentionPolicy) -> Iterator[str]:
         )
     yield (
         f"Sessions: {found.sessions} kept, {found.unfinished} of them unfinished; {found.archived} archived"
-        f" (beyond {policy.sessions}, or {policy.session_age_s / SECONDS_PER_DAY:g} days after they finished)"
+        f" (beyond {settings.session.retention}, or {settings.session.retention_days} days after they finished)"
     )
     rows = found.rows
     yield (
         f"  {rows['calls']:,} tool calls, {rows['verifications']:,} verifications and {rows['events']:,} events"
         " in the database"
     )
-    yield f"Evidence: {policy.evidence} entries per list, {policy.tool_history} calls for pattern detection"
+    yield f"Evidence: {settings.memory.evidence_max} entries per list, {settings.memory.tool_history_max} calls for pattern detection"
     for entries in found.evidence:
         dropped = (
             f"; {entries.dropped:,} dropped, {entries.measure} {entries.mean:.2f}" if entries.dropped else ""
@@ -177,7 +177,7 @@ def _size(size: int) -> str:
     return f"{size / MB:.1f} MB" if size >= MB else f"{size / KB:.0f} KB"
 
 
-def memory_line(folder: Path, policy: RetentionPolicy) -> str:
+def memory_line(folder: Path) -> str:
     """Return a line with the size of the state folder and its limit."""
-    used, most = footprint(folder).counted, policy.state_bytes
+    used, most = counted(footprint(folder)), STATE_BYTES
     return f"Memory: {used // 1024:,} KB / {most // 2**20} MB limit ({100 * used / most:.1f}% used)"

@@ -116,14 +116,13 @@ def _settle(context: CommandContext, store: SessionStore) -> None:
 def cleaned(context: CommandContext) -> CleanupResult:
     """Clean the project's state now; return what was freed."""
     from lopen.core.clock import SystemClock
-    from lopen.store.policy import retention_policy
     from lopen.store.upkeep import CleanupResult, Upkeep
 
-    policy = retention_policy(context.load().settings)
+    settings = context.load().settings
     store = open_store(context)
     if store.database.path == NOWHERE:
         return CleanupResult()
-    return Upkeep(store, state_folder(context.root), policy, SystemClock(), warn=context.warn).clean()
+    return Upkeep(store, state_folder(context.root), settings, SystemClock(), warn=context.warn).clean()
 
 
 def store_with(store: SessionStore, session_id: str) -> SessionStore:

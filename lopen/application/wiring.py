@@ -56,10 +56,9 @@ from lopen.store.audit import AuditTrail, called_at
 from lopen.store.folder import Locked, module_lock
 from lopen.store.journal import ConversationStore, Journal
 from lopen.store.log_rotation import StructuredLog
-from lopen.store.policy import retention_policy
 from lopen.store.project_documents import Specifications, write_plan
 from lopen.store.sessions import SessionStore
-from lopen.store.upkeep import Upkeep
+from lopen.store.upkeep import Upkeep, log_limits
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
 from lopen.tools.registry import Tool
@@ -209,9 +208,9 @@ def _hearing(
 ) -> tuple[Subscriber, ...]:
     """Return the subscribers of the session: the view, the log, the upkeep of `.lopen/`."""
     hide = secrets.redact
-    policy, state = retention_policy(settings), context.root / ".lopen"
-    log = StructuredLog(state / "logs", policy.logs, redact=hide, warn=context.warn)
-    upkeep = Upkeep(store, state, policy, clock, warn=context.warn, session=session)
+    state = context.root / ".lopen"
+    log = StructuredLog(state / "logs", log_limits(settings), redact=hide, warn=context.warn)
+    upkeep = Upkeep(store, state, settings, clock, warn=context.warn, session=session)
     live = LiveTextWriter(context.root, session.id, hide)
     return (_shown(context, view), log, upkeep, live, kept_alerts(settings, store.database, hide))
 
@@ -232,7 +231,7 @@ def _meter(
 ) -> Meter:
     local = bool(getattr(model, "local", False))
     return Meter(
-        open_limits(settings.budget, store.database, evidence_max=retention_policy(settings).evidence),
+        open_limits(settings.budget, store.database, evidence_max=settings.memory.evidence_max),
         settings,
         clock,
         debts_in=debts_in(settings, store.database),

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from lopen.core.clock import SystemClock
 from lopen.core.errors import LopenError
-from lopen.store.log_rotation import LogFile
-from lopen.store.policy import LogLimits
+from lopen.store.log_rotation import LogFile, LogLimits
 
 NAME = "hooks.jsonl"
 CLEANS_WITHIN_S = 60
@@ -35,17 +34,16 @@ def tidied(root: str) -> None:
     """Clean the project's state by the settings in force; what goes wrong is raised."""
     from lopen.settings.sources import load
     from lopen.store.database import Database
-    from lopen.store.policy import retention_policy
     from lopen.store.sessions import SessionStore
     from lopen.store.upkeep import Upkeep
 
     folder = Path(root) / ".lopen"
     if not (folder / "state.db").exists():
         return
-    policy = retention_policy(load(Path(root)).settings)
+    settings = load(Path(root)).settings
     with closing(Database(folder / "state.db", timeout_s=0.5)) as database:
         Upkeep(
-            SessionStore(database), folder, policy, SystemClock(), warn=lambda text: logged([text], root)
+            SessionStore(database), folder, settings, SystemClock(), warn=lambda text: logged([text], root)
         ).clean()
 
 

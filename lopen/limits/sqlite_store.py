@@ -17,20 +17,11 @@ from lopen.limits.budget import BudgetState, BudgetUsage, Charge
 from lopen.limits.circuit import CircuitState
 from lopen.limits.records import EVIDENCE_KEPT, Alert, Dropped, Incident, Reservation, Spend, dump, load
 from lopen.limits.store import Rows
-from lopen.store.caps import trim
+from lopen.store.caps import ADD_SPEND, add_spend_to_totals, trim
 
 T = TypeVar("T")
 V = TypeVar("V")
-_ADD_SPEND = """INSERT INTO spend VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET
-    input_tokens = input_tokens + excluded.input_tokens,
-    output_tokens = output_tokens + excluded.output_tokens,
-    cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
-    cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens,
-    requests = requests + excluded.requests,
-    tokens = tokens + excluded.tokens,
-    cost_usd = cost_usd + excluded.cost_usd,
-    unpriced_tokens = unpriced_tokens + excluded.unpriced_tokens"""
+_INSERT_SPEND = f"INSERT INTO spend VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) {ADD_SPEND}"  # noqa: S608 - fixed words only
 
 
 class Transactions(Protocol):
@@ -66,12 +57,10 @@ class SqliteRows:
     def add_spend(self, budget_id: str, charge: Charge) -> None:
         counted = (charge.requests, charge.tokens, charge.cost_usd or 0.0, charge.unpriced_tokens)
         key = (budget_id, charge.agent, charge.model)
-        self._connection.execute(_ADD_SPEND, (*key, *charge.usage.counts, *counted))
+        self._connection.execute(_INSERT_SPEND, (*key, *charge.usage.counts, *counted))
 
     def drop_spend(self, budget_id: str) -> None:
         """Nothing was spent of this budget; the running totals keep it."""
-        from lopen.store.archives import add_spend_to_totals  # loads libraries that no hook needs
-
         add_spend_to_totals(self._connection, budget_id)
 
     def circuit(self, circuit_id: str) -> CircuitState | None:

@@ -21,7 +21,7 @@ from lopen.application.open_store import store_with
 from lopen.core.errors import LopenError, StorageError
 from lopen.server.served import Chosen, OpenProject, ServedProject
 from lopen.store.archives import archive_path
-from lopen.store.event_lines import EventLine, newest_event, project_lines, session_lines
+from lopen.store.sessions import EventLine, event_lines, newest_event
 
 POLL_S = 0.1  # SQLite does not announce the writes of another process
 AFTER_FAILURE_S = 1.0
@@ -88,11 +88,11 @@ def _news(
     if newest < after:  # the database was replaced
         return now, [], newest, live
     if session is None:
-        found = project_lines(store, after=after, limit=PAGE)
+        found = event_lines(store, after=after, limit=PAGE)
     else:
         with suppress(LopenError):
             store = store_with(store, session)
-        found = session_lines(store, session, after=after, limit=PAGE)
+        found = event_lines(store, session, after=after, limit=PAGE)
     if len(found) == PAGE:  # there may be more of the same version
         return version, found, found[-1].seq, live
     return now, found, max(newest, found[-1].seq if found else 0), live

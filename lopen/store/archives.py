@@ -20,15 +20,14 @@ from typing import Any
 from lopen.core.errors import StorageError
 from lopen.core.files import plain_name, store_bytes
 from lopen.store import SCHEMA
+from lopen.store.caps import add_spend_to_totals
 from lopen.store.database import Database, NewerSchema
 from lopen.store.journal import take_requests
-from lopen.store.session_rows import record_deleted_id
-from lopen.store.sessions import NoSuchSession, SessionStore
+from lopen.store.sessions import NoSuchSession, SessionStore, highest_task_number, record_deleted_id
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import progress
 
 SUFFIX = ".json.gz"
-TOTALS = "archived"  # `session:archived` and `task:archived` hold the running totals of deleted limits
 
 _BY_SESSION = (
     "components",
@@ -85,7 +84,7 @@ def archive_session(store: SessionStore, session_id: str, now: datetime) -> Path
                 session.module,
                 session.created_at.isoformat(),
                 now.isoformat(),
-                store.highest_task_number(session),
+                highest_task_number(session.module, (task.id for task in session.tree.tasks)),
                 json.dumps(figures),
             ),
         )
@@ -119,27 +118,6 @@ def _batches(ids: list[str], size: int = 500) -> Iterator[list[str]]:
     """Split the ids, because SQLite limits the number of values in one statement."""
     for start in range(0, len(ids), size):
         yield ids[start : start + size]
-
-
-_FOLD_SPEND = """INSERT INTO spend
-SELECT substr(budget_id, 1, instr(budget_id, ':')) || ?, agent, model, input_tokens, output_tokens,
-    cache_write_tokens, cache_read_tokens, requests, tokens, cost_usd, unpriced_tokens
-FROM spend WHERE budget_id = ?
-ON CONFLICT DO UPDATE SET
-    input_tokens = input_tokens + excluded.input_tokens,
-    output_tokens = output_tokens + excluded.output_tokens,
-    cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
-    cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens,
-    requests = requests + excluded.requests,
-    tokens = tokens + excluded.tokens,
-    cost_usd = cost_usd + excluded.cost_usd,
-    unpriced_tokens = unpriced_tokens + excluded.unpriced_tokens"""
-
-
-def add_spend_to_totals(connection: sqlite3.Connection, budget_id: str) -> None:
-    """Add a budget's spend to the running totals, and reset it."""
-    connection.execute(_FOLD_SPEND, (TOTALS, budget_id))
-    connection.execute("DELETE FROM spend WHERE budget_id = ?", (budget_id,))
 
 
 def delete_limit_rows(connection: sqlite3.Connection, ids: list[str]) -> None:

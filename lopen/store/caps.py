@@ -1,4 +1,4 @@
-"""The caps of the database: lists keep their newest entries, sessions their newest rows.
+"""The caps of the database: lists keep their newest entries, sessions their newest rows, deleted budgets their sums.
 
 Of the dropped entries of a list a count and a mean stay. The lists are a session's verdicts (1 passed, 0 failed), a
 budget's alerts (its utilization) and a circuit's incidents (the seconds it blocked calls).
@@ -9,12 +9,9 @@ See docs/reference/storage.md.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 
 from lopen.store.database import Database
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 KEPT_ROWS = 2_000
 ROW_TABLES = {"calls": "tool_calls", "events": "events", "verifications": "verifications"}
@@ -58,3 +55,29 @@ def trim(connection: sqlite3.Connection, name: str, owner: str, limit: int = MAX
     )
     delete = f"DELETE FROM {name} WHERE {column} = ?1 AND rowid <= ?2"  # noqa: S608 - fixed words only
     connection.execute(delete, (owner, newest_dropped[0]))
+
+
+ADD_SPEND = """ON CONFLICT DO UPDATE SET
+    input_tokens = input_tokens + excluded.input_tokens,
+    output_tokens = output_tokens + excluded.output_tokens,
+    cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
+    cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens,
+    requests = requests + excluded.requests,
+    tokens = tokens + excluded.tokens,
+    cost_usd = cost_usd + excluded.cost_usd,
+    unpriced_tokens = unpriced_tokens + excluded.unpriced_tokens"""
+TOTALS = "archived"  # `session:archived` and `task:archived` hold the running totals of deleted limits
+_FOLD_SPEND = (
+    """INSERT INTO spend
+SELECT substr(budget_id, 1, instr(budget_id, ':')) || ?, agent, model, input_tokens, output_tokens,
+    cache_write_tokens, cache_read_tokens, requests, tokens, cost_usd, unpriced_tokens
+FROM spend WHERE budget_id = ?
+"""
+    + ADD_SPEND
+)
+
+
+def add_spend_to_totals(connection: sqlite3.Connection, budget_id: str) -> None:
+    """Add a budget's spend to the running totals, and reset it."""
+    connection.execute(_FOLD_SPEND, (TOTALS, budget_id))
+    connection.execute("DELETE FROM spend WHERE budget_id = ?", (budget_id,))

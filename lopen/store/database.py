@@ -22,6 +22,7 @@ OLDEST_SQLITE = (3, 34)
 BUSY_TIMEOUT_S = 5.0
 WAL_PAGES = 256  # a checkpoint runs at this size; a turn writes about twenty pages
 MAX_WAL_BYTES = 1_060_000
+MIN_RECLAIMED_BYTES = 512 * 1024  # fewer free pages stay for the next rows
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
@@ -239,6 +240,20 @@ class Database:
         self._connection.backup(copy._connection)
         copy.path = self.path
         return copy
+
+    def reclaim(self, *, fully: bool = False) -> None:
+        """Return free pages to the file system if there are many, or `fully`. A busy database is left for later."""
+        connection = self._connection
+        try:
+            free = connection.execute("PRAGMA freelist_count").fetchone()[0]
+            page = connection.execute("PRAGMA page_size").fetchone()[0]
+            if free and (fully or free * page > MIN_RECLAIMED_BYTES):
+                connection.executescript("PRAGMA incremental_vacuum")  # `execute` would free only one page
+            connection.execute(
+                "PRAGMA wal_checkpoint(TRUNCATE)" if fully else "PRAGMA wal_checkpoint(PASSIVE)"
+            )
+        except (StorageError, sqlite3.Error):  # another process reads or writes
+            return
 
     def close(self) -> None:
         """Close the connection; SQLite then checkpoints the WAL."""

@@ -12,7 +12,6 @@ import fcntl
 import json
 import os
 import socket
-import stat
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
@@ -50,21 +49,9 @@ def state_folder(root: Path) -> Path:
                 f"cannot write in {folder}: {reason}",
                 hint=f"lopen keeps its state there: make {root} writable, or work on a copy",
             ) from error
-    _close_to_others(folder)
+    with suppress(OSError):  # of another user, who decides about it; what lies in it is closed with it
+        folder.chmod(0o700)
     return folder
-
-
-def _close_to_others(folder: Path) -> None:
-    """Take the permissions of other users away that an older lopen or a checkout gave. Commands write the cache."""
-    entries = [entry for entry in _entries(folder) if entry.name != CACHE]
-    inner = [
-        below for entry in entries if entry.is_dir(follow_symlinks=False) for below in _entries(entry.path)
-    ]
-    for path in (folder, folder / CACHE, *entries, *inner):
-        with suppress(OSError):  # it is gone, or belongs to another user, who decides about it anyway
-            mode = stat.S_IMODE(os.lstat(path).st_mode)
-            if mode & 0o077 and not os.path.islink(path):
-                os.chmod(path, mode & 0o700)
 
 
 def require_plain(folder: Path) -> None:

@@ -1,30 +1,38 @@
 """Sessions and their history in the database, written by the journal and read by every command.
 
 A session is one JSON document. Its tree has one row per component and task, and only changed rows are written,
-so that saving costs the same with ten tasks and with ten thousand.
+so that saving costs the same with ten tasks and with ten thousand. Session and task numbers are never reused,
+because commits carry them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
+
+from pydantic import TypeAdapter
 
 from lopen import __version__
 from lopen.core.errors import StorageError, did_you_mean
 from lopen.core.events import Event, Recorded, from_fields
 from lopen.core.gc_pause import not_collecting
-from lopen.store import session_rows
+from lopen.core.person import holds, owner, sealed
 from lopen.store.caps import MAX_ENTRIES, trim
 from lopen.store.database import Database, UnreadableDatabase
 from lopen.store.folder import ARCHIVES_FOLDER
-from lopen.store.session_rows import is_authentic, load_tree, parse_approval, save_tree
+from lopen.workflow.changes import with_tree
 from lopen.workflow.session import Approval, Session
-from lopen.workflow.task_tree import TaskTree
+from lopen.workflow.task_tree import Component, Task, TaskTree
 
+V = TypeVar("V")
 SET_ASIDE = (
     f"unreadable by {__version__}"  # the status of a row that this version cannot read; another version tries
 )
@@ -51,7 +59,7 @@ class SessionStore:
 
     def save(self, session: Session, at: datetime) -> None:
         """Write the session, and the changes in its tree since this store last read or wrote it."""
-        body, created = session_rows.dump_session(session), session.created_at.isoformat()
+        body, created = _dump_session(session), session.created_at.isoformat()
         with self.database.transaction() as connection:
             connection.execute(
                 "INSERT INTO sessions (id, module, status, created_at, updated_at, body)"
@@ -61,9 +69,9 @@ class SessionStore:
             )
             before = self._saved.get(session.id)
             if before is None:
-                before = load_tree(self.database.connection, session.id)
+                before = _load_tree(self.database.connection, session.id)
             if before is not session.tree:
-                save_tree(connection, session.id, before, session.tree)
+                _save_tree(connection, session.id, before, session.tree)
                 self._note_saved(session.id, session.tree)
 
     def _note_saved(self, session: str, tree: TaskTree) -> None:
@@ -93,7 +101,7 @@ class SessionStore:
             raise NoSuchSession(f"there is no session {session_id}", hint=hint)
         try:
             with not_collecting():
-                session = session_rows.parse_session(self.database.connection, session_id, row["body"])
+                session = _parse_session(self.database.connection, session_id, row["body"])
         except (ValueError, TypeError) as error:
             self._mark(session_id, SET_ASIDE)
             reason = str(error).partition("\n")[0]
@@ -165,15 +173,15 @@ class SessionStore:
 
     def new_id(self, module: str, at: datetime) -> str:
         """Return `<module>-YYYYMMDD-<n>` with the first number of that day that no session had."""
-        return session_rows.new_session_id(self.database.connection, module, at)
+        return _new_session_id(self.database.connection, module, at)
 
     def next_task_number(self, module: str) -> int:
         """Return the lowest number above all tasks of the module, archived sessions included."""
-        return session_rows.next_task_number(self.database.connection, module)
+        return _next_task_number(self.database.connection, module)
 
     def highest_task_number(self, session: Session) -> int:
         """Return the highest task number of the session; 0 if it has no task."""
-        return session_rows.highest_task_number(session.module, (task.id for task in session.tree.tasks))
+        return highest_task_number(session.module, (task.id for task in session.tree.tasks))
 
     def delete(self, session_id: str) -> None:
         """Delete a session and all its history."""
@@ -204,20 +212,20 @@ class SessionStore:
     def approve(self, module: str, approval: Approval, text: str = "") -> Approval:
         """Seal and store a user's approval, with the text it is for; return the sealed one. The newest is valid."""
         with self.database.transaction() as connection:
-            return session_rows.save_approval(connection, module, approval, text)
+            return _save_approval(connection, module, approval, text)
 
     def approved_text(self, module: str, approval: Approval) -> str | None:
         """Return the text that the module's newest approval is for; None for another approval or if it is unknown."""
         with self._readable(f"the approved text of {module}"):
-            return session_rows.load_approved_text(self.database.connection, module, approval)
+            return _approved_text(self.database.connection, module, approval)
 
     def approval(self, module: str) -> Approval | None:
         """Return the module's newest approval. Approvals without this user's seal are ignored."""
         connection = self.database.connection
         rows = connection.execute("SELECT body FROM approvals WHERE module=? ORDER BY rowid DESC", (module,))
         with self._readable(f"the approval of {module}"):
-            approvals = (parse_approval(row["body"]) for row in rows)
-            return next((a for a in approvals if is_authentic(connection, module, a)), None)
+            approvals = (_adapter(Approval).validate_json(row["body"]) for row in rows)
+            return next((a for a in approvals if _is_authentic(connection, module, a)), None)
 
     def known_criteria(self, module: str) -> dict[str, str]:
         """Return the recorded criteria of a module: text → id."""
@@ -282,3 +290,199 @@ class SessionStore:
                 | json.loads(r["body"])
                 for r in rows
             ]
+
+
+class EventLine(NamedTuple):
+    """One event: its number, which grows over all sessions, and its JSON object on one line as `Recorded.to_json` writes it.
+
+    A number of 0 means that it is not recorded.
+    """
+
+    seq: int
+    session: str
+    text: str
+
+
+def newest_event(store: SessionStore) -> int:
+    """Return the number of the newest event of any session; 0 if there are none."""
+    row = store.database.connection.execute("SELECT seq FROM sqlite_sequence WHERE name='events'").fetchone()
+    return int(row[0]) if row else 0
+
+
+def event_lines(
+    store: SessionStore, session: str | None = None, *, after: int, limit: int
+) -> list[EventLine]:
+    """Return the first `limit` events of a session, or of all, after number `after` that are still there, in order."""
+    rows = store.database.connection.execute(
+        "SELECT seq, session, ts, name, body FROM events WHERE seq>?1 AND (?2 IS NULL OR session=?2) ORDER BY seq LIMIT ?3",
+        (after, session, limit),
+    )
+    return [_line(row) for row in rows]
+
+
+def _line(row: Mapping[str, Any]) -> EventLine:
+    ts = _milliseconds(row["ts"])
+    head = json.dumps({"ts": ts, "event": row["name"], "session": row["session"]}, ensure_ascii=False)
+    own: str = row["body"][1:]
+    return EventLine(row["seq"], row["session"], head[:-1] + (", " if len(own) > 1 else "") + own)
+
+
+def _milliseconds(stored: str) -> str:
+    """Return a stored time (`datetime.isoformat`, UTC) to the millisecond."""
+    whole, _, rest = stored.removesuffix("+00:00").partition(".")
+    return f"{whole}.{rest[:3]:0<3}Z"
+
+
+# the rows of a session
+
+
+@cache  # made when first used: each takes milliseconds, and most commands need few of them
+def _adapter(kind: type[V]) -> TypeAdapter[V]:
+    return TypeAdapter(kind)
+
+
+def _save_tree(connection: sqlite3.Connection, session: str, before: TaskTree, after: TaskTree) -> None:
+    """Update the rows from `before` to `after`, inside the caller's transaction."""
+    old = {c.id: (n, c) for n, c in enumerate(before.components)}
+    for removed in old.keys() - {c.id for c in after.components}:
+        connection.execute("DELETE FROM components WHERE session=? AND id=?", (session, removed))
+        connection.execute("DELETE FROM tasks WHERE session=? AND component=?", (session, removed))
+    for position, component in enumerate(after.components):
+        old_position, known = old.get(component.id, (-1, None))
+        if known is component and old_position == position:
+            continue
+        bare = replace(component, tasks=())
+        if known is None or old_position != position or replace(known, tasks=()) != bare:
+            connection.execute(
+                "INSERT OR REPLACE INTO components (session, id, position, body) VALUES (?, ?, ?, ?)",
+                (session, component.id, position, _adapter(Component).dump_json(bare).decode()),
+            )
+        _save_tasks(connection, session, component, known.tasks if known else ())
+
+
+def _save_tasks(
+    connection: sqlite3.Connection, session: str, component: Component, before: Sequence[Task]
+) -> None:
+    """Write the tasks that differ from `before`. Identical objects are skipped without comparing them."""
+    after = component.tasks
+    changed = [n for n, (old, new) in enumerate(zip(before, after, strict=False)) if old is not new]
+    changed = [n for n in changed if before[n] != after[n]] + [*range(len(before), len(after))]
+    replaced = {before[n].id for n in changed if n < len(before)} | {t.id for t in before[len(after) :]}
+    for removed in replaced - {after[n].id for n in changed}:
+        connection.execute(
+            "DELETE FROM tasks WHERE session=? AND id=? AND component=?", (session, removed, component.id)
+        )
+    for n in changed:
+        task = after[n]
+        connection.execute(
+            "INSERT OR REPLACE INTO tasks (session, id, component, position, state, body)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (session, task.id, component.id, n, task.state.value, _adapter(Task).dump_json(task).decode()),
+        )
+
+
+def _load_tree(connection: sqlite3.Connection, session: str) -> TaskTree:
+    """Return the tree in the rows; raises pydantic's `ValidationError` if a row is not valid."""
+    rows = connection.execute(
+        "SELECT component, body FROM tasks WHERE session=? ORDER BY position", (session,)
+    ).fetchall()
+    tasks: dict[str, list[Task]] = {}
+    for row in rows:
+        tasks.setdefault(row["component"], []).append(_adapter(Task).validate_json(row["body"]))
+    components = [
+        _adapter(Component).validate_json(row["body"])
+        for row in connection.execute(
+            "SELECT body FROM components WHERE session=? ORDER BY position", (session,)
+        )
+    ]
+    return TaskTree(tuple(replace(c, tasks=tuple(tasks.get(c.id, ()))) for c in components))
+
+
+def _save_approval(connection: sqlite3.Connection, module: str, approval: Approval, text: str) -> Approval:
+    """Store the approval with the user's seal, and its text if there is any; return the sealed one."""
+    approval = replace(approval, seal=sealed(*_sealed_parts(connection, module, approval)))
+    body = _adapter(Approval).dump_json(approval).decode()
+    sql = "INSERT INTO approvals (module, at, body) VALUES (?, ?, ?)"
+    connection.execute(sql, (module, approval.at.isoformat(), body))
+    if text:
+        compressed = zlib.compress(text.encode("utf-8", "surrogatepass"))
+        sql = "INSERT OR REPLACE INTO approved_texts VALUES (?, ?, ?)"
+        connection.execute(sql, (module, approval.spec_hash, compressed))
+    return approval
+
+
+def _approved_text(connection: sqlite3.Connection, module: str, approval: Approval) -> str | None:
+    """Return the text that was approved, None if it is not stored; raises `ValueError` if its row is damaged."""
+    sql = "SELECT body FROM approved_texts WHERE module=? AND spec_hash=?"
+    row = connection.execute(sql, (module, approval.spec_hash)).fetchone()
+    try:
+        return None if row is None else zlib.decompress(row["body"]).decode("utf-8", "surrogatepass")
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+
+
+def _is_authentic(connection: sqlite3.Connection, module: str, approval: Approval) -> bool:
+    """Return True if this user sealed exactly this approval in this database."""
+    return holds(approval.seal, *_sealed_parts(connection, module, approval))
+
+
+def _sealed_parts(connection: sqlite3.Connection, module: str, approval: Approval) -> tuple[str, ...]:
+    """Return what the seal covers: every field of the approval, and the database it belongs to."""
+    fields = _adapter(Approval).dump_python(replace(approval, seal=""), mode="json")
+    for later in ("changed", "test_removals"):  # approvals from before these fields keep their seal
+        if not fields[later]:
+            del fields[later]
+    return "approval", owner(connection), module, json.dumps(fields, sort_keys=True)
+
+
+def _new_session_id(connection: sqlite3.Connection, module: str, at: datetime) -> str:
+    """Return `<module>-YYYYMMDD-<n>`, where n follows every number of that day, archived and deleted ones too."""
+    stem = f"{module}-{at:%Y%m%d}-"
+    rows = connection.execute(
+        "SELECT id FROM sessions WHERE module=?1 AND substr(id, 1, ?2) = ?3"
+        " UNION SELECT session FROM archived WHERE module=?1 AND substr(session, 1, ?2) = ?3",
+        (module, len(stem), stem),
+    )
+    taken = [int(n) for row in rows if (n := row["id"][len(stem) :]).isdigit()]
+    return f"{stem}{max([*taken, _last_deleted(connection, stem)]) + 1}"
+
+
+def record_deleted_id(connection: sqlite3.Connection, session: str) -> None:
+    """Reserve the id of a deleted session, so that no later session adopts its commits."""
+    stem, dash, number = session.rpartition("-")
+    last = max(int(number), _last_deleted(connection, stem + dash))
+    connection.execute("INSERT OR REPLACE INTO memos VALUES (?, ?)", (f"deleted:{stem}{dash}", str(last)))
+
+
+def _last_deleted(connection: sqlite3.Connection, stem: str) -> int:
+    row = connection.execute("SELECT body FROM memos WHERE key=?", (f"deleted:{stem}",)).fetchone()
+    return int(row["body"]) if row else 0
+
+
+def _next_task_number(connection: sqlite3.Connection, module: str) -> int:
+    """Return the lowest number above all tasks of the module, archived sessions included."""
+    rows = connection.execute(
+        "SELECT t.id FROM tasks t JOIN sessions s ON s.id = t.session WHERE s.module=?", (module,)
+    )
+    archived = connection.execute("SELECT max(highest_task) AS n FROM archived WHERE module=?", (module,))
+    return max(highest_task_number(module, (row["id"] for row in rows)), archived.fetchone()["n"] or 0) + 1
+
+
+def highest_task_number(module: str, tasks: Iterable[str]) -> int:
+    """Return the highest number among task ids `<module>-t<n>`; 0 if there are none."""
+    stem = f"{module}-t"
+    return max((int(n) for task in tasks if (n := task.removeprefix(stem)).isdigit()), default=0)
+
+
+def _parse_session(connection: sqlite3.Connection, session_id: str, body: str) -> Session:
+    """Return the session with its tree, its approval only if this user gave it. Raises `ValueError`, `TypeError`."""
+    session = with_tree(_adapter(Session).validate_json(body), _load_tree(connection, session_id))
+    approval = session.approval
+    if approval is None or _is_authentic(connection, session.module, approval):
+        return session
+    return replace(session, approval=None)
+
+
+def _dump_session(session: Session) -> str:
+    """Return the session as its row holds it: without its tree, which has rows of its own."""
+    return _adapter(Session).dump_json(with_tree(session, TaskTree())).decode()

@@ -8,11 +8,14 @@ and a failure does not stop the work.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, nullcontext
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lopen.core.clock import Clock
 from lopen.core.errors import LopenError
@@ -20,18 +23,83 @@ from lopen.core.events import IterationEnded, Recorded, SessionStarted
 from lopen.store.archives import archive_session, delete_limit_rows
 from lopen.store.caps import KEPT_ROWS, delete_older
 from lopen.store.database import UnreadableDatabase
-from lopen.store.folder import Locked, exclusive_lock
-from lopen.store.log_rotation import LogFile, log_names
-from lopen.store.policy import RetentionPolicy, footprint, reclaim, trim_cache
+from lopen.store.folder import CACHE, Locked, exclusive_lock
+from lopen.store.log_rotation import LogFile, LogLimits, log_names
 from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
 
+if TYPE_CHECKING:
+    from lopen.settings.schema import Settings
+
+STATE_BYTES = 5 * 1024 * 1024  # that `.lopen/` stays under, but for `UNCOUNTED`
+# Files that the user keeps (recordings, archives), and damaged files
+UNCOUNTED = ("recordings", "session_archives", "corrupted")
+SHARED_CACHE = ("home", "verify")  # folders of the cache whose entries are removed one by one
 EVENTS_BETWEEN_CHECKS = 256
 FEWER_ROWS = (500, 50)  # of each kind, where `.lopen/` is too large
 TRACEBACKS = ("check-*.txt", "crash-*.txt")  # named by the time, so that the newest sort last
 LAST_CLEANUP = "memory:last"  # the memo with the result of the last cleanup that changed anything
 STALE_S = 3_600.0  # the process of an older temporary file has ended
 CACHE_UNUSED_S = 600  # no command uses it any more
+
+
+def log_limits(settings: Settings) -> LogLimits:
+    """Return the limits of logs that the settings want."""
+    memory = settings.memory
+    age_s = timedelta(days=memory.log_max_age_days).total_seconds()
+    return LogLimits(memory.log_max_kb * 1024, memory.log_max_lines, age_s, memory.log_keep)
+
+
+def footprint(folder: Path) -> Mapping[str, int]:
+    """Return the bytes in a `.lopen/` folder by the first name below it; the database's files count as `state.db`."""
+    parts: dict[str, int] = {}
+    for entry in sorted(folder.glob("*")):
+        name = "state.db" if entry.name.startswith("state.db") else entry.name
+        parts[name] = parts.get(name, 0) + _measured(entry)[0]
+    return parts
+
+
+def counted(parts: Mapping[str, int]) -> int:
+    """Return the bytes of a `footprint` that count against the limit."""
+    return sum(size for name, size in parts.items() if name not in UNCOUNTED)
+
+
+def _measured(path: Path) -> tuple[int, float]:
+    """Return the bytes in a file or folder and the time of its last change; what is gone meanwhile is nothing."""
+    size, changed = 0, 0.0
+    for entry in (path, *(path.rglob("*") if path.is_dir() and not path.is_symlink() else ())):
+        with suppress(OSError):
+            found = entry.lstat()
+            size += 0 if entry.is_dir() else found.st_size
+            changed = max(changed, found.st_mtime)
+    return size, changed
+
+
+def trim_cache(folder: Path, limit: int, *, older_than: float) -> None:
+    """Remove the largest entries of the cache that were not changed since `older_than` until half of `limit` is left.
+
+    Everything in the cache is derived and can be made again; what a command uses at this moment is spared.
+    """
+    entries = [
+        inner
+        for entry in folder.glob("*")
+        for inner in (entry.glob("*") if entry.name in SHARED_CACHE else [entry])
+    ]
+    found = sorted(((*_measured(entry), entry) for entry in entries), reverse=True)
+    left = sum(size for size, _, _ in found)
+    for size, changed, entry in found:
+        if left > limit // 2 and changed < older_than:
+            remove(entry)
+            left -= size
+
+
+def remove(path: Path) -> None:
+    """Delete a file or folder; what cannot be deleted stays."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    with suppress(OSError):
+        os.unlink(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +130,20 @@ class Upkeep:
         self,
         store: SessionStore,
         folder: Path,
-        policy: RetentionPolicy,
+        settings: Settings,
         clock: Clock,
         *,
         warn: Callable[[str], None],
         session: Session | None = None,
+        state_bytes: int = STATE_BYTES,
     ) -> None:
         self._store = store
         self._folder = folder
-        self._policy = policy
+        self._settings = settings
         self._clock = clock
         self._warn = warn
         self._session = session
+        self._state_bytes = state_bytes
         self._events = 0
         self._last_warning = ""
 
@@ -106,7 +176,7 @@ class Upkeep:
             self.clean()
 
     def _over(self) -> bool:
-        return footprint(self._folder).counted > self._policy.state_bytes
+        return counted(footprint(self._folder)) > self._state_bytes
 
     def clean(self) -> CleanupResult:
         """Clean fully. Do nothing if another process is cleaning."""
@@ -115,24 +185,28 @@ class Upkeep:
                 stack.enter_context(exclusive_lock(self._folder / "locks", "upkeep", "the upkeep"))
             except Locked:
                 return CleanupResult()
-            before = footprint(self._folder).counted
+            before = counted(footprint(self._folder))
             freed = self._apply_policy()
-            reclaim(self._store.database)
+            self._store.database.reclaim()
             if self._over():
                 trim_cache(
-                    self._folder / "cache",
-                    self._policy.state_bytes,
+                    self._folder / CACHE,
+                    self._state_bytes,
                     older_than=self._clock.now().timestamp() - CACHE_UNUSED_S,
                 )
             if self._over():
                 freed += self._keep_least()
             after = footprint(self._folder)
-            freed = replace(freed, bytes_freed=max(0, before - after.counted))
+            left = counted(after)
+            freed = replace(freed, bytes_freed=max(0, before - left))
             self._record(freed)
-        if after.counted > self._policy.state_bytes:
-            name, size = max(after.parts.items(), key=lambda part: part[1])
+        if left > self._state_bytes:
+            name, size = max(
+                ((name, size) for name, size in after.items() if name not in UNCOUNTED),
+                key=lambda part: part[1],
+            )
             self._warn_once(
-                f"{self._folder} takes {after.counted / 2**20:.1f} MB, more than {self._policy.state_bytes / 2**20:g} MB;"
+                f"{self._folder} takes {left / 2**20:.1f} MB, more than {self._state_bytes / 2**20:g} MB;"
                 f" most of it is {name} ({size / 2**20:.1f} MB); next: lopen memory report"
             )
         return freed
@@ -144,17 +218,17 @@ class Upkeep:
             logs_rotated=sum(log.rotate_if_due(now) for log in self.logs()),
             sessions_archived=self._archive(self._due(now), now),
             rows_deleted=self._delete_older(KEPT_ROWS),
-            limits_forgotten=self._delete_idle_limits(now - timedelta(seconds=self._policy.limits_age_s)),
+            limits_forgotten=self._delete_idle_limits(now - timedelta(seconds=self._settings.budget.ttl_s)),
         )
 
     def _keep_least(self) -> CleanupResult:
         """Archive every finished session, then keep fewer rows of the others until the size limit holds."""
         freed = CleanupResult(sessions_archived=self._archive(self._finished(), self._clock.now()))
-        reclaim(self._store.database, fully=True)
+        self._store.database.reclaim(fully=True)
         for keep in FEWER_ROWS:
             if self._over():
                 freed += CleanupResult(rows_deleted=self._delete_older(keep))
-                reclaim(self._store.database, fully=True)
+                self._store.database.reclaim(fully=True)
         return freed
 
     # logs
@@ -162,12 +236,12 @@ class Upkeep:
     def logs(self) -> list[LogFile]:
         """Return every log of the project."""
         folder = self._folder / "logs"
-        return [LogFile(folder / name, self._policy.logs) for name in log_names(folder)]
+        return [LogFile(folder / name, log_limits(self._settings)) for name in log_names(folder)]
 
     def _remove_stale_files(self, now: datetime) -> None:
         """Delete temporary files of ended processes, and older tracebacks than as many as rotations are kept of a log."""
         for pattern in TRACEBACKS:
-            for path in sorted((self._folder / "logs").glob(pattern))[: -self._policy.logs.keep]:
+            for path in sorted((self._folder / "logs").glob(pattern))[: -self._settings.memory.log_keep]:
                 path.unlink(missing_ok=True)
         for folder in (self._folder / "logs", *self._store.archives.glob("*")):
             for path in folder.glob(".*"):
@@ -187,8 +261,8 @@ class Upkeep:
 
     def _due(self, now: datetime) -> Iterator[tuple[str, str]]:
         """Yield finished sessions that exceed the policy's number or age."""
-        newest = set(self._store.ids()[: self._policy.sessions])
-        cutoff = (now - timedelta(seconds=self._policy.session_age_s)).isoformat()
+        newest = set(self._store.ids()[: self._settings.session.retention])
+        cutoff = (now - timedelta(days=self._settings.session.retention_days)).isoformat()
         rows = self._store.database.connection.execute(
             "SELECT id FROM sessions WHERE updated_at<?", (cutoff,)
         )

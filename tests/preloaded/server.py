@@ -29,7 +29,9 @@ from pydantic import BaseModel
 
 import lopen
 from lopen.__main__ import main as lopen_main
-from lopen.store import session_rows
+from lopen.store import sessions
+from lopen.workflow.session import Approval, Session
+from lopen.workflow.task_tree import Component, Task
 from tests.preloaded import watched
 
 LAZY = (
@@ -65,9 +67,8 @@ def preload() -> None:
         importlib.import_module(name)
     for model in _below_class(BaseModel):
         model.model_rebuild()  # the settings build theirs at the first use
-    for made_once in vars(session_rows).values():
-        if hasattr(made_once, "cache_info"):
-            made_once()
+    for kind in (Session, Approval, Component, Task):
+        sessions._adapter(kind)
     gc.collect()
     gc.freeze()
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from lopen.core.clock import FakeClock
+from lopen.settings.schema import Settings
 from lopen.store.database import Database
-from lopen.store.policy import RetentionPolicy
 from lopen.store.sessions import SessionStore
-from lopen.store.upkeep import Upkeep
+from lopen.store.upkeep import STATE_BYTES, Upkeep
 from lopen.workflow.session import Session
 from tests.store.history import NOW
 
@@ -72,9 +72,17 @@ def warnings() -> list[str]:
 
 @pytest.fixture
 def make_upkeep(store: SessionStore, folder: Path, clock: FakeClock, warnings: list[str]) -> MakeUpkeep:
-    def make(policy: RetentionPolicy | None = None, session: Session | None = None) -> Upkeep:
+    def make(
+        settings: Settings | None = None, session: Session | None = None, state_bytes: int = STATE_BYTES
+    ) -> Upkeep:
         return Upkeep(
-            store, folder, policy or RetentionPolicy(), clock, warn=warnings.append, session=session
+            store,
+            folder,
+            settings or Settings(),
+            clock,
+            warn=warnings.append,
+            session=session,
+            state_bytes=state_bytes,
         )
 
     return make

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from bench.day import measured
 from lopen.core.events import ModelText, Notice, Recorded
-from lopen.store.log_rotation import LogFile, StructuredLog, log_names
-from lopen.store.policy import LogLimits
+from lopen.store.log_rotation import LogFile, LogLimits, StructuredLog, log_names
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ALL = 10_000  # rotations kept where a test counts lines
@@ -187,7 +186,7 @@ def test_rotation_loses_no_line_and_doubles_none_wherever_a_writer_dies(
         else:
             logs[writer].write(str(n), NOW)
         acknowledged.append(str(n))
-    logs[0].finish()
+    logs[0].rotate_if_due(NOW)
     found = every_line(folder)
     assert not list(folder.glob("log.*Z.jsonl"))
     assert len(found) == len(set(found))
@@ -198,8 +197,7 @@ WRITER = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from lopen.store.policy import LogLimits
-from lopen.store.log_rotation import LogFile
+from lopen.store.log_rotation import LogFile, LogLimits
 log = LogFile(Path(sys.argv[1]), LogLimits(max_lines=7, keep=10_000))
 for n in range(150):
     log.write(f"{sys.argv[2]}-{n}", datetime.now(UTC))

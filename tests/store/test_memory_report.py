@@ -9,8 +9,8 @@ from lopen.application.memory_report import memory_report, report_lines
 from lopen.core.clock import FakeClock
 from lopen.limits.records import Alert
 from lopen.limits.sqlite_store import SqliteStore
-from lopen.store.log_rotation import LogFile
-from lopen.store.policy import RetentionPolicy
+from lopen.settings.schema import Settings
+from lopen.store.log_rotation import LogFile, LogLimits
 from lopen.store.sessions import SessionStore
 from tests.store.conftest import MakeUpkeep
 from tests.store.history import NOW, lived, many
@@ -18,9 +18,7 @@ from tests.store.history import NOW, lived, many
 
 def test_a_new_project_has_nothing_to_tell(store: SessionStore, folder: Path) -> None:
     text = "\n".join(
-        report_lines(
-            memory_report(store, folder, RetentionPolicy(), SqliteStore(store.database)), RetentionPolicy()
-        )
+        report_lines(memory_report(store, folder, Settings(), SqliteStore(store.database)), Settings())
     )
     assert "of 5.0 MB" in text
     assert "Sessions: 0 kept" in text
@@ -32,7 +30,7 @@ def test_everything_kept_stands_against_its_limit(
 ) -> None:
     many(store, 13)
     lived(store, "calc-20260301-14", task="calc-t14", at=NOW + timedelta(hours=1), finished=False)
-    log = LogFile(folder / "logs" / "lopen.jsonl", RetentionPolicy().logs)
+    log = LogFile(folder / "logs" / "lopen.jsonl", LogLimits())
     for n in range(1_005):
         log.write(str(n), NOW)
     limits = SqliteStore(store.database)
@@ -41,8 +39,8 @@ def test_everything_kept_stands_against_its_limit(
         limits.atomically(lambda rows, a=alert: rows.add_alert(a))  # type: ignore[misc] # mypy infers no lambda with a default
     make_upkeep().clean()
 
-    found = memory_report(store, folder, RetentionPolicy(), limits)
-    text = "\n".join(report_lines(found, RetentionPolicy()))
+    found = memory_report(store, folder, Settings(), limits)
+    text = "\n".join(report_lines(found, Settings()))
 
     assert (found.sessions, found.unfinished, found.archived) == (10, 1, 4)
     assert "lopen.jsonl: 0 KB of 50 KB, 5 of 1,000 lines, 1 of 5 rotations" in text

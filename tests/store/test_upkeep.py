@@ -11,29 +11,18 @@ from lopen.core.clock import FakeClock
 from lopen.core.events import IterationEnded, Notice, Recorded, SessionStarted
 from lopen.limits.budget import BudgetSpec, Charge
 from lopen.limits.sqlite_store import SqliteStore
-from lopen.settings.schema import Settings
+from lopen.settings.schema import Memory, Settings
 from lopen.store.archives import archived_sessions, open_archive
 from lopen.store.database import Database
 from lopen.store.folder import exclusive_lock
 from lopen.store.journal import Journal
-from lopen.store.policy import LogLimits, RetentionPolicy, footprint, reclaim, retention_policy
 from lopen.store.sessions import SET_ASIDE, SessionStore
-from lopen.store.upkeep import CleanupResult
+from lopen.store.upkeep import CleanupResult, counted, footprint
 from tests.limits.conftest import charged
 from tests.store.conftest import MakeUpkeep
 from tests.store.history import NOW, lived, many
 
 DAY = timedelta(days=1)
-
-
-def test_the_policy_is_the_settings(folder: Path) -> None:
-    assert retention_policy(Settings()) == RetentionPolicy()
-    tables = {
-        "memory": {"log_max_kb": 1},
-        "session": {"retention": 3, "retention_days": 4},
-    }
-    own = retention_policy(Settings.model_validate(tables))
-    assert own == RetentionPolicy(LogLimits(max_bytes=1024), 3, 4 * 86_400.0)
 
 
 def test_of_fifteen_finished_sessions_the_newest_ten_stay(
@@ -62,7 +51,7 @@ def test_unfinished_sessions_are_never_archived(
     for n in range(12):
         lived(store, f"calc-20260301-{n}", task=f"calc-t{n}", finished=False)
     clock.advance(400 * 86_400)
-    assert make_upkeep(RetentionPolicy(state_bytes=1)).clean().sessions_archived == 0
+    assert make_upkeep(state_bytes=1).clean().sessions_archived == 0
     assert len(store.ids()) == 12
 
 
@@ -141,11 +130,11 @@ def test_beyond_the_limit_everything_finished_goes_and_the_file_shrinks(
                 store.append_event(
                     session, NOW, "notice", json.dumps({"level": "info", "message": "x" * 900})
                 )
-    before = footprint(folder).counted
-    freed = make_upkeep(RetentionPolicy(state_bytes=before - 100_000)).clean()
+    before = counted(footprint(folder))
+    freed = make_upkeep(state_bytes=before - 100_000).clean()
     assert freed.sessions_archived == 6
     assert freed.bytes_freed > 400_000
-    assert footprint(folder).counted < before - 400_000
+    assert counted(footprint(folder)) < before - 400_000
     assert store.ids() == (running.id,)
     assert len(list(store.events(running.id))) == 3 + 2 + 150
     assert warnings == []
@@ -159,11 +148,11 @@ def test_a_session_that_is_too_large_keeps_its_newest_rows(
         for n in range(1_500):
             body = json.dumps({"level": "info", "message": f"{n} {'x' * 900}"})
             store.append_event(running.id, NOW, "notice", body)
-    freed = make_upkeep(RetentionPolicy(state_bytes=1_200_000)).clean()
+    freed = make_upkeep(state_bytes=1_200_000).clean()
     messages = [r.event.message for r in store.events(running.id) if isinstance(r.event, Notice)]
     assert [m.split()[0] for m in messages] == [str(n) for n in range(1_000, 1_500)]
     assert freed.rows_deleted > 1_000
-    assert footprint(folder).counted < 1_200_000
+    assert counted(footprint(folder)) < 1_200_000
     assert warnings == []
 
 
@@ -171,7 +160,7 @@ def test_what_cannot_be_made_smaller_is_said_once(
     store: SessionStore, make_upkeep: MakeUpkeep, warnings: list[str], folder: Path
 ) -> None:
     (folder / "notes").write_bytes(b"x" * 3_000_000)
-    upkeep = make_upkeep(RetentionPolicy(state_bytes=2_000_000))
+    upkeep = make_upkeep(state_bytes=2_000_000)
     upkeep.clean()
     upkeep.clean()
     assert len(warnings) == 1
@@ -187,19 +176,19 @@ def test_the_cache_counts_and_what_no_command_uses_any_more_goes(
         (path / "large").write_bytes(b"x" * 1_500_000)
     for path in (old / "large", old):
         os.utime(path, (0, 0))
-    assert footprint(folder).counted > 3_000_000
-    make_upkeep(RetentionPolicy(state_bytes=2_500_000)).clean()
+    assert counted(footprint(folder)) > 3_000_000
+    make_upkeep(state_bytes=2_500_000).clean()
     assert (old.exists(), fresh.exists()) == (False, True)
-    assert footprint(folder).counted < 2_500_000
+    assert counted(footprint(folder)) < 2_500_000
 
 
 def test_recordings_and_archives_do_not_count(folder: Path, store: SessionStore) -> None:
-    before = footprint(folder).counted
+    before = counted(footprint(folder))
     for name in ("recordings", "session_archives", "corrupted"):
         (folder / name).mkdir()
         (folder / name / "large").write_bytes(b"x" * 100_000)
-    assert footprint(folder).counted == before
-    assert footprint(folder, uncounted=True).parts["recordings"] == 100_000
+    assert counted(footprint(folder)) == before
+    assert footprint(folder)["recordings"] == 100_000
 
 
 def test_it_cleans_when_a_session_starts_and_looks_when_an_iteration_ends(
@@ -259,7 +248,7 @@ def test_of_tracebacks_the_newest_of_each_kind_stay(make_upkeep: MakeUpkeep, fol
     names = [f"{kind}-2026030{day}T120000-7.txt" for kind in ("check", "crash") for day in range(1, 5)]
     for name in (*names, "checked.txt"):
         (folder / "logs" / name).write_text("Traceback")
-    make_upkeep(RetentionPolicy(LogLimits(keep=2))).clean()
+    make_upkeep(Settings(memory=Memory(log_keep=2))).clean()
     assert sorted(path.name for path in (folder / "logs").iterdir()) == sorted(
         (*names[2:4], *names[6:8], "checked.txt")
     )
@@ -272,6 +261,6 @@ def test_the_file_shrinks_after_rows_are_deleted(tmp_path: Path) -> None:
         connection.execute("INSERT INTO memos VALUES ('large', ?)", ("x" * 2_000_000,))
     with database.transaction() as connection:
         connection.execute("DELETE FROM memos")
-    reclaim(database, fully=True)
+    database.reclaim(fully=True)
     assert path.stat().st_size < 400_000
     database.close()

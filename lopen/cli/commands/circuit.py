@@ -38,7 +38,6 @@ def status(context: CommandContext, circuit_id: OneCircuit = None) -> ExitCode:
     from lopen.limits import report
     from lopen.limits.agents import read_agents
     from lopen.limits.circuit import cooled
-    from lopen.store.policy import retention_policy
 
     with opened_limits(context) as (store, settings):
         at = now().timestamp()
@@ -60,7 +59,7 @@ def status(context: CommandContext, circuit_id: OneCircuit = None) -> ExitCode:
         )
         lines += report.circuit_lines(state, book, present)
         lines += report.resource_lines(theirs, state, limits, present, rate)
-    memory = memory_line(context.root / ".lopen", retention_policy(settings))
+    memory = memory_line(context.root / ".lopen")
     tell(context, [*lines, memory, *report.incident_lines(happened, present)])
     return ExitCode.OK
 

@@ -19,16 +19,15 @@ def report(context: CommandContext) -> ExitCode:
     from lopen.application.memory_report import report_lines
     from lopen.application.open_store import open_store
     from lopen.limits.opening import open_limits
-    from lopen.store.policy import retention_policy
 
     settings = context.load().settings
-    policy, store = retention_policy(settings), open_store(context)
+    store = open_store(context)
     limits = open_limits(settings.budget, store.database)
-    found = gathered(store, context.root / ".lopen", policy, limits)
+    found = gathered(store, context.root / ".lopen", settings, limits)
     limits.close()
     context.emit("memory", **asdict(found))
     if not context.json:
-        context.say("\n".join(report_lines(found, policy)))
+        context.say("\n".join(report_lines(found, settings)))
     return ExitCode.OK
 
 

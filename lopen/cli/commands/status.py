@@ -244,14 +244,13 @@ def limits_lines(context: CommandContext, session: Session, limits: ProjectLimit
     """Return budgets, circuits and counters against their limits."""
     from lopen.application.memory_report import memory_line
     from lopen.limits.report import budget_lines, circuit_lines
-    from lopen.store.policy import retention_policy
 
     budgets, circuits = _own_limits(session, limits)
-    settings, now = context.load().settings, datetime.now(UTC)
+    now = datetime.now(UTC)
     return [
         *(budget_lines(budgets) if budgets else []),
         *(line for c in circuits for line in circuit_lines(c, limits.book, now)),
-        memory_line(context.root / ".lopen", retention_policy(settings)),
+        memory_line(context.root / ".lopen"),
         *(f"  {counter}" for counter in session_counters(context, session, limits)),
     ]
 
