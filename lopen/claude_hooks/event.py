@@ -12,7 +12,7 @@ from typing import Any
 
 from lopen.claude_hooks.protect import READERS
 from lopen.core.hashing import blake2b
-from lopen.core.shell import SimpleCommand, UnclosedQuote, simple_commands
+from lopen.core.shell import SimpleCommand, simple_commands, unwrapped
 from lopen.limits.budget import BudgetUsage
 
 LARGEST = 64 * 1024 * 1024
@@ -27,42 +27,6 @@ POLLS = frozenset({"BashOutput", "TaskOutput", "AgentOutput", "Monitor", "Read"}
 MARK = "LOPEN_HOOK_SESSION"  # in the environment of what a hook starts
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}")
 _INTERPRETERS = ("python", "node", "perl", "ruby", "php", "deno", "bun")
-_WRAPPERS = frozenset(
-    [
-        "env",
-        "nohup",
-        "time",
-        "timeout",
-        "nice",
-        "ionice",
-        "stdbuf",
-        "setsid",
-        "exec",
-        "command",
-        "xargs",
-        "sudo",
-        "doas",
-        "uv",
-        "uvx",
-        "pipx",
-        "poetry",
-        "pdm",
-        "hatch",
-        "pipenv",
-        "conda",
-        "run",
-        "parallel",
-        "watch",
-        "bash",
-        "sh",
-        "zsh",
-        "dash",
-        "ksh",
-        ".",
-        "source",
-    ]
-)
-_PASSED = re.compile(r"-.*|\w+=.*|\d+(\.\d+)?[smhd]?|run")  # options, variables and durations of wrappers
 
 
 class Malformed(Exception):
@@ -202,11 +166,8 @@ def kind_of(call: ToolCall, scripts: Sequence[str]) -> str:
 
 
 def _commands(call: ToolCall) -> list[SimpleCommand]:
-    """Return the simple commands of the call; none of a very long text and of one that no shell runs."""
-    try:
-        return simple_commands(call.command) if len(call.command) <= LONGEST_READ else []
-    except UnclosedQuote:
-        return []
+    """Return the simple commands of the call; none of a very long text."""
+    return simple_commands(call.command) if len(call.command) <= LONGEST_READ else []
 
 
 def edited(call: ToolCall) -> tuple[str, ...]:
@@ -222,13 +183,8 @@ def edited(call: ToolCall) -> tuple[str, ...]:
 
 def runs(words: Sequence[str], scripts: Sequence[str]) -> bool:
     """Tell whether the program that a simple command runs is one of `scripts`, behind wrappers and interpreters."""
-    for word in words:
-        name = os.path.basename(word)
-        if name in scripts:
-            return True
-        if name not in _WRAPPERS and not name.startswith(_INTERPRETERS) and not _PASSED.fullmatch(word):
-            return False
-    return False
+    named = [os.path.basename(word) for word in unwrapped(words) if not word.startswith("-")]
+    return any(name in scripts for name in named[: 2 if "".join(named[:1]).startswith(_INTERPRETERS) else 1])
 
 
 def _starts_hook(words: Sequence[str]) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lopen.core.person import config_folder, data_folder
-from lopen.core.shell import SimpleCommand, UnclosedQuote, simple_commands
+from lopen.core.shell import SimpleCommand, simple_commands, unwrapped
 from lopen.files.protection import state_protection
 
 # docs/reference/workflow.md: verb → its subcommands that only a person may give; empty: all of it
@@ -68,12 +68,9 @@ READERS = frozenset(
         "gh",
     ]
 )
-_GIT_WRITES = frozenset({"checkout", "restore", "rm", "mv", "clean"})
-# Tools whose strings are text, but for those named as paths
-_TEXT_TOOLS = frozenset(
-    {"Write", "Edit", "MultiEdit", "NotebookEdit", "Task", "Agent", "Skill", "SlashCommand", "ExitPlanMode"}
-    | {"WebFetch", "WebSearch", "TodoWrite", "TaskCreate", "TaskUpdate", "AskUserQuestion", "BashOutput"}
-)
+_GIT_WRITES = frozenset(["checkout", "restore", "rm", "mv", "clean"])
+_COMMANDS = frozenset(["command", "cmd", "script", "args", "argv"])
+# Arguments of other servers' tools that are text, not a path
 _TEXTS = frozenset(
     [
         "content",
@@ -94,23 +91,15 @@ _TEXTS = frozenset(
         "newtext",
         "old_text",
         "new_text",
+        "code",
     ]
 )
 _READING_TOOL = re.compile(
     r"(?i)(read|list|get|search|find|stat|view|show|tree|head|tail|grep|glob)(_|$|(?-i:[A-Z]))"
 )
 _WRITING = re.compile(r"(?i)replace|write|edit|update|set|delete|remove|move")
-_PERSONS_COMMAND = re.compile(
-    r"\blopen(?:\.exe)?['\"]?(?:\s+-\S+(?:\s+[/.~]\S*)?)*[\s,'\"]+("
-    + "|".join(
-        rf"{verb}[\s,'\"]+(?:{'|'.join(then)})" if then else verb for verb, then in PERSONS_COMMANDS.items()
-    )
-    + r")\b"
-)
-_SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "fish", "eval", "watch", "ssh"})
-_ROUGH_WORD = re.compile(r"[^\s'\"`;|&<>()=,]+")
-DEEPEST_ARGUMENT = 50
-LONGEST = 200_000  # characters of a text whose words are read one by one
+_PART = re.compile(r"[^\s'\"`;|&<>()\[\],=$]+")  # of a word that holds other words
+LONGEST = 200_000  # characters of a text that is read as a shell reads it
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -118,16 +107,14 @@ def forbidden(tool: str, arguments: Any, cwd: str) -> str:
     """Return why this call may not be made, in two lines; "" where it may."""
     if not isinstance(arguments, dict):
         return ""
-    own_name = tool.rpartition("__")[2]
-    if tool not in _TEXT_TOOLS and _READING_TOOL.match(own_name) and not _WRITING.search(own_name):
+    server, _, own_name = tool.rpartition("__")
+    if _READING_TOOL.match(own_name) and not _WRITING.search(own_name):
         return ""
-    for name, value in _strings(arguments, "", 0):
+    for name, value in _strings(arguments, ""):
         reason = ""
-        if name in ("command", "cmd", "script"):
+        if name in _COMMANDS:
             reason = in_shell(value, cwd)
-        elif name == "code" and _PERSONS_COMMAND.search(value):
-            reason = _persons("lopen through an interpreter")
-        elif "path" in name or not (tool in _TEXT_TOOLS or name in _TEXTS):
+        elif "path" in name or (server and name not in _TEXTS):
             path = value.removeprefix("file://")
             reason = "" if "\n" in path or "://" in path else _protected(path, cwd)
         if reason:
@@ -137,33 +124,32 @@ def forbidden(tool: str, arguments: Any, cwd: str) -> str:
 
 def in_shell(text: str, cwd: str) -> str:
     """Return why this shell text may not be run; "" where it may."""
-    try:
-        commands = simple_commands(text) if len(text) <= LONGEST else []
-    except UnclosedQuote:
-        commands = [SimpleCommand(("?", *_ROUGH_WORD.findall(text)))]
-    if len(text) > LONGEST and (found := _PERSONS_COMMAND.search(text)):
-        return _persons(f"lopen {found[1]}")
+    commands = simple_commands(text) if len(text) <= LONGEST else []
+    if not commands:  # too long, or no shell reads it: its words alone are looked at
+        commands = [SimpleCommand(("?", *_PART.findall(text)))]
     for command in commands:
-        if reason := _persons_command(command, cwd) or _written(command, cwd):
+        words = unwrapped(command.words)
+        script = in_shell(words[0], cwd) if words and " " in words[0] else ""  # of `bash -c`
+        if reason := script or _persons_command(command.words) or _written(command, cwd):
             return reason
     return ""
 
 
-def _strings(value: Any, name: str, depth: int) -> Iterator[tuple[str, str]]:
+def _strings(value: Any, name: str) -> Iterator[tuple[str, str]]:
     """Yield every string in a call's arguments with the name that it or its list stands under, in lower case."""
     if isinstance(value, str):
         yield name, value
-    elif isinstance(value, dict) and depth < DEEPEST_ARGUMENT:
+    elif isinstance(value, dict):
         lower = {str(key).lower(): inner for key, inner in value.items()}
         if isinstance(lower.get("command"), str) and isinstance(lower.get("args"), list):
-            lower["command"] = " ".join(map(str, (lower["command"], *lower["args"])))
+            lower["command"] = [lower["command"], *lower["args"]]
         for key, inner in lower.items():
-            yield from _strings(inner, key, depth + 1)
-    elif isinstance(value, list) and depth < DEEPEST_ARGUMENT:
-        if name in ("command", "cmd", "args", "argv"):
-            yield "command", " ".join(map(str, value))
+            yield from _strings(inner, key)
+    elif isinstance(value, list):
+        if name in _COMMANDS:
+            yield name, " ".join(map(str, value))
         for inner in value:
-            yield from _strings(inner, name, depth + 1)
+            yield from _strings(inner, name)
 
 
 def _is_reader(words: Sequence[str]) -> bool:
@@ -171,35 +157,29 @@ def _is_reader(words: Sequence[str]) -> bool:
     return program in READERS or (program == "git" and _GIT_WRITES.isdisjoint(words))
 
 
-def _persons_command(command: SimpleCommand, cwd: str) -> str:
-    words = command.words
-    for word in words:
-        if "lopen" in word and any(c.isspace() for c in word):
-            runs = os.path.basename(words[0]) in _SHELLS or "$(" in word or "`" in word
-            if (runs and (reason := in_shell(word, cwd))) or (
-                not _is_reader(words) and (reason := _named_in(word))
-            ):
-                return reason
-    if _is_reader(words) and not any("`" in word for word in words):
-        return ""
-    for at, word in enumerate(words):
-        name = os.path.basename(word.strip("`\"'"))
-        if name in ("lopen", "lopen.exe", "lopen.__main__") or word.endswith("lopen/__main__.py"):
-            rest = words[at + 1 :]
-            if not {"uninstall", "remove"}.isdisjoint(words[:at]):
+def _persons_command(words: Sequence[str]) -> str:
+    """Return why the words may not be run: one of them names lopen, and a restricted subcommand follows."""
+    if _is_reader(words):  # it prints its words, but for those that the shell runs first
+        words = words if any("$(" in word or "`" in word for word in words) else ()
+    parts = [part for word in words for part in _PART.findall(word)]
+    for at, part in enumerate(parts):
+        if os.path.basename(part) in ("lopen", "lopen.exe") or part.endswith("lopen/__main__.py"):
+            if not {"uninstall", "remove"}.isdisjoint(parts[:at]):
                 return _persons("lopen through a package manager")
-            return _named_in(" ".join(("lopen", *rest)))
+            rest = [then for then in parts[at + 1 :] if not then.startswith(("-", "/", ".", "~"))]
+            if reason := _restricted(rest):
+                return reason
     return ""
 
 
-def _named_in(text: str) -> str:
-    found = _PERSONS_COMMAND.search(text)
-    if found is None:
+def _restricted(words: Sequence[str]) -> str:
+    verb, then = [*words, "", ""][:2]
+    if verb not in PERSONS_COMMANDS or (PERSONS_COMMANDS[verb] and then not in PERSONS_COMMANDS[verb]):
         return ""
-    said = " ".join(re.findall(r"[\w-]+", found[1]))
-    if said.startswith("hook "):
-        return f"lopen {said} is for Claude Code itself.\nNo command tells lopen what happens in the session."
-    return _persons(f"lopen {said}")
+    said = f"lopen {verb} {then}" if PERSONS_COMMANDS[verb] else f"lopen {verb}"
+    if verb == "hook":
+        return f"{said} is for Claude Code itself.\nNo command tells lopen what happens in the session."
+    return _persons(said)
 
 
 def _written(command: SimpleCommand, cwd: str) -> str:

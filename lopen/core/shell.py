@@ -5,59 +5,140 @@ Quotes and operators are read; variables, substitutions and here-documents are n
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-_OPERATORS = ";|&<>()\n"
-_RESERVED = frozenset({"if", "then", "elif", "else", "fi", "while", "until", "do", "done", "{", "}", "!"})
+_SIGNS = ";|&<>()\n"
+_OPERATOR = re.compile(r"&?>>?[&|]?|<<[<-]?|<[&>]?|\|\||\|&?|&&|&|;;?&?|[()\n]")
+_RESERVED = frozenset(["if", "then", "elif", "else", "fi", "while", "until", "do", "done", "{", "}", "!"])
 _HERE_DOCUMENT = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(.*?)\n(?:.*?\n)??\s*\2(?=\n|$)", re.DOTALL)
+_COMMENT = re.compile(r"(?:^|(?<=[\s;]))#[^\n]*")
+# Programs that run the program named in their arguments
+_WRAPPERS = frozenset(
+    [
+        "env",
+        "eval",
+        "exec",
+        "command",
+        "time",
+        "timeout",
+        "nice",
+        "ionice",
+        "nohup",
+        "stdbuf",
+        "setsid",
+        "sudo",
+        "doas",
+        "xargs",
+        "parallel",
+        "watch",
+        "xvfb-run",
+        "run",
+        "uv",
+        "uvx",
+        "pipx",
+        "poetry",
+        "pipenv",
+        "pdm",
+        "hatch",
+        "rye",
+        "pixi",
+        "conda",
+        "npx",
+        "bunx",
+        "pnpx",
+        "bash",
+        "sh",
+        "zsh",
+        "dash",
+        "ksh",
+        "source",
+        ".",
+    ]
+)
+_WITH_EXEC = frozenset(["pnpm", "yarn", "bundle"])  # the same only with the word `exec` behind them
+_PASSED = re.compile(r"-.*|\w+=.*|\d+(\.\d+)?[smhd]?")  # options, variables and durations of wrappers
+_PYTHON = re.compile(r"(python|pypy|py)[\d.]*")
 
 
 @dataclass(frozen=True, slots=True)
 class SimpleCommand:
-    """One command of a line."""
+    """One command of a line. `before`: the operators and reserved words between the earlier command and this one."""
 
     words: tuple[str, ...]
     outputs: tuple[str, ...] = ()  # files that a redirection writes
-    is_filter: bool = False  # it reads the output of the command before it
+    before: tuple[str, ...] = ()
 
 
-class UnclosedQuote(ValueError):
-    """No shell runs the text: a quote is not closed."""
+def has_open_quote(text: str) -> bool:
+    """Tell whether a quote in the text is not closed, so that no shell runs it."""
+    return _tokens(text) is None
 
 
 def simple_commands(text: str) -> list[SimpleCommand]:
-    """Return the simple commands of a shell text in order. Raise `UnclosedQuote` where a quote is not closed."""
-    reader = shlex.shlex(
-        _HERE_DOCUMENT.sub(r"\3", text.replace("\\\n", " ")), posix=True, punctuation_chars=_OPERATORS
-    )
-    reader.whitespace, reader.whitespace_split, reader.commenters = " \t\r", True, ""
-    try:
-        tokens = list(reader)
-    except ValueError as error:
-        raise UnclosedQuote(str(error)) from error
+    """Return the simple commands of a shell text in order; none where a quote is not closed."""
     found: list[SimpleCommand] = []
     words: list[str] = []
     outputs: list[str] = []
+    before: list[str] = []
     redirection = ""
-    is_filter = False
-    for token in (*tokens, ";"):
-        is_operator = not token.strip(_OPERATORS) and token != ""
-        if is_operator and token.strip("&<>|") == "" and set(token) & set("<>"):
-            redirection = token
-            if words and words[-1].isdigit():
-                words.pop()
-        elif is_operator:
+    for token in (*(_tokens(text) or ()), ";"):
+        operators = _OPERATOR.findall(token) if token and not token.strip(_SIGNS) else []
+        for operator in operators:
+            if "<" in operator or ">" in operator:
+                redirection = operator
+                if words and words[-1].isdigit():
+                    words.pop()
+                continue
             if words or outputs:
-                found.append(SimpleCommand(tuple(words), tuple(outputs), is_filter))
-                words, outputs = [], []
-            is_filter = token in ("|", "|&")
+                found.append(SimpleCommand(tuple(words), tuple(outputs), tuple(before)))
+                words, outputs, before = [], [], []
+            before.append(operator)
             redirection = ""
-        elif redirection:
+        if operators:
+            continue
+        if redirection:
             if ">" in redirection and not (redirection.endswith("&") and token.isdigit()):
                 outputs.append(token)
             redirection = ""
         elif words or token not in _RESERVED:
             words.append(token)
+        else:
+            before.append(token)
     return found
+
+
+def _tokens(text: str) -> list[str] | None:
+    """Return words and runs of operators; None where a quote is not closed. A quote in a comment opens nothing."""
+    text = _HERE_DOCUMENT.sub(r"\3", text.replace("\\\n", " "))
+    for readable in (text, _COMMENT.sub("", text)):
+        reader = shlex.shlex(readable, posix=True, punctuation_chars=_SIGNS)
+        reader.whitespace, reader.whitespace_split, reader.commenters = " \t\r", True, ""
+        try:
+            return list(reader)
+        except ValueError:
+            continue
+    return None
+
+
+def unwrapped(words: Sequence[str]) -> Sequence[str]:
+    """Return the words from the program on that a simple command runs: behind variables, wrappers and `python -m`."""
+    at = 0
+    while at < len(words):
+        name = posixpath.basename(words[at])
+        if name in _WITH_EXEC and list(words[at + 1 : at + 2]) == ["exec"]:
+            at += 2
+        elif name in _WRAPPERS or _PASSED.fullmatch(words[at]):
+            at += 1
+        else:
+            break
+    if at < len(words) and _PYTHON.fullmatch(posixpath.basename(words[at])):
+        options = at + 1
+        while options < len(words) and words[options].startswith("-"):
+            options += 1
+            if words[options - 1] == "-m":
+                return words[options:]
+    return words[at:]

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from lopen.core.shell_syntax import parse
-from lopen.core.shell_values import UNCLOSED_QUOTE
+from lopen.core.shell import has_open_quote
 from lopen.specification.sections import Diagnostic, Item, Outline, Section, items
 
 _CHECKBOX = re.compile(r"\[([ xX])\](?:\s+|\Z)(.*)", re.DOTALL)
@@ -266,7 +265,7 @@ def _command(name: str, rest: str) -> str | None:
         raise _Malformed(f"the command of {name} is empty; write `none` if there is none")
     if any(unicodedata.category(c) in ("Cc", "Cf", "Cs") and c != "\t" for c in command):
         raise _Malformed(f"the command of {name} contains invisible characters")
-    # A here-document was on lines of its own, and its text may hold any quote
-    if "<<" not in command and parse(command).uncertain == UNCLOSED_QUOTE:
+    # In a here-document and in an expansion a quote may stand alone
+    if not {"<", "$"} & set(command) and has_open_quote(command):
         raise _Malformed(f"unclosed quote in the command of {name}: {command}")
     return command

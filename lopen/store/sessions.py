@@ -23,7 +23,6 @@ from pydantic import TypeAdapter
 from lopen import __version__
 from lopen.core.errors import StorageError, did_you_mean
 from lopen.core.events import Event, Recorded, from_fields
-from lopen.core.gc_pause import not_collecting
 from lopen.core.person import holds, owner, sealed
 from lopen.store.caps import MAX_ENTRIES, trim
 from lopen.store.database import Database, UnreadableDatabase
@@ -100,8 +99,7 @@ class SessionStore:
             hint = did_you_mean(session_id, near, "lopen session list shows them")
             raise NoSuchSession(f"there is no session {session_id}", hint=hint)
         try:
-            with not_collecting():
-                session = _parse_session(self.database.connection, session_id, row["body"])
+            session = _parse_session(self.database.connection, session_id, row["body"])
         except (ValueError, TypeError) as error:
             self._mark(session_id, SET_ASIDE)
             reason = str(error).partition("\n")[0]

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Container, Iterator
 from pathlib import Path
 
-from lopen.core.shell_syntax import parse
+from lopen.core.shell import simple_commands
 from lopen.verification.runners import plain
 
 _BUILT_IN = frozenset(
@@ -125,15 +125,13 @@ def missing(command: str, root: Path, path: str | None) -> list[str]:
 
 def programs(command: str) -> Iterator[str]:
     """The first word of every simple command of a shell's line; nothing where the line cannot be read for certain."""
-    script = parse(command)
     moved = False
-    for simple in script.commands if not script.uncertain else ():
-        words = simple.words[simple.texts[:1] == ("exec",) :]
-        if not words or words[0].expands or words[0].pattern or words[0].text.startswith("-"):
+    for simple in simple_commands(command):
+        words = [word for word in simple.words if not re.match(r"\w+=", word)]
+        name = next((word for word in words if word != "exec"), "-")
+        if not re.fullmatch(r"[\w./+][\w./+-]*", name):
             continue
-        name = words[0].text
-        known = name in _BUILT_IN or name in script.functions
-        if not known and not (moved and "/" in name and not name.startswith("/")):
+        if name not in _BUILT_IN and not (moved and "/" in name and not name.startswith("/")):
             yield name
         moved = moved or name == "cd"
 

@@ -15,13 +15,12 @@ from lopen.core.events import GuardrailRaised, Waiting
 from lopen.guardrails.call_history import CallEnd, WastefulHabit
 from lopen.guardrails.habits import guard_of, in_words, notice
 from lopen.guardrails.pipeline import circuit_events
-from lopen.guardrails.shell_text import looks_like_tests
 from lopen.limits.call_gate import CallGate, ToolPass, ToolTrip
 from lopen.models.messages import ToolUse
 from lopen.store.journal import Journal
 from lopen.tools.calls import ToolResult, failed
 from lopen.tools.workbench import Project
-from lopen.verification.runners import failed_tests
+from lopen.verification.runners import failed_tests, runs_tests
 from lopen.workflow.pauses import CircuitOpen, Pause
 
 EDITS = ("write_file", "edit_file")
@@ -127,7 +126,7 @@ class Watch:
             content_hash=result.content_hash,
             edited=(str(given.get("path", "")),) if result.ok and use.name in EDITS else (),
             tree_before=before,
-            is_test_run=looks_like_tests(str(given.get("command", "")), self.project.test_command),
+            is_test_run=runs_tests(str(given.get("command", "")), self.project.test_command),
             failed_tests=failed_tests(str(result.raw or result.fields.get("output", "")))
             if exit_code
             else (),

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from xml.parsers import expat  # fed bounded data, with document types refused below
 
-from lopen.core.shell_syntax import parse
+from lopen.core.shell import simple_commands
 
 MAX_BYTES = 8_000_000
 _OPTION = re.compile(r"^--junit-?xml(?:=(?P<path>.+))?$")
@@ -43,7 +43,7 @@ class Counts:
 
 def report_path(command: str) -> str | None:
     """The path to which `command` writes JUnit XML, as the command says it; None where it names none."""
-    words = [text for simple in parse(command).commands for text in simple.texts]
+    words = [word for simple in simple_commands(command) for word in simple.words]
     for index, word in enumerate(words):
         found = _OPTION.match(word)
         if found and found["path"]:

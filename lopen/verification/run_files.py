@@ -11,7 +11,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from lopen.core.shell_syntax import parse
+from lopen.core.shell import simple_commands
 from lopen.core.untrusted_tables import read_json_table, read_toml_table
 from lopen.verification.findings import ChangeQuestion
 from lopen.verification.test_files import FileChange, words
@@ -254,8 +254,8 @@ def _scripts(text: str) -> list[str]:
 
 def _of_line(line: str, folder: str) -> Iterator[str]:
     """Yield the files by which the commands of a line run; a `cd` before them leads into its folder."""
-    for simple in parse(line).commands:
-        texts = [text for text in simple.texts if not re.match(r"^[A-Za-z_]\w*=", text)]
+    for simple in simple_commands(line):
+        texts = [text for text in simple.words if not re.match(r"^[A-Za-z_]\w*=", text)]
         if not texts:
             continue
         if texts[0] == "cd" and len(texts) > 1:

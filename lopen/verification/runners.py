@@ -7,11 +7,13 @@ table; `runner_commands` tells which of them a command calls.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from lopen.core.shell_syntax import parse
+from lopen.core.shell import simple_commands, unwrapped
 from lopen.verification.junit import Counts
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
@@ -222,27 +224,10 @@ def tail(output: str, limit: int) -> str:
 
 
 # What lets the output of the commands through; alternatives (`||`, `else`, `case`) leave open which of them runs
-_PASSING = frozenset({"&&", ";", "\n", "if", "then", "fi", "{", "}", "for", "while", "until", "do", "done"})
-_MERGES = (("2", ">&", "1"), ("1", ">&", "2"))  # both streams are read anyway
-_ASSIGNMENT = re.compile(r"^[A-Za-z_]\w*=")
-# What stands before a runner and lets its output through
-_WRAPPERS: tuple[tuple[str, ...], ...] = (
-    ("env",),
-    ("exec",),
-    ("command",),
-    ("uv", "run"),
-    ("poetry", "run"),
-    ("pipenv", "run"),
-    ("pdm", "run"),
-    ("npx",),
-    ("bunx",),
-    ("pnpm", "exec"),
-    ("yarn", "exec"),
-    ("yarn",),
-)
-_PYTHON = re.compile(r"^(?:python|pypy)[\d.]*$")
+_PASSING = frozenset(["&&", ";", "\n", "if", "then", "fi", "{", "}", "while", "until", "do", "done"])
 _CALLS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "pytest": (("pytest",), ("py.test",)),
+    "unittest": (("unittest",),),
     "jest": (("jest",),),
     "vitest": (("vitest", "run"), ("vitest",)),
     "mocha": (("mocha",),),
@@ -254,11 +239,10 @@ _CALLS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         (mvn, goal) for mvn in ("mvn", "mvnw") for goal in ("test", "verify", "package", "install")
     ),
     "ctest": (("ctest",),),
-    "rspec": (("rspec",), ("bundle", "exec", "rspec")),
+    "rspec": (("rspec",),),
     "phpunit": (("phpunit",),),
     "deno test": (("deno", "test"),),
 }
-_MODULES = {"pytest": "pytest", "unittest": "unittest"}  # of `python -m`
 # Options under which a runner prints no summary, or another one
 _QUIET: Mapping[str, re.Pattern[str]] = {
     "pytest": re.compile(
@@ -285,59 +269,21 @@ def called_runners(command: str) -> tuple[str, ...]:
     A pipe, a redirection, an alternative or a substitution may take the output away, an option may ask for none:
     then nothing is said of that runner.
     """
-    return tuple(name for words in _simple_commands(command) for name in _runner_of(words))
-
-
-def _simple_commands(command: str) -> Iterator[Sequence[str]]:
-    """The commands of chains and conditions; none at all where the shell is asked for more than that."""
-    script = parse(command)
-    if script.uncertain or script.functions or not script.operators <= _PASSING:
-        return
-    for simple in script.commands:
-        redirections = [(r.descriptor, r.operator, r.target.text) for r in simple.redirections]
-        if simple.subshell or any(redirection not in _MERGES for redirection in redirections):
-            return
-    yield from (simple.texts for simple in script.commands)
+    commands = simple_commands(command)
+    if "`" in command or any(simple.outputs or not _PASSING.issuperset(simple.before) for simple in commands):
+        return ()
+    return tuple(name for simple in commands for name in _runner_of(unwrapped(simple.words)))
 
 
 def _runner_of(words: Sequence[str]) -> Iterator[str]:
-    rest = _unwrapped(words)
-    if not rest:
+    if not words:
         return
-    first = rest[0].rpartition("/")[2]
-    if _PYTHON.match(first):
-        yield from _of_python(rest)
-        return
-    plain = [first, *(word for word in rest[1:] if not word.startswith("-"))]
+    first = posixpath.basename(words[0])
+    named = [first, *(word for word in words[1:] if not word.startswith("-"))]
     for name, calls in _CALLS.items():
-        if any(call in ((first, *rest[1 : len(call)]), tuple(plain[: len(call)])) for call in calls):
-            if not _is_quiet(name, rest[1:]):
+        if any(call in ((first, *words[1 : len(call)]), tuple(named[: len(call)])) for call in calls):
+            if not _is_quiet(name, words[1:]):
                 yield name
-            return
-
-
-def _unwrapped(words: Sequence[str]) -> Sequence[str]:
-    """The words from the runner on: without assignments and what merely starts it."""
-    while words:
-        wrapper = next((w for w in _WRAPPERS if tuple(words[: len(w)]) == w), ())
-        if wrapper:
-            words = words[len(wrapper) :]
-        elif _ASSIGNMENT.match(words[0]):
-            words = words[1:]
-        else:
-            return words
-    return words
-
-
-def _of_python(words: Sequence[str]) -> Iterator[str]:
-    """`python -m pytest`, with options of Python's own before it."""
-    for index, word in enumerate(words[1:], 1):
-        if word == "-m":
-            name = _MODULES.get(next(iter(words[index + 1 :]), ""))
-            if name and not _is_quiet(name, words[index + 2 :]):
-                yield name
-            return
-        if not re.match(r"^-[bBdEIOPqsSuvx]+$", word):
             return
 
 
@@ -346,3 +292,65 @@ def _is_quiet(name: str, options: Sequence[str]) -> bool:
         return True
     pattern = _QUIET.get(name)
     return pattern is not None and any(pattern.search(word) for word in options)
+
+
+# Programs whose first argument says what they do: `npm test` is not `npm install`.
+_TWO_WORDS = frozenset(
+    [
+        "npm",
+        "yarn",
+        "pnpm",
+        "bun",
+        "deno",
+        "node",
+        "cargo",
+        "go",
+        "make",
+        "gmake",
+        "just",
+        "task",
+        "mvn",
+        "mvnw",
+        "gradle",
+        "gradlew",
+        "python",
+        "python3",
+        "dotnet",
+        "bundle",
+        "rake",
+        "composer",
+        "php",
+        "ruby",
+        "bazel",
+        "sbt",
+        "mix",
+        "swift",
+        "nx",
+        "turbo",
+        "lein",
+    ]
+)
+_BESIDE_TESTS = frozenset(
+    ["cd", "export", "set", "mkdir", "true", "echo", "pushd", "popd", "tail", "head", "tee", "grep", "cat"]
+)
+
+
+def runs_tests(command: str, test_command: str | None) -> bool:
+    """Return True if `command` runs what the specification's `verify-tests` runs, on all or on some of the tests."""
+    return bool(test_command) and bool(_programs(test_command or "") & _programs(command))
+
+
+@lru_cache(maxsize=64)  # the specification's command is asked about at every call
+def _programs(command: str) -> frozenset[tuple[str, ...]]:
+    """The programs that a line runs: `pytest`, `npm test`, … without wrappers and arguments."""
+    found: set[tuple[str, ...]] = set()
+    for simple in simple_commands(command):
+        rest = unwrapped(simple.words)
+        if rest and " " in rest[0]:  # a script of `bash -c`
+            found |= _programs(rest[0])
+        elif rest and (name := posixpath.basename(rest[0])) not in _BESIDE_TESTS:
+            named = [
+                word.removeprefix("./") for word in rest[1:] if not word.startswith("-") and word != "run"
+            ]
+            found.add((re.sub(r"^python[\d.]+$", "python", name), *(named[:1] if name in _TWO_WORDS else ())))
+    return frozenset(found)

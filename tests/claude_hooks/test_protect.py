@@ -138,7 +138,6 @@ def test_the_persons_own_folders_of_lopen_are_protected(command: str) -> None:
         ("mcp__sh__run", {"command": ["sh", "-c", "lopen approve auth"]}, False),
         ("mcp__sh__start", {"command": "lopen", "args": ["approve", "auth"]}, False),
         ("mcp__sh__start", {"program": {"argv": ["lopen", "circuit", "ack"]}}, False),
-        ("mcp__ide__executeCode", {"code": "import os; os.system('lopen approve auth')"}, False),
         ("mcp__ide__executeCode", {"code": "import lopen\nprint(lopen.__version__)"}, True),
         ("mcp__sh__start", {"command": "pytest", "args": ["-q", 5]}, True),
         ("mcp__fs__find_replace", {"file": ".lopen/config.toml"}, False),

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from lopen.files.paths import split
 from lopen.files.protection import ToolRefused
-from lopen.guardrails.shell_text import looks_like_tests
 from lopen.judge.submission import TOOL, UnreadableVerdict, read_verdict
 from lopen.models.messages import Response, ToolUse, Usage, parse_input
 from lopen.tools.calls import ToolResult
@@ -20,7 +19,7 @@ from lopen.tools.registry import Registry
 from lopen.tools.verify_programs import programs
 from lopen.verification.compared_tests import compare_tests, text_questions
 from lopen.verification.junit import UnreadableReport, read_counts, report_path
-from lopen.verification.runners import called_runners, plain, tail
+from lopen.verification.runners import called_runners, plain, runs_tests, tail
 from lopen.verification.test_files import FileChange
 from lopen.workflow.steps import Step
 from tests.fuzz.inputs import (
@@ -125,7 +124,7 @@ def test_any_path_is_split_or_refused(path: str) -> None:
 def test_any_line_of_shell_is_read(line: str) -> None:
     list(programs(line))
     called_runners(line)
-    looks_like_tests(line, "pytest -q")
+    runs_tests(line, "pytest -q")
     report_path(line)
 
 

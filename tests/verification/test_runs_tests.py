@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from lopen.guardrails.shell_text import looks_like_tests
+from lopen.verification.runners import runs_tests
 
 
 @pytest.mark.parametrize(
@@ -37,7 +35,7 @@ from lopen.guardrails.shell_text import looks_like_tests
     ],
 )
 def test_test_runs_are_told_by_the_program_they_run(command: str, tests: str) -> None:
-    assert looks_like_tests(command, tests)
+    assert runs_tests(command, tests)
 
 
 @pytest.mark.parametrize(
@@ -62,9 +60,4 @@ def test_test_runs_are_told_by_the_program_they_run(command: str, tests: str) ->
     ],
 )
 def test_other_commands_are_no_test_runs(command: str, tests: str | None) -> None:
-    assert not looks_like_tests(command, tests)
-
-
-@given(st.text(alphabet="pytes \"'\\|&;()\n$`-=", max_size=80))
-def test_no_command_line_is_too_odd(command: str) -> None:
-    assert looks_like_tests(command, "pytest") in (True, False)
+    assert not runs_tests(command, tests)
