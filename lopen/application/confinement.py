@@ -17,7 +17,6 @@ from lopen.sandbox.ancestry import end_orphans
 from lopen.sandbox.choice import choose
 from lopen.sandbox.command import Command, Sandbox
 from lopen.sandbox.command import CommandLimits as SandboxLimits
-from lopen.sandbox.environment import project_cache_folder
 from lopen.settings.schema import Settings
 from lopen.store.journal import Journal
 from lopen.tools.clean_room import CleanRoom
@@ -36,14 +35,12 @@ def sandbox_for(settings: Settings, root: Path, session: str, at: Path | None = 
     """Return the sandbox of the settings; `auto` means the best that works. `at`: the place that `root` stands for."""
     limits = SandboxLimits(memory_mb=settings.sandbox.max_memory_mb)
     readable = [Path(name).expanduser() for name in settings.sandbox.readable]
-    indexes = settings.sandbox.package_indexes
     return choose(
         settings.sandbox.mode,
         root,
         limits=limits,
         session=session,
         readable=readable,
-        indexes=indexes,
         at=at,
     )
 
@@ -125,9 +122,7 @@ def hook_runner(commands: Commands, root: Path) -> Callable[..., tuple[int, str]
     """Return a function that runs a repository hook as a command with a folder that it may write to."""
 
     def run(argv: tuple[str, ...], variables: Mapping[str, str]) -> tuple[int, str]:
-        scratch = project_cache_folder(root, HOOKS)
-        command = Command(tuple(argv), root, timeout_s=600, env=variables, scratch=scratch, trusted=True)
-        ran = commands.run(command)
+        ran = commands.run(Command(tuple(argv), root, timeout_s=600, env=variables))
         return ran.exit_code, ran.output
 
     return run

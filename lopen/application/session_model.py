@@ -189,8 +189,6 @@ class Secrets(Protocol):
 
     def hide(self, text: str) -> str: ...
 
-    def hide_persons(self, text: str) -> str: ...
-
     def sources(self, text: str) -> set[str]: ...
 
 
@@ -217,8 +215,7 @@ class SecretFilteringModel:
         """Send through the wrapped model, without known secrets in the request."""
         self._secrets.refresh()
         found: list[str] = []
-        # What only a file of the model's own session holds is evidence, and no secret.
-        hide = self._secrets.hide_persons if request.purpose == "oracle" else self._secrets.hide
+        hide = self._secrets.hide
         filtered = replace(
             request,
             system=[replace(block, text=_filtered_text(block.text, found, hide)) for block in request.system],

@@ -52,7 +52,7 @@ from lopen.sandbox.environment import project_cache_folder
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
-from lopen.store.audit import AuditTrail, called_at
+from lopen.store.audit import AuditTrail
 from lopen.store.folder import Locked, module_lock
 from lopen.store.journal import ConversationStore, Journal
 from lopen.store.log_rotation import StructuredLog
@@ -111,7 +111,6 @@ def wired(
         model = session_model(stack, settings, options, journal, clock, context, secrets)
         meter = _meter(context, settings, store, clock, model)
         commands = Commands(sandbox, place, journal)
-        _keep_apart(secrets, store)
         audit = AuditTrail(store.database, session.id, secrets.redact)
         room = clean_room_of(stack, settings, sandbox, place, journal)
         verifier = _verifier(settings, commands, audit, store, clock, room)
@@ -151,13 +150,7 @@ def _judge(
     secrets: KnownSecrets,
 ) -> AskedJudge:
     second = override or settings.models.planning
-    return AskedJudge(calls, repository, store, settings.oracle.model, second, secrets.hide_persons)
-
-
-def _keep_apart(secrets: KnownSecrets, store: SessionStore) -> None:
-    """Have `secrets` tell what the person wrote from what sessions did."""
-    record = store.database.path.parent / "persons-secrets.json"
-    secrets.keep_apart(record, lambda at: called_at(store.database, at))
+    return AskedJudge(calls, repository, store, settings.oracle.model, second, secrets.hide)
 
 
 def _server_tools(

@@ -4,14 +4,13 @@ Three traces lead from a command to its session, because the command can remove 
 variable, a marker in the sandbox's read-only `/run`, and the chain of parents up to a process that holds a
 session's lock.
 
-The environment of a command names the project by its HOME, and every process that it starts inherits that. This
+The environment of a command names lopen's clone by its HOME, and every process that it starts inherits that. This
 finds what the commands of a killed lopen left running. Under bubblewrap there is nothing to end: the namespace dies
-with lopen. A program that clears its environment and leaves its session is not found; only the sandbox confines it.
+with lopen. A program that clears its environment and leaves its session is not found.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import subprocess
@@ -22,7 +21,7 @@ from pathlib import Path
 
 from lopen.core.process_identity import start_time
 from lopen.sandbox.environment import SESSION_VARIABLE
-from lopen.sandbox.process_tree import END_S, LINUX, descendants, kill_trees, read_process
+from lopen.sandbox.process_tree import END_S, LINUX, descendants, kill_trees, read_kernel_file, read_process
 
 SESSION_MARKER = "/run/lopen-session"
 """A symbolic link inside bubblewrap whose target is the session's id."""
@@ -138,51 +137,33 @@ def _ps(column: str, pid: int) -> str:
 
 
 def end_orphans(root: Path, room: Path) -> int:
-    """Kill every process that a command of this project started and that no lopen supervises; return their number.
+    """Kill every process that a command of this project started before; return their number.
 
-    `room` is the folder that holds the HOME of its verify commands.
-
-    The caller holds the checkout's lock and has not started a command yet.
+    `room` is the folder that holds the HOME of its verify commands. The caller holds the lock of the module and has not
+    started a command yet.
     """
     if not LINUX:
         return 0
+    homes = [os.fsencode(f"HOME={folder.resolve()}/") for folder in (root / ".lopen/cache", room)]
     seen: set[int] = set()
     deadline = time.monotonic() + END_S
-    while found := {p.pid for p in descendants(orphans(root, room)) if p.state != "Z"}:
+    while (found := orphans(homes)) and time.monotonic() < deadline:
         seen |= found
-        if time.monotonic() > deadline:
-            break
         kill_trees(found)
         # They are not children of this process, so it cannot wait for them, and it finds new forks only by polling.
         time.sleep(_ROUND_S)
     return len(seen)
 
 
-def orphans(root: Path, room: Path) -> list[int]:
-    """Return the running commands of the project at `root` without a lopen among their ancestors."""
-    home = os.fsencode(f"HOME={root.resolve()}/.lopen/cache/")
-    marker = os.fsencode(f"{SESSION_VARIABLE}=")
-    of_room = os.fsencode(f"HOME={room.resolve()}/")
+def orphans(homes: Sequence[bytes]) -> set[int]:
+    """Return the running processes whose environment begins a variable with one of `homes`, with what they started."""
     pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
-    return [pid for pid in pids if _is_marked(pid, home, marker, of_room) and not _is_supervised(pid)]
+    return {p.pid for p in descendants(pid for pid in pids if _has_home(pid, homes)) if p.state != "Z"}
 
 
-def _is_marked(pid: int, home: bytes, marker: bytes, of_room: bytes) -> bool:
-    with contextlib.suppress(OSError):  # it ended, or belongs to another user
-        with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
-            variables = (file.read() or b"").split(b"\0")
-        marked = any(v.startswith(home) for v in variables) and any(v.startswith(marker) for v in variables)
-        return marked or any(v.startswith(of_room) for v in variables)
-    return False
-
-
-def _is_supervised(pid: int) -> bool:
-    """Return True if an ancestor of the process is lopen. A command that is lopen itself does not count."""
-    for _ in range(_MAX_DEPTH):
-        process = read_process(pid)
-        if process is None or process.parent <= 1:
-            return False
-        pid = process.parent
-        if is_lopen_process(pid):
-            return True
-    return False
+def _has_home(pid: int, homes: Sequence[bytes]) -> bool:
+    try:
+        variables = read_kernel_file(f"/proc/{pid}/environ").split(b"\0")
+    except OSError:  # it ended, or belongs to another user
+        return False
+    return any(variable.startswith(home) for variable in variables for home in homes)

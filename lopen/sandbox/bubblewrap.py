@@ -1,52 +1,63 @@
 """The strong sandbox: bubblewrap (bwrap(1)) with separate namespaces for everything.
 
-A command sees the parts of the system that programs need (`bubblewrap_policy.py`), tools, and the project. This collects
-them and the paths to protect into a policy, runs bwrap under it, and ends the command's process namespace afterwards
-(`namespace.py`).
+Of the machine a command sees the parts that programs need and tools, read-only, and the project; everything else of the file
+system does not exist for it. Small files are copied and folders are mounted, because each mount costs a sixth of a
+millisecond. The command's process namespace ends with it (`namespace.py`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import threading
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 
+from lopen.core.redaction import find_secrets
 from lopen.core.trusted_programs import find_program
 from lopen.sandbox import folders
-from lopen.sandbox.bubblewrap_policy import BubblewrapPolicy, bwrap_argv, library_folders, system_view
-from lopen.sandbox.command import Command, CommandLimits, CommandResult, InstallNetwork, Room, SandboxFailed
-from lopen.sandbox.environment import (
-    VERIFY,
-    ProjectSandbox,
-    command_home,
-    mount_points,
-    project_cache_folder,
+from lopen.sandbox.ancestry import SESSION_MARKER
+from lopen.sandbox.command import (
+    CACHES_INSIDE,
+    Command,
+    CommandLimits,
+    CommandResult,
+    InstallNetwork,
+    Room,
+    SandboxFailed,
 )
-from lopen.sandbox.install_network import CONNECTORS, NAMESERVER, InstallLink, find_connector
-from lopen.sandbox.kernel_filter import filter_file, filter_program
+from lopen.sandbox.environment import ProjectSandbox, command_home, mount_points
+from lopen.sandbox.install_network import CONNECTORS, NAMESERVER, connected, find_connector
+from lopen.sandbox.kernel_filter import filter_file
 from lopen.sandbox.namespace import Namespace, Pipes
-from lopen.sandbox.protected import specifications
 from lopen.sandbox.supervision import spawn, supervise
 
 ROOM_HOME = Path("/tmp/home")  # noqa: S108 - the HOME of a command in a room, in its private /tmp
 _SYSTEM_FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin")
 _KEYS = Path("/proc/keys")  # the names of the person's keys
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
+_PROCESSORS = ("online", "possible", "present")  # for programs that start one worker for each processor
+_FILES = (
+    "alpine-release", "bash.bashrc", "debian_version", "gai.conf", "gitconfig", "group", "host.conf", "hosts",
+    "inputrc", "ld.so.cache", "ld.so.conf", "locale.alias", "localtime", "lsb-release", "magic", "mime.types", "mtab",
+    "networks", "npmrc", "nsswitch.conf", "os-release", "passwd", "pip.conf", "pki/tls/cert.pem",
+    "pki/tls/openssl.cnf", "profile", "protocols", "redhat-release", "services", "shells", "ssl/cert.pem",
+    "ssl/openssl.cnf", "timezone",
+)  # fmt: skip
+_FOLDERS = (
+    "ImageMagick-*", "R", "alternatives", "crypto-policies", "fonts", "java", "java-*", "maven", "php", "pki/ca-trust",
+    "pki/java", "pki/tls/certs", "ssl/certs", "static", "texmf",
+)  # fmt: skip
+_MAX_FILE = 1_000_000
+_LIBRARIES = "/etc/ld.so.conf.d"
 
 
 class Bubblewrap(ProjectSandbox):
     """Runs commands under bubblewrap. `recent`: bubblewrap has the options of version 0.8."""
 
     name = "bwrap"
-    warning = (
-        ""
-        if filter_program(private_ipc=True)
-        else "lopen has no filter of system calls for this architecture: commands can reach virtual sockets and keys"
-    )
+    warning = ""
 
     def __init__(
         self,
@@ -56,13 +67,11 @@ class Bubblewrap(ProjectSandbox):
         session: str = "",
         environ: Mapping[str, str] = os.environ,
         readable: Iterable[Path] = (),
-        indexes: Iterable[str] = (),
         recent: bool = True,
         at: Path | None = None,
     ) -> None:
         super().__init__(root, limits=limits, session=session, environ=environ, readable=readable, at=at)
         self._recent = recent
-        self._indexes = tuple(indexes)
         self._installing: InstallNetwork | None = None
         self._program = find_bwrap(environ, self._root)
 
@@ -71,10 +80,8 @@ class Bubblewrap(ProjectSandbox):
         """The first that works here, by trying."""
         if self._installing is not None:
             return self._installing
-        fallback: InstallNetwork = "proxy" if self._indexes else "host"
-        found = next((name for name in CONNECTORS if self._connects(name)), fallback)
-        self._installing = found
-        return found
+        self._installing = next((name for name in CONNECTORS if self._connects(name)), None) or "host"
+        return self._installing
 
     def _connects(self, name: InstallNetwork) -> bool:
         if find_connector(name, self._environ, self._root) is None:
@@ -108,17 +115,16 @@ class Bubblewrap(ProjectSandbox):
         policy = self._policy(command, home)
         with (
             mount_points(command.shown, home, self._root) as shown,
-            InstallLink(installing, connector or "", self._indexes) as link,
-            _reserving(policy.placeholders if policy.writable else ()),
             Pipes() as pipes,
             _files_for(policy, connected=connector is not None) as (options, descriptors),
+            contextlib.ExitStack() as link,
         ):
             policy = replace(policy, installed=(*shown, *_at_room_home(shown, home)))
             argv = [
                 self._program, *bwrap_argv(policy, options), "--json-status-fd", str(pipes.status_in),
-                "--block-fd", str(pipes.block_out), "--", *link.wrapped(self._argv(command)),
+                "--block-fd", str(pipes.block_out), "--", *self._argv(command),
             ]  # fmt: skip
-            inherited = (pipes.status_in, pipes.block_out, *descriptors, *link.descriptors)
+            inherited = (pipes.status_in, pipes.block_out, *descriptors)
             process = spawn(argv, environment, pass_fds=inherited)
             namespace = Namespace(process)
             try:
@@ -126,7 +132,8 @@ class Bubblewrap(ProjectSandbox):
                 first = pipes.first_process()
                 namespace.open(first)
                 namespace.limit(self._limits)
-                link.connect(first)
+                if installing and connector and first is not None:
+                    link.enter_context(connected(installing, connector, first))
                 pipes.release()
             except BaseException:  # a signal too: no blocked command may stay behind
                 namespace.end()
@@ -150,66 +157,34 @@ class Bubblewrap(ProjectSandbox):
             raise SandboxFailed(
                 "the whole file system cannot be a project", hint="run lopen in a folder of its own"
             )
-        system = system_view()
-        repository = None if command.room else folders.external_git_folder(self._root)
-        shown = [*self._tools, *([repository] if repository else [])]
-        visible = [*shown, *map(Path, system.folders), self._root]
-        masked = self._credentials(visible)
-        with open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as listing:
-            sockets = folders.named_sockets(listing.read())
-        masked += tuple(s for s in sockets if any(folders.inside(s.resolve(), folder) for folder in visible))
+        system, room = system_view(), command.room
+        git = None if room else folders.git_folder(self._root)
+        shown = [*self._tools, *([git] if git else [])]
+        masked = self._credentials([*shown, *map(Path, system.folders), self._root])
         masked += (_KEYS,) if _KEYS.exists() else ()
-        if command.room is not None:
-            masked = tuple(p for p in masked if self._in_room(p, command.room))
-        existing, missing, pinned = self._protected(command.guarded)
-        room = command.room
+        if room is not None:
+            masked = tuple(p for p in masked if self._in_room(p, room))
         return BubblewrapPolicy(
             root=self._root,
-            cwd=cwd,
             at=self._at,
-            room=room.mounts(self._at, ROOM_HOME) if room else (),
-            caches=() if room else tuple(self._writable(command, home)),
+            cwd=cwd,
+            home=home,
             writable=command.writable,
             network=command.network,
             session=self._session,
             system=system,
             shown=folders.outermost(shown),
-            masked_files=tuple(p for p in masked if not os.path.isdir(p)),
-            masked_folders=tuple(p for p in masked if os.path.isdir(p)),
-            protected=existing,
-            placeholders=missing,
-            pinned=pinned,
+            masked=masked,
+            room=room.mounts(self._at, ROOM_HOME) if room else (),
             memory_mb=self._limits.memory_mb,
             recent=self._recent,
         )
-
-    def _writable(self, command: Command, home: Path) -> Iterator[Path]:
-        """Yield the folders of `.lopen/cache` that the command may write to."""
-        yield home
-        if command.trusted:
-            yield project_cache_folder(self._root, VERIFY)
-        if command.scratch:
-            yield command.scratch
 
     def _in_room(self, path: Path, room: Room) -> bool:
         """Return True for a path outside of the project, or that the room has too."""
         if not folders.inside(path, self._root):
             return True
         return os.path.lexists(room.files / path.relative_to(self._root))
-
-    def _protected(
-        self, guarded: Iterable[str]
-    ) -> tuple[tuple[Path, ...], tuple[Path, ...], tuple[Path, ...]]:
-        """Return the (existing, missing, pinned) paths that stay read-only."""
-        whole = [self._root / name for name in (".git", ".lopen", ".claude")]
-        specs = [self._root / name for name in specifications(self._root)]
-        specs += [p for p in map(Path, guarded) if folders.inside(p.parent.resolve(), self._root)]
-        real = tuple(p for p in (*whole, *specs) if os.path.lexists(p) and not p.is_symlink())
-        missing = tuple(p for p in whole if not os.path.lexists(p) or _is_empty_folder(p))
-        above = {
-            f for spec in specs for f in spec.parents if f != self._root and folders.inside(f, self._root)
-        }
-        return tuple(p for p in real if p not in missing), missing, tuple(sorted(above))
 
 
 def _at_room_home(shown: Iterable[tuple[Path, Path]], home: Path) -> Iterator[tuple[Path, Path]]:
@@ -227,37 +202,12 @@ def find_bwrap(environ: Mapping[str, str], project: Path) -> str:
     return found
 
 
-def _is_empty_folder(path: Path) -> bool:
-    """Return True for an empty folder, such as a placeholder that a killed run left behind."""
-    return path.is_dir() and not path.is_symlink() and not any(path.iterdir())
-
-
 def _setup_failure(output: str) -> SandboxFailed:
     reason = output.strip().removeprefix("bwrap: ") or "it ended without a message"
     return SandboxFailed(
         f"bubblewrap cannot set up the sandbox: {reason}",
         hint="lopen doctor shows what works here; --sandbox landlock and --sandbox none do not need bubblewrap",
     )
-
-
-_reserved: Counter[Path] = Counter()
-_reserved_lock = threading.Lock()
-
-
-@contextlib.contextmanager
-def _reserving(placeholders: tuple[Path, ...]) -> Iterator[None]:
-    """Count the runs that need each placeholder; the last one removes the folder that bwrap created for the mount."""
-    with _reserved_lock:
-        _reserved.update(placeholders)
-    try:
-        yield
-    finally:
-        with _reserved_lock:
-            _reserved.subtract(placeholders)
-            for folder in placeholders:
-                if _reserved[folder] == 0:
-                    with contextlib.suppress(OSError):
-                        folder.rmdir()
 
 
 @contextlib.contextmanager
@@ -275,10 +225,165 @@ def _files_for(policy: BubblewrapPolicy, *, connected: bool) -> Iterator[tuple[l
             os.write(descriptors[-1], f"nameserver {NAMESERVER}\n".encode())
             os.lseek(descriptors[-1], 0, os.SEEK_SET)
             options += ["--perms", "0444", "--file", str(descriptors[-1]), "/etc/resolv.conf"]
-        if (filtered := filter_file(private_ipc=True)) is not None:
+        if (filtered := filter_file()) is not None:
             descriptors.append(filtered)
             options += ["--seccomp", str(filtered)]
         yield options, descriptors
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
+
+
+@dataclass(frozen=True, slots=True)
+class SystemView:
+    """Paths of the machine that are shown, read-only. `links` are (target, name)."""
+
+    folders: tuple[str, ...]
+    files: tuple[str, ...]
+    links: tuple[tuple[str, str], ...]
+
+
+@lru_cache(maxsize=1)
+def system_view() -> SystemView:
+    """Return the view of this machine."""
+    found = [name for name in _SYSTEM if os.path.isdir(name)]
+    etc = Path("/etc")
+    found += [str(path) for pattern in _FOLDERS for path in sorted(etc.glob(pattern)) if path.is_dir()]
+    named = [*(f"/etc/{name}" for name in _FILES), *(f"/sys/devices/system/cpu/{n}" for n in _PROCESSORS)]
+    files = [name for name in named if os.path.lexists(name)]
+    links = [(os.readlink(name), name) for name in (*found, *files) if _stays_link(name)]
+    linked = {name for _, name in links}
+    return SystemView(
+        tuple(name for name in found if name not in linked),
+        tuple(name for name in files if name not in linked and _can_be_copied(name)),
+        tuple(links),
+    )
+
+
+def library_folders() -> Iterator[Path]:
+    """Yield the folders outside of `/usr` in which the dynamic linker looks for libraries (ld.so(8))."""
+    for path in sorted(Path(_LIBRARIES).glob("*.conf")):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            for line in path.read_text("utf-8").splitlines():
+                if line.startswith("/") and not line.startswith(("/usr/", "/lib")):
+                    yield Path(line.strip())
+
+
+def _stays_link(name: str) -> bool:
+    """Return True for a link whose target a command sees too."""
+    if not os.path.islink(name):
+        return False
+    return os.path.realpath(name).startswith(("/usr/", "/nix/store/", "/gnu/store/", "/proc/"))
+
+
+def _can_be_copied(name: str) -> bool:
+    """Return True for a readable file without secrets of a size to be copied before every command."""
+    try:
+        if not os.path.isfile(name) or os.stat(name).st_size > _MAX_FILE:
+            return False
+        with open(name, encoding="utf-8", errors="replace") as file:
+            return name.endswith(".cache") or not find_secrets(file.read())
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class BubblewrapPolicy:
+    """The file system that one command sees. All paths are absolute with links resolved."""
+
+    root: Path
+    at: Path  # the place at which the root is shown
+    cwd: Path
+    home: Path  # writable, below `.lopen/cache`
+    writable: bool
+    network: bool
+    session: str
+    system: SystemView
+    shown: tuple[Path, ...]  # the other read-only paths: tools, the clone's git folder
+    masked: tuple[Path, ...]  # empty for the command
+    room: tuple[tuple[str, Path, Path], ...] = ()  # mounts (option, source, place) instead of the project
+    installed: tuple[tuple[Path, Path], ...] = ()  # (source, place), read-only
+    memory_mb: int = 4_096
+    recent: bool = True  # bubblewrap 0.8 or newer
+
+    def place(self, path: Path) -> Path:
+        """Return where the sandbox shows a path."""
+        inside = path == self.root or self.root in path.parents
+        return self.at / path.relative_to(self.root) if inside else path
+
+
+def bwrap_argv(policy: BubblewrapPolicy, files: Sequence[str] = ()) -> list[str]:
+    """Return bwrap's arguments without the program and the command. Later mounts cover earlier ones.
+
+    `files` are the options that name descriptors. `--new-session` is not needed: bwrap starts in a new session without
+    a terminal. As one process group, all of its processes can be stopped at once.
+    """
+    argv = [
+        "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try",
+        "--die-with-parent", "--cap-drop", "ALL", "--hostname", "localhost",
+    ]  # fmt: skip
+    if policy.recent:
+        argv.append("--disable-userns")
+    if not policy.network:
+        argv.append("--unshare-net")
+    argv += _each("--ro-bind", policy.system.folders)
+    for target, name in policy.system.links:
+        argv += ["--symlink", target, name]
+    argv += files
+    # Root may write its own files without any capability, so only the mount can close /proc/sys.
+    argv += ["--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"]
+    # /tmp, /dev/shm and one node_modules' caches hold as much as a command may use of memory; nothing else outside the
+    # project is written.
+    for folder, share in (("/tmp", 0.7), ("/dev/shm", 0.2)):  # noqa: S108
+        argv += ["--perms", "1777", *_tmpfs(policy, folder, share)]
+    argv += ["--remount-ro", "/dev", "--symlink", "../tmp", "/var/tmp"]  # noqa: S108 - the command's own
+    argv += [] if policy.room else ["--symlink", policy.session or "1", SESSION_MARKER]
+    argv += ["--symlink", "../run", "/var/run"]
+    argv += _each("--ro-bind", policy.shown)
+    if policy.network:
+        argv += ["--ro-bind-try", os.path.realpath("/etc/resolv.conf"), "/etc/resolv.conf"]
+    for option, source, place in policy.room:
+        argv += [option, str(source), str(place)]
+        argv += _caches_inside(policy, source, place) if option == "--ro-bind" else []
+    if not policy.room:
+        argv += ["--bind" if policy.writable else "--ro-bind", str(policy.root), str(policy.at)]
+        git = policy.root / ".git"  # of lopen's clone a file, which names its git folder
+        if git.exists() and not git.is_symlink():
+            argv += ["--ro-bind", str(git), str(policy.at / ".git")]
+    for path in policy.masked:
+        masked = str(policy.place(path))
+        if os.path.isdir(path):
+            argv += ["--tmpfs", masked, "--remount-ro", masked]
+        else:
+            argv += ["--ro-bind", "/dev/null", masked]
+    if not policy.room:
+        argv += ["--bind", str(policy.home), str(policy.place(policy.home))]
+    for source, shown in policy.installed:
+        place = policy.place(shown)
+        argv += ["--ro-bind", str(source), str(place)]
+        argv += _caches_inside(policy, source, place)
+    return [*argv, "--remount-ro", "/", "--chdir", str(policy.place(policy.cwd))]
+
+
+def _caches_inside(policy: BubblewrapPolicy, source: Path, place: Path) -> Iterator[str]:
+    """Yield the options for folders in which tools may keep a cache until the command ends: those that are empty.
+
+    What verify-setup put into one (a browser, a database server) stays visible, and read-only.
+    """
+    for name in CACHES_INSIDE.get(source.name, ()):
+        if (
+            os.path.isdir(source / name)
+            and not os.path.islink(source / name)
+            and not os.listdir(source / name)
+        ):
+            yield from _tmpfs(policy, str(place / name), 0.1 / len(CACHES_INSIDE[source.name]))
+
+
+def _tmpfs(policy: BubblewrapPolicy, place: str, share: float) -> list[str]:
+    """Return the options for an empty folder that holds at most a `share` of the command's memory."""
+    size = ["--size", str(int(policy.memory_mb * 1_000_000 * share))] if policy.recent else []
+    return [*size, "--tmpfs", place]
+
+
+def _each(option: str, paths: Iterable[Path | str]) -> list[str]:
+    return [word for path in paths for word in (option, str(path), str(path))]

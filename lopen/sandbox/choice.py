@@ -79,7 +79,6 @@ def choose(
     session: str = "",
     environ: Mapping[str, str] = os.environ,
     readable: Iterable[Path] = (),
-    indexes: Iterable[str] = (),
     at: Path | None = None,
 ) -> Sandbox:
     """Return the sandbox for `mode`; `auto` is the strongest that works here. `at` is the checkout that `root` stands for:
@@ -103,7 +102,6 @@ def choose(
                 session=session,
                 environ=environ,
                 readable=readable,
-                indexes=indexes,
                 recent=found.recent,
                 at=at,
             )
@@ -138,8 +136,8 @@ def _probe_by_running(mode: Confining, *, recent: bool) -> ProbeResult:
     """Run a command that writes inside, outside and to a protected path, and check which writes took effect."""
     with tempfile.TemporaryDirectory(prefix="lopen-probe-") as scratch:
         root, outside = Path(scratch, "project"), Path(scratch, "outside")
-        root.mkdir()
-        outside.mkdir()
+        for folder in (root / ".git", outside):
+            folder.mkdir(parents=True)
         line = f"echo in > inside; echo out > {outside}/escaped; echo x > .git/escaped; true"
         try:
             sandbox = _confining_sandbox(mode, root, recent=recent)
@@ -150,7 +148,7 @@ def _probe_by_running(mode: Confining, *, recent: bool) -> ProbeResult:
             return ProbeResult(
                 works=False, detail="a command can write outside of the project", recent=recent
             )
-        if mode == "bwrap" and (root / ".git").exists():
+        if mode == "bwrap" and (root / ".git/escaped").exists():
             return ProbeResult(works=False, detail="a command can write to .git", recent=recent)
         if not (root / "inside").exists():
             return ProbeResult(

@@ -17,8 +17,8 @@ TIMEOUT_S = 120.0
 # Folders of tools' caches inside what is installed: by the folder's name, their names in it
 CACHES_INSIDE = {"node_modules": (".cache", ".tmp", ".vite", ".vite-temp")}
 
-InstallNetwork = Literal["slirp4netns", "pasta", "proxy", "host"]
-KilledBy = Literal["", "timeout", "output", "processes", "memory", "written", "cancelled"]
+InstallNetwork = Literal["slirp4netns", "pasta", "host"]
+KilledBy = Literal["", "timeout", "output", "processes", "memory", "cancelled"]
 
 
 def make_caches(folder: Path) -> None:
@@ -34,14 +34,14 @@ class SandboxFailed(LopenError):
 
 @dataclass(frozen=True, slots=True)
 class CommandLimits:
-    """The resources of one command with everything that it starts. `processes` counts threads too, `written_mb` what goes
-    towards disks; `file_mb` is the size of one file.
+    """The resources of one command with everything that it starts.
+
+    `processes` counts threads too; `file_mb` is the size of one file.
     """
 
     processes: int = 512
     memory_mb: int = 4_096
     file_mb: int = 1_024
-    written_mb: int = 20_000
     output_mb: int = 64
 
 
@@ -84,11 +84,9 @@ class Command:
     """A command to run: a line for `/bin/sh -c`, or an argument list. Standard input is empty.
 
     `cwd` is a folder of the project. Without `writable` the project is read-only, as in the planning steps. `env`
-    extends the cleaned environment. `output_limit` is in characters. `scratch` is an additional writable folder
-    below `.lopen/cache`; `guarded` are read-only files and folders of the project, where the sandbox supports it.
+    extends the cleaned environment. `output_limit` is in characters.
     `network`: the machine's network. `installs`: the network without the machine's loopback, where the sandbox has one.
-    `trusted`: the result decides on the model's work (verify commands, hooks), so the command loads nothing that
-    the model's commands left outside of the project. In a `room` it sees neither the project nor lopen's marks.
+    In a `room` the command sees neither the project nor lopen's marks.
     `shown` are (source, place): files and folders outside the project to be read, under bubblewrap at a place in the
     project or in HOME. The command is ended as soon as `cancelled` is set.
     """
@@ -101,9 +99,6 @@ class Command:
     installs: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
     output_limit: int = OUTPUT_CHARACTERS
-    scratch: Path | None = None
-    guarded: tuple[str, ...] = ()
-    trusted: bool = False
     room: Room | None = None
     shown: tuple[tuple[Path, Path], ...] = ()
     cancelled: Event | None = None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
@@ -98,9 +97,6 @@ def _allowed(name: str) -> bool:
     return name in _ALLOWED or name.startswith(_ALLOWED_PREFIXES)
 
 
-VERIFY = (
-    "verify"  # below .lopen/cache: only verify commands and hooks write it, where the sandbox supports it
-)
 _CACHE = (".lopen", "cache")
 
 
@@ -109,27 +105,11 @@ def command_home(root: Path) -> Path:
     return project_cache_folder(root, "home")
 
 
-def python_variables(root: Path, *, trusted: bool) -> dict[str, str]:
-    """Return the variables that locate user packages (without a virtual environment) and bytecode.
-
-    Both are loaded into every later Python program. So only trusted commands (verify commands, hooks) can install
-    packages, which all commands import, and a trusted command loads only bytecode of trusted commands.
-    """
-    own = f"{root}/.lopen/cache/{VERIFY}"
-    compiled = {"PYTHONPYCACHEPREFIX": f"{own}/pycache"} if trusted else {}
-    return {"PYTHONUSERBASE": f"{own}/python", **compiled}
-
-
 def room_temporary_folder(room: Room) -> Path:
     """Create and return the folder for temporary files in a room's HOME, which is emptied after each command."""
     folder = room.home / "tmp"
     folder.mkdir(exist_ok=True)
     return folder
-
-
-def delete_bytecode(root: Path) -> None:
-    """Delete the bytecode of trusted commands, for a sandbox in which other commands can write it too."""
-    shutil.rmtree(project_cache_folder(root, VERIFY) / "pycache", ignore_errors=True)
 
 
 def project_cache_folder(root: Path, name: str) -> Path:
@@ -245,7 +225,5 @@ class ProjectSandbox:
         return cwd
 
     def _environment(self, command: Command, home: Path, tmp: Path | None = None) -> dict[str, str]:
-        if command.room is not None:
-            return command_environment(self._environ, command.env, home=home, tmp=tmp, session=None)
-        extra = {**python_variables(self._root, trusted=command.trusted), **command.env}
-        return command_environment(self._environ, extra, home=home, tmp=tmp, session=self._session)
+        session = None if command.room else self._session
+        return command_environment(self._environ, command.env, home=home, tmp=tmp, session=session)

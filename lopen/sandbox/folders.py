@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import pwd
-import re
-import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
+
+from lopen.git.clones import GIT_FOLDER
 
 CREDENTIALS: tuple[str, ...] = (
     ".anthropic", ".aws", ".azure", ".bash_history", ".boto", ".cargo/credentials", ".cargo/credentials.toml",
@@ -46,7 +46,6 @@ _TOOL_VARIABLES = (
     "NVM_BIN", "NVM_DIR", "PNPM_HOME", "PYENV_ROOT", "RBENV_ROOT", "REQUESTS_CA_BUNDLE", "RUSTUP_HOME", "SDKMAN_DIR",
     "SSL_CERT_DIR", "SSL_CERT_FILE", "VIRTUAL_ENV", "VOLTA_HOME",
 )  # fmt: skip
-_WORKTREE = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
 
 
 def home_folders(environ: Mapping[str, str]) -> tuple[Path, ...]:
@@ -129,36 +128,10 @@ def _home_credentials(homes: tuple[Path, ...]) -> tuple[str, ...]:
     return tuple(os.path.join(home, name) for home in homes for name in CREDENTIALS)
 
 
-def named_sockets(listing: str) -> list[Path]:
-    """Return the host's named sockets in `/proc/net/unix` (unix(7)); read-only mounts do not close them."""
-    # The kernel writes names as they are, line ends included: a line that is not an entry continues the name before it
-    entries = re.split(r"\n(?=[0-9a-f]+: )", listing.rstrip("\n"))
-    names = {fields[7] for entry in entries[1:] if len(fields := entry.split(maxsplit=7)) > 7}
-    return sorted(Path(name) for name in names if name.startswith("/") and _is_socket(name))
-
-
-def external_git_folder(root: Path) -> Path | None:
-    """Return the repository of a linked work tree or submodule if it is outside `root` and points back to it.
-
-    Without the check of the pointer back, a `.git` file could make any folder visible.
-    """
-    dot_git = root / ".git"
-    try:
-        if not stat.S_ISREG(dot_git.lstat().st_mode):
-            return None
-        target = dot_git.read_text("utf-8").removeprefix("gitdir:").strip()
-        folder = (root / target).resolve()
-        if (folder / "gitdir").is_file():  # a linked work tree
-            back = Path((folder / "gitdir").read_text("utf-8").strip())
-            common = (folder / (folder / "commondir").read_text("utf-8").strip()).resolve()
-            honest = (folder / back).resolve() == dot_git and (common / "HEAD").is_file()
-        else:  # a submodule
-            found = _WORKTREE.search((folder / "config").read_text("utf-8"))
-            common = folder
-            honest = found is not None and (folder / found[1]).resolve() == root
-    except (OSError, UnicodeDecodeError, ValueError):
-        return None
-    return common if honest and not inside(common, root) else None
+def git_folder(root: Path) -> Path | None:
+    """Return the git folder beside the files of lopen's clone; None for a project with its own inside."""
+    folder = root.parent / GIT_FOLDER
+    return folder if (folder / "HEAD").is_file() else None
 
 
 def inside(path: Path, folder: Path) -> bool:
@@ -178,6 +151,10 @@ def outermost(folders: Iterable[Path]) -> tuple[Path, ...]:
 
 def _folders_of_tool(entry: Path, homes: tuple[Path, ...]) -> list[Path]:
     """Return the folders that the programs in `entry` need: the whole tool if it has a folder of its own."""
+    if (
+        entry.parent / "pyvenv.cfg"
+    ).is_file():  # a virtual environment, which this file beside its programs makes one
+        return [entry.parent]
     home = next((h for h in homes if entry != h and h in entry.parents), None)
     parts = entry.relative_to(home).parts if home else ()
     own_folder = (
@@ -187,10 +164,3 @@ def _folders_of_tool(entry: Path, homes: tuple[Path, ...]) -> list[Path]:
         return [home / parts[0]]
     roomy = len(parts) > 1 or (home is None and len(entry.parts) > 3)  # ~/bin has no tool around it
     return [entry, *(entry.parent / name for name in _SIBLINGS if roomy)]
-
-
-def _is_socket(name: str) -> bool:
-    try:
-        return stat.S_ISSOCK(os.stat(name).st_mode)
-    except OSError:
-        return False

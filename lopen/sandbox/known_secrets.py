@@ -6,18 +6,16 @@ nothing in them becomes configuration.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
 from lopen.core.errors import LopenError
-from lopen.core.files import read_foreign, read_own, replace_file
-from lopen.core.person import data_folder, sealed
+from lopen.core.files import read_own
+from lopen.core.person import data_folder
 from lopen.core.redaction import find_secrets, hidden, is_placeholder, looks_secret_name, redact, spelt
 from lopen.core.stat_cache import Signature, signature
 
@@ -25,7 +23,6 @@ MIN_LENGTH = 8  # a shorter value occurs in texts by chance
 MAX_WORD_LENGTH = 12
 MAX_FOLDERS_NEAR_ROOT = 200  # children of the project's root, listed at every refresh
 MAX_WALKED_FOLDERS = 5_000  # folders in the walk at the start
-PERSON, SESSION = "person", "session"
 MAX_DEPTH = 12  # below the project's root
 _SKIPPED = frozenset(
     (
@@ -51,44 +48,7 @@ class KnownSecrets:
         self._files: dict[str, tuple[Signature, dict[str, str]]] = {}
         self._values: tuple[str, ...] = tuple(sorted(self._variables))
         self._watched = list(_find_files(str(root)))
-        self._persons: frozenset[str] | None = None  # values of the person; None: all of them
-        self._record = Path()  # whose each value is
-        self._worked: Callable[[float], bool] | None = None
         self.refresh()
-
-    def keep_apart(self, record: Path, worked: Callable[[float], bool]) -> None:
-        """Tell the person's values from those in files that a session's model or commands may have written.
-
-        The person's are those of variables, and those of files last changed when `worked` says that no session did
-        (it gets seconds since 1970). `record` keeps, sealed, whose each value is: a file's time may change later.
-        """
-        self._record, self._worked = record, worked
-        self._persons = frozenset(self._variables)
-        self._sort()
-
-    def _sort(self) -> None:
-        """Say of each value that is new whose it is."""
-        if self._worked is None:
-            return
-        known = _recorded(self._record)
-        now = {whose: set(seals) for whose, seals in known.items()}
-        persons = {*self._variables}
-        for found, held in self._files.values():
-            for value in held:
-                seal = sealed("known secret", value)
-                if seal not in now[SESSION] and (seal in now[PERSON] or not self._worked(found[-1] / 1e9)):
-                    persons.add(value)
-                now[PERSON if value in persons else SESSION].add(seal)
-        self._persons = frozenset(persons)
-        if now != known:
-            with suppress(OSError):
-                replace_file(
-                    self._record, json.dumps({w: sorted(seals) for w, seals in now.items()}).encode()
-                )
-
-    def hide_persons(self, text: str) -> str:
-        """Remove only the person's values: a file that the model wrote must not decide what its judge can read."""
-        return self.hide(text) if self._persons is None else hidden(text, sorted(self._persons))
 
     def refresh(self) -> None:
         """Add the current values of the project's files. A value stays known after its file is deleted."""
@@ -105,7 +65,6 @@ class KnownSecrets:
         values = {*self._variables, *(v for _, held in self._files.values() for v in held)}
         if len(values) != len(self._values):
             self._values = tuple(sorted(values))
-            self._sort()
 
     def watch_file(self, path: str) -> None:
         """Add the file at this absolute path, which a tool reads, to the refreshed ones if its name indicates secrets."""
@@ -135,15 +94,6 @@ class KnownSecrets:
         """Return the names of the variables and files whose values occur in `text`."""
         named = {value: name for name, (_, held) in self._files.items() for value in held} | self._variables
         return {name for value, name in named.items() if any(s in text for s in spelt(value))}
-
-
-def _recorded(record: Path) -> dict[str, set[str]]:
-    """Return the seals of the person's values, and of those that sessions wrote."""
-    try:
-        found = json.loads(read_foreign(record) or "{}")
-        return {whose: set(found.get(whose, ())) for whose in (PERSON, SESSION)}
-    except (LopenError, ValueError, TypeError, AttributeError, RecursionError):
-        return {PERSON: set(), SESSION: set()}
 
 
 def is_distinctive(value: str) -> bool:

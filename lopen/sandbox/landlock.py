@@ -3,9 +3,8 @@ credentials.
 
 It needs no package and no namespace. It does not confine the network: rules by port would also close loopback,
 which tests need. Nor does it confine permissions, owners, times and extended attributes: the kernel does not ask
-Landlock about the calls that change them, and a filter of calls (seccomp) does not see paths, so it would refuse
-`chmod` in the project too. Landlock allows whole trees only, so the caller compares and restores protected paths in
-the project.
+Landlock about the calls that change them. Landlock allows whole trees only, so the caller compares and restores protected
+paths in the project.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from pathlib import Path
 
 from lopen.sandbox import folders
 from lopen.sandbox.command import Command, CommandLimits, CommandResult, SandboxFailed
-from lopen.sandbox.environment import ProjectSandbox, command_home, delete_bytecode
+from lopen.sandbox.environment import ProjectSandbox, command_home
 from lopen.sandbox.kernel_filter import install_filter
 from lopen.sandbox.process_tree import LINUX, process_tree
 from lopen.sandbox.supervision import spawn, supervise
@@ -36,8 +35,8 @@ class Landlock(ProjectSandbox):
     name = "landlock"
     warning = (
         "commands are confined by Landlock only: they cannot write files outside the project or use your terminal, but "
-        "they can change permissions and times of files that are yours, reach the network and local sockets, read named "
-        "pipes, and see the names of keys; verify-setup reaches services of this machine; a daemon that clears its "
+        "they can change permissions and times of files that are yours, reach the network, local sockets and shared "
+        "memory, read named pipes, and see the names of keys; verify-setup reaches services of this machine; a daemon that clears its "
         "environment stays if lopen is killed; protected files are put back only after each command"
     )
 
@@ -51,8 +50,6 @@ class Landlock(ProjectSandbox):
         tmp = own.path / "tmp"
         tmp.mkdir()
         try:
-            if command.trusted and room is None:
-                delete_bytecode(self._root)
             environment = self._environment(command, home, tmp)
             argv = with_limits(command.argv, self._limits)
             start = _ConfinedStart(self._policy(command, home, tmp), argv, environment, str(cwd))
@@ -70,7 +67,7 @@ class Landlock(ProjectSandbox):
                 hint="run lopen in a folder of its own, or install bubblewrap",
             )
         hidden, shown, room = self._hidden, self._tools, command.room
-        repository = folders.external_git_folder(self._root)
+        git = None if room else folders.git_folder(self._root)
         secret = {*hidden, *self._credentials(shown), Path("/dev")}
         secret |= {self._at} if self._at != self._root else set()
         if room is None:
@@ -81,7 +78,7 @@ class Landlock(ProjectSandbox):
             readable += [str(source) for source, _ in room.carried]
         for tool in shown:
             readable += uncovered_trees(tool, secret - set(hidden))
-        for path in (None if room else repository, Path("/etc/resolv.conf").resolve()):
+        for path in (git, Path("/etc/resolv.conf").resolve()):
             readable += [str(path)] if path and path.exists() else []
         readable += [str(source) for source, _ in command.shown]
         writable = [self._root, tmp] if command.writable else [home, tmp]
@@ -117,11 +114,8 @@ class _ConfinedStart(threading.Thread):
 
     def run(self) -> None:
         try:
-            private_ipc = (
-                _libc.unshare(_CLONE_NEWIPC) == 0
-            )  # needs root; else the filter denies what it would hold
             confine(self._policy.read, self._policy.write, self._policy.devices)
-            install_filter(private_ipc=private_ipc)
+            install_filter()
         except OSError as error:
             message = f"Landlock cannot set up the sandbox: {error.strerror or error}"
             self._failed = SandboxFailed(message, hint="see lopen doctor")
@@ -189,7 +183,6 @@ _VERSION = 1
 _PATH_BENEATH = 1
 _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 24, 38
 _CAPABILITIES = 64
-_CLONE_NEWIPC = 0x08000000
 
 # linux/landlock.h
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3

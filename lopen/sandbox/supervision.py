@@ -1,8 +1,7 @@
 """Supervise one running command: its output, its deadline, its limits. The adapter provides the way to end it.
 
-Limits of the kernel apply to each process (setrlimit(2)), so the number, the memory and the writes of the whole tree are
-measured while the command runs. Between two measurements a tree can exceed a limit; the limits of each process bound by
-how much, and for number and memory a control group, where lopen can make one.
+Limits of the kernel apply to each process (setrlimit(2)), so the number and the memory of the whole tree are measured
+while the command runs. Between two measurements a tree can exceed a limit; the limits of each process bound by how much.
 """
 
 from __future__ import annotations
@@ -11,29 +10,24 @@ import contextlib
 import os
 import re
 import selectors
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from lopen.sandbox.command import Command, CommandLimits, CommandResult, KilledBy
-from lopen.sandbox.control_group import ControlGroup
 from lopen.sandbox.kernel_filter import join_new_keyring
-from lopen.sandbox.process_tree import LINUX, Process, descendants, read_kernel_file
+from lopen.sandbox.process_tree import LINUX, descendants, read_kernel_file
 
 _TICK_S = 0.02
 _TREE_S = 0.25  # reading the whole tree takes milliseconds
-_AVAILABLE = re.compile(rb"^MemAvailable:\s+(\d+) kB", re.MULTILINE)
 _OWN_MEMORY = re.compile(rb"^Rss(?:Anon|Shmem):\s+(\d+) kB", re.MULTILINE)
 _SHARE = re.compile(rb"^Pss_(?:Anon|Shmem):\s+(\d+) kB", re.MULTILINE)
-_WRITTEN = re.compile(rb"^write_bytes: (\d+)", re.MULTILINE)
 _POLL_S = 0.01  # for systems without a descriptor for an exit
 _CHUNK = 65_536
 _REASONS = {
     "output": "more than {limits.output_mb} MB of output",
     "processes": "more than {limits.processes} processes and threads",
     "memory": "its processes used more than {limits.memory_mb} MB of memory together",
-    "written": "its processes wrote more than {limits.written_mb} MB together",
 }
 
 
@@ -72,17 +66,14 @@ def supervise(
     a signal unwinds this process.
     """
     started = time.monotonic()
-    output, group = CommandOutput(command.output_limit), ControlGroup(limits)
+    output = CommandOutput(command.output_limit)
     assert process.stdout is not None
     pipe = process.stdout.fileno()
     try:
-        tree = TreeLimits(process.pid, limits, roots, group)
+        tree = TreeLimits(limits, roots)
         killed_by = _read_until_end(process, pipe, output, started + command.timeout_s, command, limits, tree)
     finally:
-        group.end()
         end()
-        out_of_memory = group.remove()
-    killed_by = killed_by or out_of_memory
     for chunk in _drain(pipe):
         output.add(chunk)
     process.stdout.close()
@@ -216,17 +207,12 @@ def _from_character(raw: bytearray) -> bytearray:
 
 
 class TreeLimits:
-    """The limits on everything below `roots()`; `leader` leads the command's process group. Linux only."""
+    """The limits on everything below `roots()`. Linux only."""
 
-    def __init__(
-        self, leader: int, limits: CommandLimits, roots: Callable[[], Iterable[int]], group: ControlGroup
-    ) -> None:
-        self._group = group
-        self._leader = leader
+    def __init__(self, limits: CommandLimits, roots: Callable[[], Iterable[int]]) -> None:
         self._limits = limits
         self._roots = roots
         self._others = _tasks_of_machine()
-        self._available = _available_kb()
         self._checked = self._measured = time.monotonic()
 
     def exceeded(self) -> KilledBy:
@@ -235,41 +221,24 @@ class TreeLimits:
         if not LINUX or now - self._checked < _TICK_S:
             return ""
         self._checked = now
-        if _tasks_of_machine() - self._others >= self._limits.processes and self._has_too_many_tasks():
-            return "processes"
-        # A fast fall of the machine's free memory is a reason to look at once.
-        taken = self._available - (available := _available_kb())
-        if now - self._measured < _TREE_S and taken * 1_000 < self._limits.memory_mb * 250_000:
+        # One small file tells that the machine may run too many tasks; only then the tree is looked at before its time.
+        many = _tasks_of_machine() - self._others > self._limits.processes
+        if not many and now - self._measured < _TREE_S:
             return ""
-        self._measured, self._available = now, available
+        self._measured = now
         tree = descendants(self._roots())
-        self._group.take([self._leader, *(process.pid for process in tree)])
-        if self._uses_too_much_memory(tree):
-            return "memory"
-        return "written" if _written(tree) > self._limits.written_mb * 1_000_000 else ""
+        tasks = sum(process.threads for process in tree)
+        if tasks > self._limits.processes:
+            return "processes"
+        self._others = _tasks_of_machine() - tasks
+        return "memory" if self._uses_too_much_memory([process.pid for process in tree]) else ""
 
-    def _has_too_many_tasks(self) -> bool:
-        """Count the tasks of the tree with its process group stopped; leave it stopped if there are too many."""
-        self._signal(signal.SIGSTOP)
-        count = sum(process.threads for process in descendants(self._roots()))
-        if count > self._limits.processes:
-            return True
-        self._signal(signal.SIGCONT)
-        self._others = _tasks_of_machine() - count
-        return False
-
-    def _uses_too_much_memory(self, tree: list[Process]) -> bool:
+    def _uses_too_much_memory(self, pids: Sequence[int]) -> bool:
         """Add the memory of the processes, first with shared pages counted for each of them, which is fast."""
         most = self._limits.memory_mb * 1_000_000 // 1_024
-        pids = [process.pid for process in tree]
         if sum(_sum(f"/proc/{pid}/status", _OWN_MEMORY) for pid in pids) <= most:
             return False
-        shares = (_sum(f"/proc/{pid}/smaps_rollup", _SHARE) for pid in pids)
-        return sum(shares) > most
-
-    def _signal(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._leader, number)
+        return sum(_sum(f"/proc/{pid}/smaps_rollup", _SHARE) for pid in pids) > most
 
 
 def _tasks_of_machine() -> int:
@@ -277,15 +246,6 @@ def _tasks_of_machine() -> int:
     if not LINUX:
         return 0
     return int(read_kernel_file("/proc/loadavg").split()[3].partition(b"/")[2])
-
-
-def _available_kb() -> int:
-    return _sum("/proc/meminfo", _AVAILABLE) if LINUX else 0
-
-
-def _written(tree: Iterable[Process]) -> int:
-    """Return the bytes that the processes and the ended ones that they waited for wrote towards disks."""
-    return sum(_sum(f"/proc/{process.pid}/io", _WRITTEN) for process in tree)
 
 
 def _sum(path: str, field: re.Pattern[bytes]) -> int:

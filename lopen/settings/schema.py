@@ -324,24 +324,6 @@ def _path_in_project(path: str) -> str:
     return "/".join(parts)
 
 
-PACKAGE_INDEXES = (
-    "pypi.org",
-    "files.pythonhosted.org",
-    "registry.npmjs.org",
-    "registry.yarnpkg.com",
-    "index.crates.io",
-    "static.crates.io",
-    "proxy.golang.org",
-    "sum.golang.org",
-    "repo.maven.apache.org",
-    "plugins.gradle.org",
-    "rubygems.org",
-    "index.rubygems.org",
-    "repo.packagist.org",
-    "api.nuget.org",
-)
-
-
 class SandboxSettings(SettingsSection):
     """The confinement of commands."""
 
@@ -353,12 +335,6 @@ class SandboxSettings(SettingsSection):
     readable: OwnNames = Field(
         default_factory=list,
         description="Files and folders of the machine that commands may read besides the project, the system's programs and the tools on `PATH`.",
-    )
-    package_indexes: Annotated[
-        list[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?$")]], USER_ONLY
-    ] = Field(
-        default_factory=lambda: list(PACKAGE_INDEXES),
-        description="Hosts that `verify-setup` reaches, through a proxy, where bubblewrap has neither slirp4netns nor pasta; `host` or `host:port`.",
     )
     max_memory_mb: OwnNumber = Field(
         4_096,

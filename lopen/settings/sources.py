@@ -213,6 +213,7 @@ REMOVED = {
     "git.branch_prefix": "a module's branch is lopen/<module>",
     "session.auto_resume": "lopen run goes on with an unfinished session; --new begins another",
     "guardrails.disabled": "no guardrail can be switched off; those that advise never block",
+    "sandbox.package_indexes": "verify-setup needs slirp4netns or pasta; without them lopen asks first",
 }
 
 

@@ -227,16 +227,3 @@ def _rows(database: Database, condition: str, *values: object) -> Iterator[Mappi
 
 def _record(row: Mapping[str, Any]) -> VerificationRecord:
     return VerificationRecord(row["seq"], row["call"], row["task"], **json.loads(row["body"]))
-
-
-def called_at(database: Database, at: float) -> bool:
-    """Return True if a session of this project was calling a tool at `at`, in seconds since 1970, give or take 2 seconds.
-
-    A call without an end may have run for as long as a command may.
-    """
-    rows = database.connection.execute(
-        "SELECT 1 FROM tool_calls WHERE CAST(strftime('%s', started_at) AS INTEGER) - 2 <= ?"
-        " AND CAST(strftime('%s', started_at) AS INTEGER) + coalesce(seconds, 600) + 2 >= ? LIMIT 1",
-        (at, at),
-    )
-    return rows.fetchone() is not None

@@ -1,8 +1,4 @@
-"""Run a session's commands, and put back what they changed in places of the person's.
-
-Bubblewrap shows these places read-only. Under Landlock and without a sandbox they are compared after each command in the
-clone (docs/reference/sandbox.md).
-"""
+"""Run a session's commands, and put back what they changed in places of the person's (docs/reference/sandbox.md)."""
 
 from __future__ import annotations
 
@@ -34,7 +30,7 @@ class Commands:
 
     def run(self, command: Command) -> CommandResult:
         """Run a command; put back and report the protected paths that it changed, and list them in `restored`."""
-        if self.sandbox.name == "bwrap" or command.room is not None:
+        if command.room is not None:
             return self.sandbox.run(command)
         self.restored = ()
         try:

@@ -84,7 +84,6 @@ class Rerunner:
                     cwd=self.commands.repository.root,
                     timeout_s=timeout_s,
                     network=self.network,
-                    trusted=True,
                     env=record.variables,
                     room=record.room,
                     cancelled=cancelled,

@@ -227,7 +227,6 @@ class Verifier:
                     writable=True,
                     network=self._network,
                     installs=setting_up,
-                    trusted=True,
                     env=record.variables if record else {},
                     room=record.room if record else room,
                 )

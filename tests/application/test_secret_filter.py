@@ -19,9 +19,6 @@ class Known:
     def hide(self, text: str) -> str:
         return hidden(text, [SECRET])
 
-    def hide_persons(self, text: str) -> str:
-        return hidden(text, [SECRET])
-
     def sources(self, text: str) -> set[str]:
         return {"TOKEN"} if SECRET in text else set()
 

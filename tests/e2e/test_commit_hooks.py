@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from lopen.models.fake_api import Answer
+from lopen.sandbox.choice import Mode, probe
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, tools
 from tests.project import Project, build, build_calls, plan, specification, verified
+
+
+def require(mode: Mode) -> Mode:
+    """Skip where the mode does not work on this machine."""
+    if not probe(mode).works:
+        pytest.skip(f"{mode} does not work here")
+    return mode
 
 
 def hook(project: Project, name: str, *lines: str) -> None:
@@ -17,7 +27,8 @@ def hook(project: Project, name: str, *lines: str) -> None:
     path.chmod(0o755)
 
 
-def test_the_repository_s_hooks_may_refuse_and_may_change(make_project: MakeProject) -> None:
+@pytest.mark.parametrize("mode", ["bwrap", "landlock", "none"])
+def test_the_repository_s_hooks_may_refuse_and_may_change(make_project: MakeProject, mode: Mode) -> None:
     told: list[dict[str, Any]] = []
 
     def retry(*calls: tuple[str, dict[str, Any]]) -> Any:
@@ -33,12 +44,14 @@ def test_the_repository_s_hooks_may_refuse_and_may_change(make_project: MakeProj
             build("calc-t1"),
             retry(("write_file", {"path": "LICENSE", "content": "Free.\n"})),
             retry(),
-        ]
+        ],
+        LOPEN_SANDBOX__MODE=require(mode),
     )
     project.specify()
     hook(
         project,
         "pre-commit",
+        "git add -u && test ! -e .lopen/cache/hooks/left && echo x > .lopen/cache/hooks/left || exit 1",
         "test -f LICENSE || { echo a licence is missing; exit 1; }",
         "grep -q formatted calc.py || { echo '# formatted' >> calc.py; git add calc.py; }",
     )
@@ -52,25 +65,12 @@ def test_the_repository_s_hooks_may_refuse_and_may_change(make_project: MakeProj
     assert "a licence is missing" in refused["output"]
     assert changed["ok"] is False
     assert "stale" in changed["error"]
-    assert project.read("calc.py").endswith("# formatted\n")
+    assert project.built("calc.py").endswith("# formatted\n")
     assert project.subjects()[2:] == ["feat(calc): complete Write it in core"]
-    body = project.git("log", "-1", "--format=%B")
+    body = project.git("log", "-1", "--format=%B", "lopen/calc")
     assert "Lopen-Task: calc-t1\n" in body
     assert "Change-Id: I123" in body
-    assert project.git("status", "--porcelain") == ""
-
-
-def test_a_hook_changed_by_the_model_is_not_the_one_that_runs(make_project: MakeProject) -> None:
-    sneaky = ("run_command", {"command": "printf '#!/bin/sh\\ntouch ran-mine' > .git/hooks/pre-commit"})
-    project = make_project([plan(), tools(sneaky, *build_calls())])
-    project.specify()
-    hook(project, "pre-commit", "exit 0")
-
-    ran = project.approved_run()
-
-    assert ran.code == 0, ran.out + ran.err
-    assert not (project.root / "ran-mine").exists()
-    assert "exit 0" in (project.root / ".git/hooks/pre-commit").read_text()
+    assert project.git("status", "--porcelain") == "?? .lopen/\n?? specs/"
 
 
 def test_verify_commit_must_pass_before_each_commit(make_project: MakeProject) -> None:

@@ -37,5 +37,5 @@ def test_writing_into_a_submodule_is_refused(make_project: MakeProject, named: b
     results = tool_results(project.requests[-1])
     refused = [r.text + str(r.data) for r in results if r.tool in ("write_file", "edit_file")][:3]
     assert all("submodules are not part of the work" in text for text in refused), refused
-    assert not named or project.read("sub/impl.py") == "def f(): return 1\nX = 3\n"
+    assert project.read("sub/impl.py") == "def f(): return 1\n"
     assert "feat(calc): complete Write it in core" in project.subjects("lopen/calc")

@@ -2,8 +2,7 @@
 
 A heading names a class of attempts and the modes that have to withstand it; a row is a name and a line for the
 shell. Whatever the line does, the same things are looked at afterwards (`world.py`): nothing outside changed, no
-canary came out, protected files are what they were (where bubblewrap does not hold them, once they were put
-back), nobody connected to the host's sockets, no process is left, the bystander lives.
+canary came out, git's folder is what it was (under bubblewrap), nobody connected to the host's sockets, no process is left, the bystander lives.
 Every row is harmless where it succeeds: it can only reach folders and processes made for the test.
 
 `python -m tests.sandbox.table` runs them all and prints what came of each class.
@@ -12,8 +11,7 @@ Words in braces: root, beside (a folder outside that stays visible), outside (on
 home (the person's), python (an interpreter with its options), token (names a process), bystander (the
 number of a process outside), port (of a listener on the host's loopback), socket and beside_socket (paths
 of listeners), abstract (the name of an abstract one), lopen (the number of the process that runs the sandbox),
-uring (a program that opens a file by io_uring), reach (one that tries to reach what the kernel holds: `reach.py`)
-and what it may reach (`kernel_things.py`). `TAR … ALL` and `ZIP` stand for Python that makes an archive.
+reach (a program that tries to reach what the kernel holds: `reach.py`) and what it may reach (`kernel_things.py`).
 """
 
 from __future__ import annotations
@@ -28,11 +26,6 @@ from lopen.sandbox.choice import Mode
 ALL: tuple[Mode, ...] = ("bwrap", "landlock", "none")
 MODES: dict[str, tuple[Mode, ...]] = {"all": ALL, "confined": ("bwrap", "landlock"), "strong": ("bwrap",)}
 HEADING = re.compile(r"# (?P<kind>.+) \((?P<modes>\w+)\)")
-MACROS = {
-    "TAR ": 'import tarfile, io; t = tarfile.open("a.tar", "w"); A = t.addfile; I = tarfile.TarInfo; F = lambda n: (lambda i: (setattr(i, "size", 4), A(i, io.BytesIO(b"HACK"))))(I(n)); L = lambda n, k, to: (lambda i: (setattr(i, "type", k), setattr(i, "linkname", to), A(i)))(I(n)); ',
-    " ALL": '; t.close(); tarfile.open("a.tar").extractall(".", filter="fully_trusted")',
-    "ZIP ": 'import zipfile; z = zipfile.ZipFile("a.zip", "w"); ',
-}
 
 
 class Attempt(NamedTuple):
@@ -51,8 +44,6 @@ def _rows() -> Iterator[tuple[str, Attempt]]:
             kind, modes = heading["kind"], MODES[heading["modes"]]
         elif line:
             name, shell_line = line.split(" :: ", 1)
-            for macro, code in MACROS.items():
-                shell_line = shell_line.replace(macro, code)
             yield kind, Attempt(name, modes, shell_line)
 
 

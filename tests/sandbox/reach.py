@@ -9,15 +9,13 @@ import ctypes
 import os
 import select
 import socket
-import struct
 import sys
 
-REQUEST_KEY, KEYCTL, OPEN_BY_HANDLE = 249, 250, 304
+REQUEST_KEY, KEYCTL = 249, 250
 SEARCH, READ = 10, 11
 SESSION_KEYRING, USER_KEYRING, USER_SESSION_KEYRING = -3, -4, -5
 FOUND = "CANARY"
 _libc = ctypes.CDLL(None, use_errno=True)
-_libc.shmat.restype = ctypes.c_void_p
 
 
 def tell(text: str) -> None:
@@ -42,44 +40,10 @@ def keynames(name: str) -> None:
         tell(FOUND if name in listed.read() else "")
 
 
-def shm(number: str) -> None:
-    """A segment of System V shared memory."""
-    segment = _libc.shmget(int(number), 0, 0)
-    if segment >= 0 and (place := _libc.shmat(segment, None, 0)) not in (None, ctypes.c_void_p(-1).value):
-        tell(ctypes.string_at(place, 16).decode("ascii", "replace"))
-
-
-def semaphores(number: str) -> None:
-    """A set of System V semaphores."""
-    if _libc.semget(int(number), 0, 0) >= 0:
-        tell(FOUND)
-
-
-def messages(number: str) -> None:
-    """A System V message queue."""
-    if _libc.msgget(int(number), 0) >= 0:
-        tell(FOUND)
-
-
-def queue(name: str) -> None:
-    """A POSIX message queue."""
-    if _libc.syscall(240, name.encode(), os.O_RDWR, 0, None) >= 0:
-        tell(FOUND)
-
-
 def family(number: str) -> None:
     """A socket of a family that no network namespace confines."""
     with socket.socket(int(number), socket.SOCK_STREAM):
         tell(FOUND)
-
-
-def handle(kind: str, content: str) -> None:
-    """A file by its handle, through the file system of the working folder."""
-    raw = bytes.fromhex(content)
-    mount = os.open(".", os.O_RDONLY)
-    opened = _libc.syscall(OPEN_BY_HANDLE, mount, struct.pack("Ii", len(raw), int(kind)) + raw, os.O_RDONLY)
-    if opened >= 0:
-        tell(os.read(opened, 100).decode())
 
 
 def fifo(path: str, way: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from lopen.sandbox.folders import (
     hidden_folders,
     home_folders,
     inside,
-    named_sockets,
     outermost,
     tool_folders,
     visible_credentials,
@@ -53,6 +51,12 @@ def test_a_folder_on_the_path_brings_what_its_programs_need(home: Path) -> None:
     assert shown(home, "bin") == {".cargo", ".local/bin", "bin"}
 
 
+def test_a_virtual_environment_on_the_path_is_shown_whole(home: Path) -> None:
+    (home / "envs/one/bin").mkdir(parents=True)
+    (home / "envs/one/pyvenv.cfg").touch()
+    assert shown(home, "envs/one/bin") == {".cargo", ".local/bin", "envs/one"}
+
+
 def test_the_path_shows_neither_a_home_nor_credentials(home: Path) -> None:
     for entry in ("", ".ssh", "..", "work/p/bin", "work"):
         assert shown(home, entry) <= {".cargo", ".local/bin", "work"}
@@ -70,19 +74,6 @@ def test_homes_are_hidden_as_a_whole(home: Path) -> None:
     assert any(inside(home, h) for h in hidden)
     assert any(inside(Path("/root"), h) for h in hidden)
     assert outermost([Path("/a/b"), Path("/a"), Path("/ab")]) == (Path("/a"), Path("/ab"))
-
-
-@pytest.mark.parametrize("words", ["a socket", "one\ntwo\n", "one\u2028two"])
-def test_sockets_are_read_from_the_kernels_list(tmp_path: Path, words: str) -> None:
-    name = tmp_path / words
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(name))
-        listening.listen()
-        listing = Path("/proc/net/unix").read_text()
-        assert name in named_sockets(listing)
-    assert name in named_sockets(listing)
-    name.unlink()
-    assert name not in named_sockets(listing)
 
 
 def test_the_fewest_trees_hold_all_but_what_is_hidden(tmp_path: Path) -> None:

@@ -91,36 +91,3 @@ def test_a_file_that_a_tool_reads_is_known_from_then_on(tmp_path: Path) -> None:
         (tmp_path / "a/b" / name).write_text(f"TOKEN=secret-in-{name}-1\n")
         known.watch_file(str(tmp_path / "a/b" / name))
     assert known.values == ("secret-in-.env-1",)
-
-
-def test_a_later_process_still_tells_the_person_s_values_from_the_model_s(tmp_path: Path) -> None:
-    record = tmp_path / "record.json"
-    (tmp_path / ".env").write_text("TOKEN=the-person-s-own\n")
-    KnownSecrets(tmp_path, {}).keep_apart(record, lambda at: False)
-    (tmp_path / ".env").write_text("TOKEN=the-person-s-own\nSECRET=return a + b\n")
-    (tmp_path / "more.env").write_text("TOKEN=the-model-s-own\n")
-
-    known = KnownSecrets(tmp_path, {"API_TOKEN": TOKEN})
-    known.keep_apart(record, lambda at: True)
-    text = f"{TOKEN} the-person-s-own the-model-s-own return a + b"
-    hidden = "[redacted:known] [redacted:known] the-model-s-own return a + b"
-
-    assert known.hide_persons(text) == hidden
-    assert "the-person" not in record.read_text()
-    assert known.hide(text) == " ".join(["[redacted:known]"] * 4)
-    os.utime(tmp_path / "more.env")  # as a checkout does, while no session works
-    known = KnownSecrets(tmp_path, {"API_TOKEN": TOKEN})
-    known.keep_apart(record, lambda at: False)
-    assert known.hide_persons(text) == hidden
-
-
-def test_what_a_person_saves_while_a_session_runs_is_the_person_s(tmp_path: Path) -> None:
-    working = [False]
-    known = KnownSecrets(tmp_path, {})
-    known.keep_apart(tmp_path / "record.json", lambda at: working[0])
-    (tmp_path / ".env").write_text("TOKEN=saved-between-calls\n")
-    known.refresh()
-    working[0] = True
-    (tmp_path / "more.env").write_text("TOKEN=written-in-a-call\n")
-    known.refresh()
-    assert known.hide_persons("saved-between-calls written-in-a-call") == "[redacted:known] written-in-a-call"

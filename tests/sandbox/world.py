@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shlex
 import shutil
 import socket
@@ -62,10 +61,8 @@ PROJECT_FILES = {
     ".lopen/state.db": "state",
     ".claude/settings.json": "{}\n",
     ".gitignore": ".lopen/\n",
-    **{name: (Path(__file__).parent / name).read_text("utf-8") for name in ("uring.py", "reach.py")},
+    **{name: (Path(__file__).parent / name).read_text("utf-8") for name in ("reach.py",)},
 }
-
-_GIT_PUT_BACK = re.compile(r"\.git/(HEAD|config|packed-refs|(refs|hooks|info)/.*)$")
 
 
 class Listener:
@@ -131,7 +128,7 @@ class World:
         if mode not in self.sandboxes:
             require_sandbox(mode)
             kinds = {"bwrap": Bubblewrap, "landlock": Landlock, "none": Unconfined}
-            limits = CommandLimits(memory_mb=400, written_mb=150)
+            limits = CommandLimits(memory_mb=400)
             self.sandboxes[mode] = kinds[mode](
                 self.root, session=SESSION, environ=self.environ, limits=limits
             )
@@ -152,11 +149,9 @@ class World:
             "token": self.token,
             "bystander": self.bystander.pid,
             "lopen": os.getpid(),
-            "uring": f"{shlex.quote(os.path.realpath(sys.executable))} -I -S uring.py",
             "reach": f"{shlex.quote(os.path.realpath(sys.executable))} -I -S reach.py",
             **self.kernel.words,
             "renamed": self.listeners["renamed"].name + "-now",
-            "relative": self.beside / "relative",
             "port": self.listeners["tcp"].name[1],
             "socket": self.listeners["tmp"].name,
             "beside_socket": self.listeners["beside"].name,
@@ -168,12 +163,8 @@ class World:
         return tree(self.beside) | tree(self.base / "outside") | tree(self.base / "home")
 
     def guarded(self, mode: str) -> dict[str, object]:
-        """What of the project no command may change: git's and lopen's own, where the sandbox shows single files read-only."""
-        if mode != "bwrap":
-            return {}
-        found = {k: v for k, v in tree(self.root).items() if _guarded(k, self.root)}
-        found |= tree(self.root / ".git") | tree(self.root / ".lopen")
-        return {k: v for k, v in found.items() if not k.startswith(str(self.root / ".lopen/cache"))}
+        """What of the project no command may change: git's folder, where the sandbox shows it read-only."""
+        return tree(self.root / ".git") if mode == "bwrap" else {}
 
     def attempt(self, mode: Mode, line: str) -> list[str]:
         """Run an attempt; what it achieved, in words."""
@@ -212,7 +203,6 @@ def a_world() -> Iterator[World]:
             "tcp": Listener(socket.AF_INET, ("127.0.0.1", 0)),
             "tmp": Listener(socket.AF_UNIX, str(base / "s")),
             "renamed": Listener(socket.AF_UNIX, str(beside / "r")),
-            "relative": _relative_listener(beside),
             "beside": Listener(socket.AF_UNIX, str(beside / "s")),
             "abstract": Listener(socket.AF_UNIX, f"\0lopen-test-{os.getpid()}"),
         }
@@ -221,18 +211,8 @@ def a_world() -> Iterator[World]:
             stack.callback(listener.close)
         path = f"{base}/home/.cargo/bin:{os.environ['PATH']}"
         environ = {"PATH": path, "HOME": str(base / "home"), "LANG": "C.UTF-8"} | SECRET_VARIABLES
-        with kernel_things(beside, base / "home/.netrc") as kernel:
+        with kernel_things(beside) as kernel:
             yield World(base, beside, bystander, listeners, environ, kernel)
-
-
-def _relative_listener(folder: Path) -> Listener:
-    """A listener whose socket the kernel knows by a relative name."""
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        return Listener(socket.AF_UNIX, "relative")
-    finally:
-        os.chdir(before)
 
 
 def tree(top: Path) -> dict[str, object]:
@@ -276,15 +256,6 @@ def processes_with(word: str) -> list[str]:
 
 def _is_file(name: str) -> bool:
     return not os.path.isdir(name) or os.path.islink(name)
-
-
-def _guarded(name: str, root: Path) -> bool:
-    inside = Path(name).relative_to(root).parts or ("",)
-    if inside[0] == "specs" and inside[-1] == "SPECIFICATION.md":
-        return True
-    return inside == (".lopen", "config.toml") or (
-        inside[0] == ".claude" and inside[-1].startswith("settings")
-    )
 
 
 def _furnish(base: Path, beside: Path) -> None:
