@@ -24,11 +24,11 @@ from bench.rows import Row
 from lopen.claude_hooks.install import hook_command
 from lopen.core.clock import SystemClock
 from lopen.guardrails.call_history import CallEnd
-from lopen.limits.budget import BudgetUsage, Charge
+from lopen.limits.budget import Charge, specs_for
 from lopen.limits.call_gate import ToolPass
 from lopen.limits.charging import charge_all
 from lopen.limits.meter import Meter
-from lopen.limits.scopes import specs_for
+from lopen.limits.records import BudgetUsage
 from lopen.limits.sqlite_store import SqliteStore
 from lopen.settings.schema import Settings
 from lopen.store.database import Database

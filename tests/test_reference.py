@@ -13,7 +13,7 @@ from lopen.claude_hooks.answers import EVENTS
 from lopen.cli.app import COMMANDS
 from lopen.core.errors import ExitCode
 from lopen.guardrails.pipeline import GUARDRAILS
-from lopen.limits.rules import RULES
+from lopen.limits.circuits import RULES
 from lopen.sandbox.choice import Mode
 from lopen.tools.catalogue import FIXED
 from lopen.workflow.steps import TRANSITIONS

@@ -13,8 +13,7 @@ from lopen.core.events import AlertRaised, Recorded, Subscriber
 from lopen.limits.admin_actions import NoSuch
 from lopen.limits.agents import AgentLimits, agent_limits
 from lopen.limits.budget import BudgetState
-from lopen.limits.circuit import CircuitState, cooled
-from lopen.limits.rules import RuleBook, rule_book
+from lopen.limits.circuits import CircuitState, RuleBook, cooled, rule_book
 from lopen.limits.store import LimitsStore
 from lopen.settings.schema import Settings
 from lopen.store.database import Database
@@ -41,7 +40,7 @@ def opened_limits(context: CommandContext) -> Iterator[tuple[LimitsStore, Settin
 @contextmanager
 def settled_limits(context: CommandContext, settings: Settings, database: Database) -> Iterator[LimitsStore]:
     """Open the store and count what it is owed: by processes that ended."""
-    from lopen.limits.debts import Debts
+    from lopen.limits.charging import Debts
     from lopen.limits.opening import open_limits
 
     store = open_limits(settings.budget, database, evidence_max=settings.memory.evidence_max)
@@ -132,8 +131,7 @@ def tell(context: CommandContext, lines: list[str]) -> None:
 def kept_alerts(settings: Settings, database: Database, hide: Callable[[str], str]) -> Subscriber:
     """Return the subscriber that stores the alerts that no budget and no circuit raised."""
     from lopen.limits.opening import open_limits
-    from lopen.limits.records import Alert
-    from lopen.limits.wording import new_id
+    from lopen.limits.records import Alert, new_id
 
     limits = open_limits(settings.budget, database, evidence_max=settings.memory.evidence_max)
 

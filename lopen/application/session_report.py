@@ -14,8 +14,7 @@ from lopen.core.errors import LopenError
 from lopen.core.events import Reverted, SessionFailed, from_fields
 from lopen.judge.verdict import established, verdict_from_json
 from lopen.limits.budget import BudgetState
-from lopen.limits.circuit import CircuitState
-from lopen.limits.rules import RuleBook
+from lopen.limits.circuits import CircuitState, RuleBook
 from lopen.settings.schema import Settings
 from lopen.store.archives import ArchivedSession
 from lopen.store.audit import last_failure

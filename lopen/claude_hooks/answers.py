@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from lopen.limits.agents import AgentLimits
-from lopen.limits.budget import BudgetState, percent
-from lopen.limits.circuit import CircuitState
+from lopen.limits.budget import BudgetState, extend_command, percent, used_of
+from lopen.limits.circuits import CircuitState, RuleBook
 from lopen.limits.records import Alert
 from lopen.limits.report import in_words
-from lopen.limits.rules import RuleBook
-from lopen.limits.wording import extend_command, used_of
 
 # lopen's word for an event → Claude Code's
 EVENTS = {

@@ -14,10 +14,9 @@ from lopen.claude_hooks.verify_commands import passed, runs_one, verify_commands
 from lopen.core.hashing import blake2b
 from lopen.guardrails.call_history import CallEnd, signature
 from lopen.limits.agents import OVERRIDE, Agents, spawn
-from lopen.limits.breaker import announce_call, end_call, trip, trip_on_cost
-from lopen.limits.circuit import ALLOW, LATER, WAIT, CallDecision, CircuitCall
-from lopen.limits.records import Alert, Incident
-from lopen.limits.wording import new_id, trip_text
+from lopen.limits.call_counting import announce_call, end_call, trip, trip_on_cost
+from lopen.limits.circuits import ALLOW, LATER, WAIT, CallDecision, CircuitCall, trip_text
+from lopen.limits.records import Alert, Incident, new_id
 
 REFUSALS = 2  # of one circuit in a row end the loop
 LATER_REFUSALS = 5  # of calls that only come too soon
@@ -106,7 +105,7 @@ class CallGuard:
                 self._session.agents.ended(call_id)
             decision = self._ended(CallEnd(tool, sign, False, nonce=call_id, agent=agent))
             if decision is not None:
-                found = self._trip_text(decision, short=True)
+                found = trip_text(decision, self._now, short=True)
         return found
 
     # answers
@@ -129,13 +128,10 @@ class CallGuard:
         """Why a call is held back; one beside a probe waits for that one's end, not for a time."""
         circuit = self._rows.circuit(self._id) if decision.kind == WAIT else None
         if circuit is None or circuit.state != "half_open":
-            return self._trip_text(decision, short=True)
+            return trip_text(decision, self._now, short=True)
         return answers.beside_probe(
             circuit.rule, self._pending.tool_of(circuit.probe[0] if circuit.probe else "")
         )
-
-    def _trip_text(self, decision: CallDecision, *, short: bool = False) -> str:
-        return trip_text(decision, self._now, short=short)
 
     # calls
 
@@ -230,7 +226,7 @@ class CallGuard:
         if self._memo.get("crowded"):
             return
         self._memo["crowded"] = True
-        text = self._trip_text(decision)
+        text = trip_text(decision, self._now)
         self._rows.add_alert(Alert(new_id(), self._id, "circuit_tripped", text, timestamp=self._now))
 
     def _ended(self, end: CallEnd, *, verified: bool = False) -> CallDecision | None:

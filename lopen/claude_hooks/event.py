@@ -13,7 +13,7 @@ from typing import Any
 from lopen.claude_hooks.protect import READERS
 from lopen.core.hashing import blake2b
 from lopen.core.shell import SimpleCommand, simple_commands, unwrapped
-from lopen.limits.budget import BudgetUsage
+from lopen.limits.records import BudgetUsage
 
 LARGEST = 64 * 1024 * 1024
 MOST_COMPARED = 1_000_000  # characters of an output

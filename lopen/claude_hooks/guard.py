@@ -15,8 +15,8 @@ from lopen.claude_hooks.session import LAST_PARTS, HookSession
 from lopen.claude_hooks.settings import TASK_TYPES
 from lopen.guardrails.premature_stops import OBSERVATIONS, detect_stop
 from lopen.limits.agents import OVERRIDE
+from lopen.limits.budget import NEAR_LIMIT
 from lopen.limits.records import Incident
-from lopen.limits.wording import NEAR_LIMIT
 from lopen.workflow.steps import Step
 
 NOT_A_PERSON = "<task-notification>"  # the client submits these by itself

@@ -20,11 +20,10 @@ from lopen.claude_hooks.transcript import (
     read,
 )
 from lopen.limits.agents import AgentLimits, Agents, add_cost, agent_limits, ended, put_agents, read_agents
-from lopen.limits.budget import BudgetSpec, BudgetState, BudgetUsage, Charge, cleared, opened
+from lopen.limits.budget import BudgetSpec, BudgetState, Charge, cleared, opened
 from lopen.limits.charging import charge_all
-from lopen.limits.circuit import CircuitState, cooled
-from lopen.limits.records import Alert
-from lopen.limits.rules import rule_book
+from lopen.limits.circuits import CircuitState, cooled, rule_book
+from lopen.limits.records import Alert, BudgetUsage
 from lopen.limits.store import Rows
 
 FILES_KEPT = 200

@@ -18,7 +18,8 @@ from lopen.core.errors import LopenError
 from lopen.core.files import replace_file
 from lopen.core.hashing import blake2b
 from lopen.core.person import cache_folder, config_folder
-from lopen.limits.budget import BudgetSpec, BudgetUsage
+from lopen.limits.budget import BudgetSpec
+from lopen.limits.records import BudgetUsage
 
 AGENT = "claude-code"
 TASK_TYPES = ("planning", "implement", "review", "test", "deploy", "design")
@@ -123,7 +124,7 @@ def _stamp(path: Path) -> str:
 
 def _resolved(root: str, environ: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
     """Load the ordinary settings; return the hooks' sections, and what is wrong with what does not hold."""
-    from lopen.limits.scopes import task_tokens
+    from lopen.limits.budget import task_tokens
     from lopen.settings.schema import Settings
     from lopen.settings.sources import load
 

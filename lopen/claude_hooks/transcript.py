@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lopen.claude_hooks.event import usage_of
-from lopen.limits.budget import BudgetUsage
+from lopen.limits.records import BudgetUsage
 
 MOST_AT_ONCE = 4 * 1024 * 1024  # bytes of a file; the rest is read with the next event
 MOST_FILES = 200

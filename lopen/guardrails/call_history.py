@@ -1,7 +1,7 @@
 """The history of a session's tool calls as running counts.
 
 Each call is counted once, when it is announced and when it ends. The rules of the circuit breaker
-(`limits.breaker`) and of the guardrails (`habits`) read these counts. All of them are bounded. Two calls are
+(`limits.circuits`) and of the guardrails (`habits`) read these counts. All of them are bounded. Two calls are
 the same if tool and arguments are, after normalisation of blanks and paths; what only words or times a call does not
 count. A signature is a hash, so that no argument lies in the store.
 """

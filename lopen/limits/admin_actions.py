@@ -11,7 +11,7 @@ from datetime import datetime
 from lopen.core.errors import LopenError
 from lopen.limits.agents import put_agents, read_agents
 from lopen.limits.budget import BudgetState, cleared, extended
-from lopen.limits.circuit import MAIN, AgentRow, CircuitState, acknowledged
+from lopen.limits.circuits import MAIN, AgentRow, CircuitState, acknowledged
 from lopen.limits.records import Alert, Incident
 from lopen.limits.store import LimitsStore, Rows
 

@@ -13,9 +13,8 @@ from datetime import datetime
 from typing import Any
 
 from lopen.core.money import dollars
-from lopen.limits.records import Alert, decoded, field_values
+from lopen.limits.records import Alert, decoded, field_values, new_id
 from lopen.limits.store import Rows
-from lopen.limits.wording import new_id
 
 OVERRIDE = "SUDO PARALLEL"
 

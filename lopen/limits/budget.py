@@ -8,15 +8,18 @@ See docs/reference/budgets-and-circuits.md.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import astuple, dataclass, field, replace
-from datetime import UTC, datetime
-from typing import Final, Literal
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, Literal
 
 from lopen.core.errors import WrongUsage
+from lopen.limits.records import EPOCH, Alert, BudgetUsage, new_id
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+if TYPE_CHECKING:
+    from lopen.settings.schema import Budget
+
 LARGEST_EXTENSION = 1_000_000
-CACHE_READ_WEIGHT = 0.1  # share of a token that a token read from the prompt cache counts as
 SMALLEST_ANSWER = 1_024  # an answer that may be shorter than this is not worth its input
 TASK = "task"  # the type of a budget
 
@@ -26,26 +29,6 @@ WARNING: Final = "warning"
 CONFIRMATION: Final = "confirmation"
 PAUSE: Final = "pause"
 ALERT_TYPES = {WARNING: "warning_threshold", CONFIRMATION: "confirmation", PAUSE: "budget_exhausted"}
-
-
-@dataclass(frozen=True, slots=True)
-class BudgetUsage:
-    """Tokens of one or more requests by kind, as billed (not weighted)."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_write_tokens: int = 0
-    cache_read_tokens: int = 0
-
-    @property
-    def counts(self) -> tuple[int, int, int, int]:
-        """The four counts, in order."""
-        return self.input_tokens, self.output_tokens, self.cache_write_tokens, self.cache_read_tokens
-
-    def billed(self) -> int:
-        """Tokens as budgets count them: reads from the cache at their weight, all else whole."""
-        whole = self.input_tokens + self.output_tokens + self.cache_write_tokens
-        return whole + round(self.cache_read_tokens * CACHE_READ_WEIGHT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,3 +263,107 @@ def format_usage(used: int, allowed: int) -> str:
     if allowed <= 0:
         return f"{used:,} (unlimited)"
     return f"{used:,}/{allowed:,} ({percent(used / allowed)})"
+
+
+# which budgets work is charged to
+
+DEFAULT_TASK_TYPE = "implement"
+
+
+def task_tokens(budget: Budget, task_type: str) -> int:
+    """The limit of a task of that type: its own where one is set or known, else `budget.task_tokens`.
+
+    `implement` is the default type: it follows `task_tokens` unless it is set by itself.
+    """
+    by_type = budget.by_task_type
+    own = getattr(by_type, task_type, None) if task_type in type(by_type).model_fields else None
+    follows_default = task_type == DEFAULT_TASK_TYPE and task_type not in by_type.model_fields_set
+    return budget.task_tokens if own is None or follows_default else int(own)
+
+
+def specs_for(
+    budget: Budget,
+    *,
+    session_id: str,
+    module: str,
+    task: str | None = None,
+    task_type: str = DEFAULT_TASK_TYPE,
+    agent: str = "",
+    task_description: str = "",
+) -> tuple[BudgetSpec, ...]:
+    """Module, session and task budgets; all without a limit where budgets are switched off."""
+    on = 1 if budget.enabled else 0
+
+    def spec(budget_id: str, budget_type: str, tokens: int) -> BudgetSpec:
+        return BudgetSpec(
+            budget_id,
+            budget_type,
+            on * tokens,
+            agent=agent,
+            alert_threshold=budget.warning_threshold,
+            pause_threshold=budget.pause_threshold,
+            enforcement=budget.enforcement,
+        )
+
+    of_module = replace(
+        spec(f"module:{module}", "module", budget.token_budget_per_module),
+        max_requests=on * budget.premium_request_budget,
+        confirmation_threshold=budget.confirmation_threshold,
+    )
+    of_session = spec(f"session:{session_id}", "session", budget.session_tokens)
+    if task is None:
+        return of_module, of_session
+    of_task = spec(f"task:{task}", TASK, task_tokens(budget, task_type))
+    return of_module, of_session, replace(of_task, task_description=task_description)
+
+
+# in words
+
+NEAR_LIMIT = (
+    "At 80% wrap up the current work; at 100% execution pauses until a person extends the budget. "
+    "Avoid identical tool calls: if something does not work twice, try another way or say what is missing."
+)
+
+
+def used_of(state: BudgetState) -> str:
+    """`82,000 / 100,000`, in tokens, or in requests where those are the tighter limit."""
+    if state.request_utilization > state.token_utilization:
+        return f"{state.requests_used:,} / {state.spec.max_requests:,} requests"
+    return f"{state.tokens_used:,} / {state.max_tokens:,}"
+
+
+def extend_command(state: BudgetState, need: int = SMALLEST_ANSWER, *, short: bool = False) -> str:
+    """The person's command that lets work go on after this budget paused it.
+
+    `short`: without the budget's id, which the command finds where one budget alone is used up.
+    """
+    tokens, budget_id = extension(state, need), shlex.quote(state.budget_id)
+    if not tokens:
+        return f"lopen budget reset {budget_id}"
+    return f"lopen budget extend{'' if short else f' {budget_id}'} --tokens {tokens}"
+
+
+def standing_text(state: BudgetState, crossing: str) -> str:
+    """What a budget answers to any further request, by the threshold that matters."""
+    share = f"{percent(state.utilization)} used ({used_of(state)})"
+    if crossing == WARNING:
+        return f"budget {state.budget_id}: {share}"
+    if crossing == CONFIRMATION:
+        return f"budget {state.budget_id} needs a person's confirmation to go on: {share}"
+    promised = f", {state.reserved:,} more reserved for requests under way" if state.reserved else ""
+    return f"budget {state.budget_id} has no room for another request: {share}{promised}"
+
+
+def budget_alert(state: BudgetState, crossing: str, now: datetime, need: int = SMALLEST_ANSWER) -> Alert:
+    """The alert for a threshold that was crossed just now; `need`: tokens of the request that found no room."""
+    share = f"{percent(state.utilization)} ({used_of(state)})"
+    if crossing == PAUSE:
+        verb = "is used up" if state.spec.enforcement == "hard" else "is past its limit, which only warns"
+        if state.utilization < state.spec.pause_threshold:  # refused before it was reached
+            verb = "has no room for another request"
+        message = f"budget {state.budget_id} {verb}: {share}; to go on: {extend_command(state, need)}"
+    elif crossing == CONFIRMATION:
+        message = f"budget {state.budget_id} wants a person's confirmation: {share}"
+    else:
+        message = f"budget {state.budget_id} is at {share}"
+    return Alert(new_id(), state.budget_id, ALERT_TYPES[crossing], message, state.utilization, now)

@@ -17,12 +17,19 @@ from lopen.core.events import CircuitChanged, Event, Notice
 from lopen.guardrails.call_history import RUN, CallEnd, CallHistory, WastefulHabit, signature
 from lopen.guardrails.habits import HabitLimits, after_turn, find_habits, untested_edits
 from lopen.limits.agents import OVERRIDE, AgentLimits, ended, put_agents, read_agents, spawn
-from lopen.limits.breaker import Answer, CountedEnd, announce_call, end_call, trip, trip_on_cost
-from lopen.limits.circuit import ALLOW, LATER, TRIP, CallDecision, CircuitCall, CircuitState
-from lopen.limits.records import Alert, Incident
-from lopen.limits.rules import RuleBook
+from lopen.limits.call_counting import Answer, CountedEnd, announce_call, end_call, trip, trip_on_cost
+from lopen.limits.circuits import (
+    ALLOW,
+    LATER,
+    TRIP,
+    CallDecision,
+    CircuitCall,
+    CircuitState,
+    RuleBook,
+    trip_text,
+)
+from lopen.limits.records import Alert, Incident, new_id, raised
 from lopen.limits.store import LimitsStore, Rows
-from lopen.limits.wording import new_id, raised, trip_text
 from lopen.settings.schema import ToolDiscipline
 
 T = TypeVar("T")

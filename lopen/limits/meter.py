@@ -22,7 +22,6 @@ from lopen.core.money import dollars
 from lopen.core.process_identity import is_gone, this_process
 from lopen.limits.admin_actions import confirm_budget
 from lopen.limits.agents import agent_limits, put_agents, read_agents
-from lopen.limits.breaker import lose_probe
 from lopen.limits.budget import (
     CONFIRMATION,
     PAUSE,
@@ -31,14 +30,19 @@ from lopen.limits.budget import (
     WARNING,
     BudgetSpec,
     BudgetState,
-    BudgetUsage,
     Charge,
     Crossing,
+    extend_command,
+    specs_for,
+    standing_text,
 )
+from lopen.limits.call_counting import lose_probe
 from lopen.limits.call_gate import CallGate
 from lopen.limits.charging import (
     EXTERNAL_AGENTS,
     BudgetRefusal,
+    Debt,
+    Debts,
     Quote,
     affordable,
     charge_cut_off,
@@ -49,14 +53,10 @@ from lopen.limits.charging import (
     replace_promise,
     settle,
 )
-from lopen.limits.circuit import CircuitState
-from lopen.limits.debts import Debt, Debts
-from lopen.limits.records import Alert, Reservation
+from lopen.limits.circuits import CircuitState, rule_book
+from lopen.limits.records import Alert, BudgetUsage, Reservation, new_id, raised
 from lopen.limits.report import left_line, snapshot_line
-from lopen.limits.rules import rule_book
-from lopen.limits.scopes import specs_for
 from lopen.limits.store import LimitsStore, Rows
-from lopen.limits.wording import extend_command, new_id, raised, standing_text
 from lopen.models import messages
 from lopen.settings.schema import Settings
 from lopen.store.database import Database

@@ -3,17 +3,40 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from lopen.limits.budget import EPOCH, BudgetUsage
+from lopen.core.events import AlertRaised, Event
 
 V = TypeVar("V")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+CACHE_READ_WEIGHT = 0.1  # share of a token that a token read from the prompt cache counts as
 EVIDENCE_KEPT = 100  # alerts of each budget, incidents of each circuit
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetUsage:
+    """Tokens of one or more requests by kind, as billed (not weighted)."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_write_tokens: int = 0
+    cache_read_tokens: int = 0
+
+    @property
+    def counts(self) -> tuple[int, int, int, int]:
+        """The four counts, in order."""
+        return self.input_tokens, self.output_tokens, self.cache_write_tokens, self.cache_read_tokens
+
+    def billed(self) -> int:
+        """Tokens as budgets count them: reads from the cache at their weight, all else whole."""
+        whole = self.input_tokens + self.output_tokens + self.cache_write_tokens
+        return whole + round(self.cache_read_tokens * CACHE_READ_WEIGHT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +107,16 @@ class Dropped:
     owner: str
     count: int
     total: float
+
+
+def new_id() -> str:
+    """16 hex digits that nothing else has."""
+    return os.urandom(8).hex()
+
+
+def raised(alerts: Sequence[Alert]) -> tuple[Event, ...]:
+    """The events for alerts."""
+    return tuple(AlertRaised(a.alert_type, a.budget_id, a.message, round(a.utilization, 4)) for a in alerts)
 
 
 def dump(value: object) -> str:

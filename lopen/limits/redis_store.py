@@ -25,11 +25,12 @@ from redis.retry import Retry
 
 from lopen.core.errors import StoreUnreachable, WrongUsage
 from lopen.core.person import sealed
-from lopen.limits.budget import BudgetSpec, BudgetState, BudgetUsage, Charge
-from lopen.limits.circuit import CircuitState
+from lopen.limits.budget import BudgetSpec, BudgetState, Charge
+from lopen.limits.circuits import CircuitState
 from lopen.limits.records import (
     EVIDENCE_KEPT,
     Alert,
+    BudgetUsage,
     Dropped,
     Incident,
     Reservation,
@@ -45,7 +46,7 @@ from lopen.limits.store import Rows
 T = TypeVar("T")
 V = TypeVar("V")
 ANSWER_S = 1.0  # a Redis that takes longer for one answer is treated as gone
-OPERATION_S = 2.0  # and one that takes longer for all that changes together, other writers' turns included
+OPERATION_S = 2.0  # and one where other writers come between for longer
 DEFAULT_PREFIX = "lopen"
 SEPARATOR = "\x1f"
 _SPEC = frozenset(BudgetSpec.__dataclass_fields__)
@@ -63,21 +64,19 @@ class RedisRows:
 
     forgets = True
 
-    def __init__(self, store: RedisStore, pipe: Any, in_time: Callable[[], None]) -> None:
-        """`pipe` is redis-py's, whose types know no decoded answers. `in_time` is called before the server is, and raises out of time."""
+    def __init__(self, store: RedisStore, pipe: Any) -> None:
+        """`pipe` is redis-py's, whose types know no decoded answers."""
         self._key = store.key
         self._ttl = store.ttl_s
         self._evidence_max = store.evidence_max
         self._copy_of = store.copy_of
         self._pipe = pipe
-        self._in_time = in_time
         self._seen: dict[str, Any] = {}  # what lies at a key, as this transaction left it
         self._writes: list[tuple[str, tuple[Any, ...]]] = []
         self.changed: dict[str, BudgetState] = {}
 
     def _read(self, key: str, read: Callable[[], T]) -> T:
         if key not in self._seen:
-            self._in_time()
             self._pipe.watch(key)
             self._seen[key] = read()
         found: T = self._seen[key]
@@ -90,7 +89,6 @@ class RedisRows:
         """Send it all; `redis.WatchError` where another writer came between."""
         if not self._writes:
             return
-        self._in_time()
         self._pipe.multi()
         for command, parts in self._writes:
             self._pipe.execute_command(command, *parts)
@@ -230,7 +228,8 @@ class RedisStore:
         evidence_max: int = EVIDENCE_KEPT,
         copies: SqliteStore | None = None,
     ) -> None:
-        """`answer_s`, `operation_s`: a server that takes longer for an answer, or for a whole operation, is gone.
+        """`answer_s`: a server that takes longer for an answer is gone. `operation_s`: so is one where other writers
+        come between for longer.
 
         `evidence_max`: see `SqliteStore`. `copies`: where budgets outlive their expiry; None: nowhere."""
         try:
@@ -265,20 +264,14 @@ class RedisStore:
     def atomically(self, work: Callable[[Rows], T]) -> T:
         """`work` under WATCH, again where another writer came between, as long as an operation may take."""
         until = time.monotonic() + self._operation_s
-
-        def in_time() -> None:
-            if time.monotonic() >= until:
-                took = f"took more than {self._operation_s:g} s"
-                raise StoreUnreachable(f"the limits' store at {self._where} {took}")
-
-        while True:
-            in_time()
+        while time.monotonic() < until:
             with self._reached(), self._client.pipeline() as pipe, suppress(redis.WatchError):
-                rows = RedisRows(self, pipe, in_time)
+                rows = RedisRows(self, pipe)
                 result = work(rows)
                 rows.commit()
                 self._copy(rows.changed)
                 return result
+        raise StoreUnreachable(f"the limits' store at {self._where} took more than {self._operation_s:g} s")
 
     # copies of budgets, which outlive the keys
 
@@ -323,16 +316,10 @@ class RedisStore:
         """The names in a set that some key stands for still; the others have expired and are taken out."""
         there: list[str] = []
         for member in sorted(self._client.smembers(self.key(name))):
-            keys = [self.key(part, member) for part in parts]
-            if self._client.exists(*keys):
+            if self._client.exists(*(self.key(part, member) for part in parts)):
                 there.append(member)
-                continue
-            with suppress(redis.WatchError), self._client.pipeline() as pipe:
-                pipe.watch(*keys)
-                if not pipe.exists(*keys):
-                    pipe.multi()
-                    pipe.srem(self.key(name), member)
-                    pipe.execute()
+            else:
+                self._client.srem(self.key(name), member)
         return there
 
     def _lists(self, kind: type[V], name: str, owners: list[str]) -> list[V]:

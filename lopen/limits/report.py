@@ -9,11 +9,9 @@ from typing import Any
 
 from lopen.core.money import cost_text, dollars
 from lopen.limits.agents import AgentLimits, Agents
-from lopen.limits.budget import BudgetState, format_usage, percent
-from lopen.limits.circuit import CircuitState
+from lopen.limits.budget import NEAR_LIMIT, BudgetState, format_usage, percent
+from lopen.limits.circuits import RULES, CircuitState, RuleBook
 from lopen.limits.records import Alert, Incident, field_values
-from lopen.limits.rules import RULES, RuleBook
-from lopen.limits.wording import NEAR_LIMIT
 
 BAR = 10
 HALF = 0.5  # of a budget: from here on the model is told in its results what is left

@@ -8,28 +8,31 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from lopen.core.errors import StorageError, StoreUnreachable
-from lopen.limits.budget import BudgetState, BudgetUsage, Charge
-from lopen.limits.circuit import CircuitState
-from lopen.limits.records import EVIDENCE_KEPT, Alert, Dropped, Incident, Reservation, Spend, dump, load
+from lopen.limits.budget import BudgetState, Charge
+from lopen.limits.circuits import CircuitState
+from lopen.limits.records import (
+    EVIDENCE_KEPT,
+    Alert,
+    BudgetUsage,
+    Dropped,
+    Incident,
+    Reservation,
+    Spend,
+    dump,
+    load,
+)
 from lopen.limits.store import Rows
 from lopen.store.caps import ADD_SPEND, add_spend_to_totals, trim
+from lopen.store.database import Database
 
 T = TypeVar("T")
 V = TypeVar("V")
 _INSERT_SPEND = f"INSERT INTO spend VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) {ADD_SPEND}"  # noqa: S608 - fixed words only
-
-
-class Transactions(Protocol):
-    """The part that is needed of `lopen.store.database.Database`."""
-
-    @property
-    def connection(self) -> sqlite3.Connection: ...
-    def transaction(self) -> AbstractContextManager[sqlite3.Connection]: ...
 
 
 class SqliteRows:
@@ -124,7 +127,7 @@ class SqliteRows:
 class SqliteStore:
     """`LimitsStore` over a `Database`."""
 
-    def __init__(self, database: Transactions, *, evidence_max: int = EVIDENCE_KEPT) -> None:
+    def __init__(self, database: Database, *, evidence_max: int = EVIDENCE_KEPT) -> None:
         """`evidence_max`: alerts of a budget and incidents of a circuit that are kept; older ones are summed up."""
         self._database = database
         self._evidence_max = evidence_max

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from lopen.limits.budget import BudgetState, Charge
-from lopen.limits.circuit import CircuitState
+from lopen.limits.circuits import CircuitState
 from lopen.limits.records import Alert, Dropped, Incident, Reservation, Spend
 
 T = TypeVar("T")

@@ -14,8 +14,8 @@ from lopen.guardrails.completion import advice, missing_gates
 from lopen.judge.change import is_specification, kind
 from lopen.judge.rubric import EVIDENCE_TOKENS
 from lopen.judge.verdict import established
-from lopen.limits.rules import RuleBook
-from lopen.limits.scopes import DEFAULT_TASK_TYPE, task_tokens
+from lopen.limits.budget import DEFAULT_TASK_TYPE, task_tokens
+from lopen.limits.circuits import RuleBook
 from lopen.loop.context import SessionContext
 from lopen.loop.judging import verdicts_of, warnings_for_builder
 from lopen.loop.languages import installed, languages, outline

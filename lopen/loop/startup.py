@@ -10,7 +10,7 @@ from lopen.core.errors import LopenError
 from lopen.core.events import Notice, QuestionAsked, SessionComplete, SessionFailed, SessionStarted, TurnEnded
 from lopen.core.hashing import content_hash
 from lopen.guardrails.completion import tool_name
-from lopen.limits.budget import BudgetUsage
+from lopen.limits.records import BudgetUsage
 from lopen.loop.context import SessionContext
 from lopen.specification.spec import SKILLS_AND_HOOKS
 from lopen.store.journal import drop_pauses

@@ -15,7 +15,7 @@ from lopen.application.limits import no_such, now, rules
 from lopen.core.errors import LopenError
 from lopen.limits import admin_actions, report
 from lopen.limits.budget import BudgetState
-from lopen.limits.circuit import CircuitState, cooled
+from lopen.limits.circuits import CircuitState, cooled
 from lopen.limits.store import LimitsStore
 from lopen.server.orders import ExtendBudgetRequest
 from lopen.server.served import Chosen, Limit, Offset, OpenProject, ServedProject, page

@@ -27,8 +27,8 @@ from starlette.responses import PlainTextResponse, Response
 from lopen.core.errors import StoreUnreachable
 from lopen.core.events import IterationStarted, ToolEnded, TurnEnded, VerificationRan
 from lopen.limits.budget import ALERT_TYPES, PAUSE, BudgetState
+from lopen.limits.circuits import RULES
 from lopen.limits.records import field_values
-from lopen.limits.rules import RULES
 from lopen.limits.store import LimitsStore
 from lopen.server.served import OpenProject, ServedProject, ServedProjects
 from lopen.store.sessions import SessionStore

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lopen.limits.budget import BudgetState
-from lopen.limits.circuit import CircuitState
+from lopen.limits.circuits import CircuitState
 from lopen.limits.sqlite_store import SqliteStore
 from lopen.store.database import Database
 

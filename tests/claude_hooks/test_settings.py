@@ -13,7 +13,7 @@ import pytest
 
 from lopen.claude_hooks.install import hook_command, install, settings_path
 from lopen.claude_hooks.settings import HookSettings
-from lopen.limits.budget import BudgetUsage
+from lopen.limits.records import BudgetUsage
 from lopen.settings.schema import Settings
 from tests.claude_hooks.process import HookedProject
 
@@ -99,7 +99,7 @@ def test_an_ordinary_call_loads_neither_the_schema_nor_the_prices(project: Hooke
         check=True,
     )
     names = set(done.stdout.split())
-    assert "lopen.limits.breaker" in names
+    assert "lopen.limits.circuits" in names
     assert names & {"pydantic", "genai_prices", "typer", "rich", "lopen.settings.schema"} == set()
 
 

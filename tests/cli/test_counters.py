@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 from lopen.application.session_report import Counter, counters
 from lopen.guardrails.call_history import CallHistory
-from lopen.limits.circuit import MAIN, AgentRow, CircuitState
-from lopen.limits.rules import RuleBook
+from lopen.limits.circuits import MAIN, AgentRow, CircuitState, RuleBook
 from lopen.settings.schema import Settings
 from lopen.workflow.pauses import FailedBoundaries, FailuresInRow
 from lopen.workflow.session import Session

@@ -18,7 +18,7 @@ from lopen.guardrails.call_history import (
     signature,
 )
 from lopen.guardrails.habits import HabitLimits, undisciplined
-from lopen.limits.circuit import CircuitState
+from lopen.limits.circuits import CircuitState
 from lopen.limits.records import dump, load
 from tests.guardrails.examples import count, edit, fed, notices, ran, read, verified
 

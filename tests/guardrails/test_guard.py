@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lopen.guardrails.guard import confirm_command, listing, one_line, times
-from lopen.limits.budget import BudgetSpec, BudgetState
-from lopen.limits.wording import extend_command
+from lopen.limits.budget import BudgetSpec, BudgetState, extend_command
 
 
 @given(st.text(max_size=300), st.integers(2, 50))

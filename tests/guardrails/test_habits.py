@@ -13,7 +13,7 @@ from lopen.guardrails.call_history import (
     signature,
 )
 from lopen.guardrails.habits import HabitLimits, circles, undisciplined
-from lopen.limits.circuit import CircuitState
+from lopen.limits.circuits import CircuitState
 from lopen.limits.records import dump, load
 from tests.guardrails.examples import TESTED, edit, ended, fed, notices, ran, read, turn, verified
 

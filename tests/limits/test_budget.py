@@ -16,13 +16,13 @@ from lopen.limits.budget import (
     Charge,
     answer_room,
     cleared,
+    extend_command,
     extended,
     extension,
     format_usage,
     opened,
     record,
 )
-from lopen.limits.wording import extend_command
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

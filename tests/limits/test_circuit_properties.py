@@ -7,17 +7,22 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from lopen.guardrails.call_history import CallEnd
-from lopen.limits.breaker import PROBE_LOST_S, after_call, before_call, is_failure
-from lopen.limits.circuit import (
+from lopen.limits.circuits import (
+    HISTORY,
+    PROBE_LOST_S,
     TRIP,
     CallDecision,
     CircuitCall,
     CircuitState,
+    RuleBook,
     acknowledged,
+    after_call,
+    before_call,
+    is_failure,
+    rule_book,
     verified,
 )
 from lopen.limits.records import dump, load
-from lopen.limits.rules import HISTORY, RuleBook, rule_book
 
 # Low, so that sixty steps meet every rule, and go on after it.
 LOW = {

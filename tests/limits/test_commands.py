@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 
 from lopen.cli.commands import alerts, budget, circuit
 from lopen.core.errors import LopenError
-from lopen.limits.breaker import announce_call
-from lopen.limits.budget import BudgetSpec, BudgetUsage, Charge
-from lopen.limits.circuit import CircuitCall
-from lopen.limits.rules import RuleBook
+from lopen.limits.budget import BudgetSpec, Charge
+from lopen.limits.call_counting import announce_call
+from lopen.limits.circuits import CircuitCall, RuleBook
+from lopen.limits.records import BudgetUsage
 from lopen.limits.sqlite_store import SqliteStore
 from lopen.store.database import Database
 from tests.limits.conftest import charged

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,20 +23,6 @@ from tests.limits.redis_server import RedisServer
 from tests.project import Project
 
 CLOCK = SystemClock()
-OPENED = """
-import sys
-from pathlib import Path
-from lopen.core.clock import SystemClock
-from lopen.limits.meter import BudgetReached, Meter
-from lopen.limits.opening import open_limits
-from lopen.settings.schema import Settings
-from lopen.store.database import Database
-settings = Settings.model_validate({"budget": {"store": sys.argv[1], "session_tokens": 5_000}})
-meter = Meter(open_limits(settings.budget, Database(Path(sys.argv[2]))), settings, SystemClock())
-sys.stdin.readline()
-for _ in range(20):
-    meter.open("s1", "m", "t1")
-"""
 Begin = Callable[[str], Meter]
 
 
@@ -96,17 +80,6 @@ def test_expired_budgets_resume_with_what_was_used(begin: Begin, store: RedisSto
         resumed.reserve(1_000, 4_000)  # its process still runs
 
 
-def test_expired_budgets_are_shown_as_they_were(begin: Begin, store: RedisStore) -> None:
-    spend(begin("s1"), 4_800, 0.5)
-    spend(begin("s2"), 100, 0.25)
-    _expire(store)
-    spend(begin("s3"), 10, 0.0)
-    shown = {b.budget_id: b.tokens_used for b in store.budgets()}
-    assert [shown[f"session:s{number}"] for number in (1, 2, 3)] == [4_800, 100, 10]
-    assert [b.budget_id for b in store.budgets("session:s2")] == ["session:s2"]
-    assert len(shown) == 5
-
-
 def test_a_request_that_outlasts_the_keys_counts_on_top(begin: Begin, store: RedisStore) -> None:
     meter = begin("s1")
     spend(meter, 1_500)
@@ -124,21 +97,6 @@ def test_what_a_person_granted_or_reset_outlives_the_keys(begin: Begin, store: R
     states = {s.budget_type: s for s in begin("s1").states()}
     assert (states["session"].max_tokens, states["session"].tokens_used) == (8_000, 1_500)
     assert states["module"].tokens_used == 0
-
-
-def test_processes_that_resume_at_once_seed_once(
-    begin: Begin, store: RedisStore, database: Database, own_redis: RedisServer
-) -> None:
-    spend(begin("s1"), 1_500, 0.5)
-    _expire(store)
-    command = [sys.executable, "-c", OPENED, own_redis.url, str(database.path)]
-    processes = [subprocess.Popen(command, stdin=subprocess.PIPE, text=True) for _ in range(3)]
-    for each in processes:
-        assert each.stdin is not None
-        each.stdin.write("\n")
-        each.stdin.close()
-    assert [each.wait(timeout=60) for each in processes] == [0, 0, 0]
-    assert {used[:2] for used in _used(store.budgets()).values()} == {(1_500, 1)}
 
 
 def test_runs_spend_no_more_after_their_keys_expired(tmp_path: Path, own_redis: RedisServer) -> None:

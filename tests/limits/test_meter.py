@@ -15,8 +15,8 @@ from lopen.core.errors import ExitCode
 from lopen.core.events import AlertRaised
 from lopen.core.process_identity import is_gone, this_process
 from lopen.limits import admin_actions
+from lopen.limits.budget import task_tokens
 from lopen.limits.meter import BudgetReached, Meter
-from lopen.limits.scopes import task_tokens
 from lopen.limits.sqlite_store import SqliteStore
 from lopen.limits.store import LimitsStore
 from lopen.models.messages import Usage

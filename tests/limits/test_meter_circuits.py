@@ -12,9 +12,8 @@ from lopen.guardrails.call_history import CallEnd
 from lopen.limits import admin_actions
 from lopen.limits.agents import read_agents
 from lopen.limits.call_gate import ToolPass, ToolTrip
-from lopen.limits.circuit import CallDecision
+from lopen.limits.circuits import CallDecision, trip_text
 from lopen.limits.store import LimitsStore
-from lopen.limits.wording import trip_text
 from tests.limits.conftest import MakeMeter
 
 

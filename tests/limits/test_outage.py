@@ -12,7 +12,7 @@ from lopen.core.clock import FakeClock
 from lopen.core.events import AlertRaised
 from lopen.limits.agents import AgentLimits, read_agents
 from lopen.limits.call_gate import ToolPass
-from lopen.limits.debts import RETRY_S, Debt, Debts
+from lopen.limits.charging import RETRY_S, Debt, Debts
 from lopen.limits.meter import Meter
 from lopen.limits.redis_store import RedisStore
 from lopen.limits.sqlite_store import SqliteStore

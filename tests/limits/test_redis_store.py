@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import threading
 import time
@@ -12,13 +11,10 @@ from datetime import UTC, datetime
 import pytest
 import redis
 
-from lopen.core.clock import FakeClock
 from lopen.core.errors import StoreUnreachable, WrongUsage
 from lopen.limits.budget import BudgetSpec, Charge
-from lopen.limits.circuit import CircuitCall, CircuitState
-from lopen.limits.meter import Meter
+from lopen.limits.circuits import CircuitCall, CircuitState
 from lopen.limits.redis_store import RedisStore
-from lopen.settings.schema import Settings
 from tests.limits.conftest import charged
 from tests.limits.redis_server import RedisServer
 from tests.limits.test_store import announce
@@ -152,13 +148,15 @@ def test_an_address_that_is_none_is_wrong_usage() -> None:
 
 
 def test_names_whose_keys_expired_are_taken_out_of_the_sets(own_redis: RedisServer) -> None:
-    store = RedisStore(own_redis.url, evidence_max=3)
-    charged(store, [BudgetSpec("session:s", "session", 10)], Charge(1), NOW)
+    store = RedisStore(own_redis.url)
+    charged(store, [SPEC], Charge(90), NOW)
     store.atomically(lambda rows: rows.put_circuit(CircuitState("session:s")))
     store._client.sadd("lopen:budget:active", "session:old")
     store._client.sadd("lopen:circuit:active", "session:old")
+    store._client.sadd("lopen:budget:alerted", "session:old")
     assert ([b.budget_id for b in store.budgets()], len(store.circuits())) == (["session:s"], 1)
-    for name in ("lopen:budget:active", "lopen:circuit:active"):
+    assert [a.budget_id for a in store.alerts()] == ["session:s"]
+    for name in ("lopen:budget:active", "lopen:circuit:active", "lopen:budget:alerted"):
         assert store._client.smembers(name) == {"session:s"}
     store.close()
 
@@ -171,65 +169,4 @@ def test_a_budget_of_which_half_is_missing_is_unreachable(own_redis: RedisServer
     with pytest.raises(StoreUnreachable, match="not a stored BudgetState"):
         store.budgets()
     client.close()
-    store.close()
-
-
-def test_owners_of_alerts_that_expired_are_forgotten(own_redis: RedisServer) -> None:
-    store = RedisStore(own_redis.url)
-    charged(store, [SPEC], Charge(90), NOW)
-    client = redis.Redis(port=own_redis.port, decode_responses=True)
-    client.sadd("lopen:budget:alerted", "session:old")
-    assert [a.budget_id for a in store.alerts()] == ["session:s"]
-    assert client.smembers("lopen:budget:alerted") == {"session:s"}
-    client.close()
-    store.close()
-
-
-class SlowRoad:
-    """A way to a server on which every answer takes its time."""
-
-    def __init__(self, port: int, delay_s: float) -> None:
-        self._port, self._delay = port, delay_s
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"redis://127.0.0.1:{self._listener.getsockname()[1]}/0"
-        self._open = [self._listener]
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                near, _ = self._listener.accept()
-                far = socket.create_connection(("127.0.0.1", self._port))
-                self._open += [near, far]
-                for source, target, delay in ((near, far, 0.0), (far, near, self._delay)):
-                    threading.Thread(target=self._carry, args=(source, target, delay), daemon=True).start()
-
-    def _carry(self, source: socket.socket, target: socket.socket, delay: float) -> None:
-        with contextlib.suppress(OSError):
-            while data := source.recv(65_536):
-                time.sleep(delay)
-                target.sendall(data)
-
-    def close(self) -> None:
-        for each in self._open:
-            each.close()
-
-
-def test_a_server_that_answers_each_command_but_slowly_is_gone_and_left_to_rest(
-    own_redis: RedisServer, clock: FakeClock
-) -> None:
-    road = SlowRoad(own_redis.port, 0.02)
-    store = RedisStore(road.url, operation_s=0.05)
-    said: list[str] = []
-    meter = Meter(store, Settings(), clock, warn=said.append)
-    meter.open("s1", "m", "t1")
-    assert len(said) == 1
-    assert "0.05 s" in said[0]
-    assert not meter.reserve(100, 2_000).sure  # it is not even asked: the rest lasts five seconds
-    with pytest.raises(StoreUnreachable):
-        store.atomically(lambda rows: [rows.budget(f"session:{i}") for i in range(9)])
-    with pytest.raises(StoreUnreachable):
-        charged(store, [SPEC], Charge(90), NOW)
-    assert RedisStore(road.url, operation_s=60).atomically(lambda rows: rows.budget("session:s")) is None
-    road.close()
     store.close()

@@ -6,9 +6,8 @@ from lopen.guardrails.call_history import CallHistory
 from lopen.limits import report
 from lopen.limits.agents import AgentLimits, Agents
 from lopen.limits.budget import BudgetSpec, BudgetState
-from lopen.limits.circuit import CircuitState, opened
+from lopen.limits.circuits import BY_NAME, CircuitState, RuleBook, opened
 from lopen.limits.records import Alert, Incident
-from lopen.limits.rules import BY_NAME, RuleBook
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 STATE = BudgetState(

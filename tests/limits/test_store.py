@@ -13,15 +13,12 @@ import pytest
 
 from lopen.core.errors import LopenError, WrongUsage
 from lopen.limits import admin_actions
-from lopen.limits.breaker import announce_call
-from lopen.limits.budget import BudgetSpec, BudgetUsage, Charge, opened
+from lopen.limits.budget import BudgetSpec, Charge, opened
+from lopen.limits.call_counting import announce_call
 from lopen.limits.charging import Charged, settle
-from lopen.limits.circuit import CircuitCall
-from lopen.limits.records import Alert, Incident, Reservation
-from lopen.limits.rules import RuleBook
-from lopen.limits.sqlite_store import SqliteStore
+from lopen.limits.circuits import CircuitCall, RuleBook
+from lopen.limits.records import Alert, BudgetUsage, Incident, Reservation
 from lopen.limits.store import LimitsStore, Rows
-from lopen.store.database import Database
 from tests.limits.conftest import charged
 from tests.limits.redis_server import RedisServer
 
@@ -56,13 +53,6 @@ def test_crossings_come_once_also_over_separate_records(store: LimitsStore) -> N
     ]
     assert said == ["warning_threshold", "budget_exhausted"]
     assert [a.alert_type for a in store.alerts()] == said
-
-
-def test_one_record_may_cross_everything(store: LimitsStore) -> None:
-    [(state, alerts)] = charged(store, [SPEC], Charge(500), NOW)
-    assert [a.alert_type for a in alerts] == ["warning_threshold", "budget_exhausted"]
-    assert state.status == "exhausted"
-    assert "lopen budget extend session:s" in alerts[1].message
 
 
 def test_work_that_raises_leaves_nothing_behind(store: LimitsStore) -> None:
@@ -143,21 +133,6 @@ def test_extending_needs_a_known_budget_a_reason_and_a_sane_amount(store: Limits
     assert [a.alert_type for a in alerts] == ["warning_threshold"]
 
 
-def test_a_confirmation_is_kept_with_the_budget(store: LimitsStore) -> None:
-    charged(store, [SPEC], Charge(95), NOW)
-    assert admin_actions.confirm_budget(store, "session:s").confirmed
-    assert store.budgets()[0].confirmed
-    with pytest.raises(admin_actions.NoSuch):
-        admin_actions.confirm_budget(store, "session:nobody")
-
-
-def test_a_reset_budget_counts_and_announces_anew(store: LimitsStore) -> None:
-    charged(store, [SPEC], Charge(100), NOW)
-    assert admin_actions.reset_budget(store, "session:s", NOW).tokens_used == 0
-    [(state, alerts)] = charged(store, [SPEC], Charge(80), NOW)
-    assert (state.tokens_used, len(alerts)) == (80, 1)
-
-
 def keep(store: LimitsStore, kept: Alert | Incident) -> None:
     store.atomically(
         lambda rows: rows.add_alert(kept) if isinstance(kept, Alert) else rows.add_incident(kept)
@@ -211,22 +186,6 @@ def test_the_history_and_the_incidents_are_bounded(store: LimitsStore) -> None:
     [state] = store.circuits()
     assert state.calls.history == tuple(f"t{i}" for i in range(150, 900, 15))
     assert [i.seen for i in store.incidents("session:s")] == [str(i) for i in range(20, 120)]
-
-
-def test_of_what_capped_lists_let_go_count_and_mean_stay(database: Database) -> None:
-    store = SqliteStore(database)
-    for i in range(130):
-        until = NOW.timestamp() + 10 if i < 20 else None
-        keep(store, Incident("session:s", "x", str(i), NOW, until))
-        keep(store, Alert(f"a{i}", "session:s", "secret", "m", 0.25 + 0.5 * (i % 2), NOW))
-    dropped = sorted(store.dropped(), key=lambda d: d.list)
-    assert [(d.list, d.owner, d.count) for d in dropped] == [
-        ("alerts", "session:s", 30),
-        ("incidents", "session:s", 30),
-    ]
-    assert dropped[0].total == pytest.approx(15.0)
-    assert dropped[1].total == pytest.approx(200.0)
-    assert (len(store.alerts()), len(store.incidents())) == (100, 100)
 
 
 @pytest.fixture(params=["sqlite", "redis"])

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from playwright.sync_api import Browser, expect
 
-from lopen.limits.circuit import CircuitState
+from lopen.limits.circuits import CircuitState
 from lopen.limits.opening import open_limits
 from lopen.settings.schema import Settings
 from lopen.store.database import Database

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 from lopen.core.clock import FakeClock
 from lopen.core.events import Notice, ToolEnded, VerdictGiven
-from lopen.limits.breaker import announce_call
-from lopen.limits.budget import BudgetSpec, BudgetUsage, Charge
-from lopen.limits.circuit import CircuitCall
-from lopen.limits.rules import RuleBook
+from lopen.limits.budget import BudgetSpec, Charge
+from lopen.limits.call_counting import announce_call
+from lopen.limits.circuits import CircuitCall, RuleBook
+from lopen.limits.records import BudgetUsage
 from lopen.limits.sqlite_store import SqliteStore
 from lopen.store.audit import AuditTrail
 from lopen.store.journal import Journal

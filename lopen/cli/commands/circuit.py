@@ -37,7 +37,7 @@ def status(context: CommandContext, circuit_id: OneCircuit = None) -> ExitCode:
     from lopen.application.memory_report import memory_line
     from lopen.limits import report
     from lopen.limits.agents import read_agents
-    from lopen.limits.circuit import cooled
+    from lopen.limits.circuits import cooled
 
     with opened_limits(context) as (store, settings):
         at = now().timestamp()

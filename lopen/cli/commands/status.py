@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lopen.application.limits import ProjectLimits
     from lopen.application.session_report import Counter
     from lopen.limits.budget import BudgetState
-    from lopen.limits.circuit import CircuitState
+    from lopen.limits.circuits import CircuitState
     from lopen.store.sessions import SessionStore
     from lopen.workflow.session import Session
 

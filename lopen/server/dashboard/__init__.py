@@ -18,7 +18,7 @@ from starlette.responses import Response
 from lopen import __version__
 from lopen.core.events import TurnEnded
 from lopen.core.hashing import content_hash
-from lopen.limits.budget import BudgetUsage
+from lopen.limits.records import BudgetUsage
 from lopen.server.served import OpenProject, ServedProjects
 
 MOST_POINTS = 120
