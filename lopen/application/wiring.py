@@ -19,7 +19,6 @@ from lopen.application.confinement import (
     sandbox_rules,
 )
 from lopen.application.limits import debts_in, kept_alerts
-from lopen.application.live_text import LiveTextWriter
 from lopen.application.open_store import open_store
 from lopen.application.run_options import ResumeOptions
 from lopen.application.session_model import REPLAY, session_model
@@ -204,8 +203,7 @@ def _hearing(
     state = context.root / ".lopen"
     log = StructuredLog(state / "logs", log_limits(settings), redact=hide, warn=context.warn)
     upkeep = Upkeep(store, state, settings, clock, warn=context.warn, session=session)
-    live = LiveTextWriter(context.root, session.id, hide)
-    return (_shown(context, view), log, upkeep, live, kept_alerts(settings, store.database, hide))
+    return (_shown(context, view), log, upkeep, kept_alerts(settings, store.database, hide))
 
 
 def _shown(context: CommandContext, view: View) -> Subscriber:

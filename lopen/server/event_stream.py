@@ -6,17 +6,14 @@ Each reader keeps only its own position, so a slow one costs nothing and a late 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from lopen.application.live_text import LiveText, live_texts, read_live_text
 from lopen.application.open_store import store_with
 from lopen.core.errors import LopenError, StorageError
 from lopen.server.served import Chosen, OpenProject, ServedProject
@@ -44,16 +41,15 @@ class EventFeed:
         self, session: str | None, after: int, heartbeat_s: float
     ) -> AsyncIterator[list[EventLine]]:
         """Yield events after number `after`, of one session or of all, in order; an empty list as a heartbeat."""
-        sent: dict[str, tuple[int, int, int]] = {}
         version: tuple[int, int] | None = None
         silent_s = 0.0
         while not self.closed:
             try:
-                version, found, after, live = await self._project.run(_news, session, after, version)
+                version, found, after = await self._project.run(_news, session, after, version)
             except StorageError:  # it is locked, or being replaced
                 await asyncio.sleep(AFTER_FAILURE_S)
                 continue
-            if found := [*found, *_pieces(live, session, sent)]:
+            if found:
                 silent_s = 0.0
                 yield found
             elif silent_s >= heartbeat_s:
@@ -77,16 +73,14 @@ def _position(project: OpenProject, session: str | None) -> int:
 
 def _news(
     project: OpenProject, session: str | None, after: int, version: tuple[int, int] | None
-) -> tuple[tuple[int, int] | None, list[EventLine], int, dict[str, LiveText]]:
-    """Return the version that was read whole, new events if it changed, their last number, and what models are writing."""
+) -> tuple[tuple[int, int] | None, list[EventLine], int]:
+    """Return the version that was read whole, new events if it changed, and their last number."""
     now, store = project.store.database.version(), project.store
-    texts = (read_live_text(path) for path in live_texts(project.root))
-    live = {each.session: each for each in texts if each is not None}
     if now == version:
-        return now, [], after, live
+        return now, [], after
     newest = newest_event(store)
     if newest < after:  # the database was replaced
-        return now, [], newest, live
+        return now, [], newest
     if session is None:
         found = event_lines(store, after=after, limit=PAGE)
     else:
@@ -94,27 +88,8 @@ def _news(
             store = store_with(store, session)
         found = event_lines(store, session, after=after, limit=PAGE)
     if len(found) == PAGE:  # there may be more of the same version
-        return version, found, found[-1].seq, live
-    return now, found, max(newest, found[-1].seq if found else 0), live
-
-
-def _pieces(
-    live: dict[str, LiveText], session: str | None, sent: dict[str, tuple[int, int, int]]
-) -> list[EventLine]:
-    """Return what came to the answers since `sent` (turn, part and position by session), which is updated."""
-    found = []
-    for name, present in live.items():
-        if session not in (None, name):
-            continue
-        turn, part, position = sent.get(name, (-1, -1, 0))
-        if (turn, part) != (present.turn, present.part) or position < present.start:
-            position = present.start
-        text, end = present.text[position - present.start :], present.start + len(present.text)
-        if text:
-            body = asdict(present) | {"start": position, "text": text}
-            found.append(EventLine(0, name, json.dumps(body, ensure_ascii=False)))
-            sent[name] = (present.turn, present.part, end)
-    return found
+        return version, found, found[-1].seq
+    return now, found, max(newest, found[-1].seq if found else 0)
 
 
 routes = APIRouter(tags=["events"])
@@ -159,19 +134,14 @@ async def _left(receive: Receive) -> None:
         pass
 
 
-def _chunk(line: EventLine) -> str:
-    if not line.seq:  # what a model is writing, beside the recorded events
-        return f"event: live\ndata: {line.text}\n\n"
-    return f"id: {line.seq}\ndata: {line.text}\n\n"
-
-
 async def _chunks(feed: EventFeed, session: str | None, after: int) -> AsyncIterator[bytes]:
     yield f"retry: {RETRY_MS}\n\n".encode()
     async for lines in feed.lines(session, after, HEARTBEAT_S):
         if not lines:
             yield b": heartbeat\n\n"
         texts, size = list[str](), 0
-        for text in map(_chunk, lines):
+        for line in lines:
+            text = f"id: {line.seq}\ndata: {line.text}\n\n"
             texts.append(text)
             size += len(text)
             if size >= CHUNK_CHARACTERS:

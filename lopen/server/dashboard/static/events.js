@@ -6,7 +6,7 @@ const SHORTEST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 5000;
 
 export class EventStream {
-  /** `onEvents(list)` gets events in order, each with `seq` (0 where it is not kept); `onState` connected or not. */
+  /** `onEvents(list)` gets events in order, each with its number as `seq`; `onState` connected or not. */
   constructor(session, { project, onEvents, onState }) {
     Object.assign(this, { session, project, onEvents, onState });
     this.last = 0;
@@ -58,11 +58,9 @@ export class EventStream {
 
   take(block) {
     let id = "";
-    let name = "";
     const data = [];
     for (const line of block.split("\n")) {
       if (line.startsWith("id:")) id = line.slice(3).trim();
-      else if (line.startsWith("event:")) name = line.slice(6).trim();
       else if (line.startsWith("data:")) data.push(line.slice(5).trimStart());
     }
     if (!data.length) return; // a heartbeat
@@ -70,7 +68,7 @@ export class EventStream {
     if (seq && seq <= this.last) return;
     if (seq) this.last = seq;
     const event = JSON.parse(data.join("\n"));
-    this.pending.push(name ? { ...event, event: name, seq } : { ...event, seq });
+    this.pending.push({ ...event, seq });
     this.flush ??= setTimeout(() => {
       this.flush = null;
       this.onEvents(this.pending.splice(0));

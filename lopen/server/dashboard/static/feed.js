@@ -1,4 +1,4 @@
-// The live stream of a session: its events in a list, the one that a person looks at, and what the model writes now.
+// The live stream of a session: its events in a list, and the one that a person looks at.
 
 import { refreshSoon } from "./board.js";
 import { h, patch } from "./dom.js";
@@ -9,8 +9,6 @@ import { detail, KINDS, told } from "./told.js";
 import { VirtualList } from "./virtual.js";
 
 const ROW_HEIGHT = 26;
-const LONGEST_NOW = 20_000; // characters of what the model writes that stay in view
-const ENDS_AN_ANSWER = /^(turn_ended|model_retry|session_(paused|failed|complete))$/;
 
 export class Feed {
   constructor({ project, session, onState, onChange }) {
@@ -18,7 +16,6 @@ export class Feed {
     this.shown = [];
     this.kinds = new Set(KINDS);
     this.search = "";
-    this.now = { text: "", doing: "" };
     this.chosen = null;
     this.unseen = 0;
     this.onChange = onChange;
@@ -42,35 +39,18 @@ export class Feed {
   }
 
   take(events) {
-    let kept = false;
     for (const event of events) {
-      this.follow(event);
-      if (event.event === "live") continue;
       const line = told(event);
       this.lines.push(line);
       if (this.matches(line)) {
         this.shown.push(line);
         if (!this.list.atEnd) this.unseen += 1;
       }
-      kept = true;
     }
-    if (kept) {
-      refreshSoon();
-      this.list.show(this.shown);
-      this.onChange?.(events);
-    }
+    refreshSoon();
+    this.list.show(this.shown);
+    this.onChange?.(events);
     this.drawSoon();
-  }
-
-  /** Follow what the model writes: each piece says where it begins, so that a new answer or a gap shows. */
-  follow(event) {
-    const { now } = this;
-    if (event.event === "live") {
-      const isNext = event.turn === now.turn && event.part === now.part && event.start === now.end;
-      const text = (isNext ? now.text : "") + event.text;
-      const end = event.start + event.text.length;
-      this.now = { turn: event.turn, part: event.part, end, text: text.slice(-LONGEST_NOW), doing: `${event.model} writes ${event.tool}` };
-    } else if (ENDS_AN_ANSWER.test(event.event)) this.now = { text: "", doing: "" };
   }
 
   matches(line) {
@@ -116,8 +96,6 @@ export class Feed {
 
   draw() {
     patch(this.element, [this.tools(), this.list.element, this.lines.length ? null : empty("No event yet."), this.jump(), this.below()].filter(Boolean));
-    const text = this.element.querySelector(".writing pre");
-    if (text) text.scrollTop = text.scrollHeight;
   }
 
   tools() {
@@ -146,16 +124,10 @@ export class Feed {
   }
 
   below() {
-    if (this.chosen) {
-      return h("section", { class: "detail", key: "detail", "aria-label": "The chosen event", tabindex: 0 },
-        button("Close", () => this.list.activate(-1), { kind: "quiet" }),
-        h("dl", null, h("dt", null, "event"), h("dd", null, this.chosen.event.event, " · ", new Date(this.chosen.ts).toLocaleString()),
-          detail(this.chosen).map(([name, value]) => [h("dt", null, name), h("dd", null, value)])));
-    }
-    const { text, doing } = this.now;
-    if (!text && !doing) return null;
-    return h("section", { class: "writing", key: "writing", "aria-label": "What the model writes now", tabindex: 0 },
-      h("p", null, h("span", { class: "pulse", "aria-hidden": "true" }), doing),
-      h("pre", null, text));
+    if (!this.chosen) return null;
+    return h("section", { class: "detail", key: "detail", "aria-label": "The chosen event", tabindex: 0 },
+      button("Close", () => this.list.activate(-1), { kind: "quiet" }),
+      h("dl", null, h("dt", null, "event"), h("dd", null, this.chosen.event.event, " · ", new Date(this.chosen.ts).toLocaleString()),
+        detail(this.chosen).map(([name, value]) => [h("dt", null, name), h("dd", null, value)])));
   }
 }
