@@ -1,7 +1,4 @@
-"""The checks of `lopen doctor`, in one ordered table.
-
-Each check tries what it reports, with one exception: verify commands that no person approved are only looked up.
-"""
+"""The checks of `lopen doctor`, in one ordered table. Each check tries what it reports."""
 
 from __future__ import annotations
 
@@ -17,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from lopen.application.command_context import CommandContext
 from lopen.core.errors import LopenError
 from lopen.models.messages import Model, ModelError, NoCredentials, Request, unheard
 from lopen.sandbox.command import InstallNetwork
@@ -298,73 +294,12 @@ def own_clones(examined: Examined) -> Iterator[CheckResult]:
     yield CheckResult("clones", "ok", f"in {folder}: {modules}")
 
 
-def verify_commands(examined: Examined) -> Iterator[CheckResult]:
-    """Run the approved verify commands once; look up the programs of others, or of the detected ones."""
-    from lopen.application.wiring import failing_to_start
-    from lopen.specification.modules import find_modules, spec_path
-    from lopen.specification.spec import load_specification
-
-    modules = find_modules(examined.root)
-    if not modules:
-        yield from _detected_commands(examined)
-    for module in modules:
-        document = f"specs/{module}/SPECIFICATION.md"
-        try:
-            commands = load_specification(spec_path(examined.root, module), module=module).command_lines
-        except LopenError as error:
-            yield CheckResult(f"{module}: verify commands", "warn", error.message, f"lopen check {module}")
-            continue
-        if not any(commands.values()):
-            yield CheckResult(
-                f"{module}: verify commands", "warn", "none", f"name one under Skills & Hooks in {document}"
-            )
-            continue
-        context, failures = CommandContext(examined.root), None
-        if examined.loaded is not None:
-            failures = failing_to_start(context, examined.loaded, module, commands)
-        for name, command in commands.items():
-            if command is None:
-                continue
-            if failures is not None and name in failures:
-                mend = f"install what it needs, or correct the command in {document}"
-                detail = f"{command}: cannot start: {failures[name]}"
-                yield CheckResult(f"{module}: {name}", "fail", detail, mend)
-            elif failures is not None:
-                yield CheckResult(f"{module}: {name}", "ok", f"{command}: starts")
-            else:
-                yield _found(
-                    examined, f"{module}: {name}", command, f", or correct the command in {document}"
-                )
-
-
-def _detected_commands(examined: Examined) -> Iterator[CheckResult]:
-    from lopen.application.verify_detection import detect, listing
-
-    detected = detect(listing(examined.root))
-    for name, command in detected.commands.items():
-        if command is not None:
-            yield _found(examined, name, command)
-    for what in detected.missing:
-        yield CheckResult("verify commands", "warn", f"no {what} found", "name one under Skills & Hooks")
-
-
-def _found(examined: Examined, name: str, command: str, otherwise: str = "") -> CheckResult:
-    from lopen.tools.verify_programs import missing
-
-    lacks = missing(command, examined.root, examined.environ.get("PATH"))
-    if not lacks:
-        return CheckResult(name, "ok", f"{command}: found, not tried before it is approved")
-    wanted = ", ".join(lacks)
-    return CheckResult(name, "warn", f"{command}: {wanted} not found", f"install {wanted}{otherwise}")
-
-
 CHECKS: tuple[tuple[str, Check], ...] = (
     ("git", git),
     ("identity", identity),
     ("models", models),
     ("key", endpoint),
     ("sandbox", sandbox),
-    ("verify commands", verify_commands),
     ("disk", disk),
     ("clones", own_clones),
     ("database", database),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from lopen.application.command_context import CommandContext, View
@@ -19,10 +18,9 @@ from lopen.application.confinement import (
     sandbox_rules,
 )
 from lopen.application.limits import debts_in, kept_alerts
-from lopen.application.open_store import open_store
 from lopen.application.run_options import ResumeOptions
 from lopen.application.session_model import REPLAY, session_model
-from lopen.application.workplaces import temporary_workplace, workplace_of
+from lopen.application.workplaces import workplace_of
 from lopen.core.clock import Clock, SystemClock
 from lopen.core.events import Notice, Recorded, SessionFailed, Subscriber
 from lopen.files.workplace import Workplace
@@ -43,7 +41,6 @@ from lopen.loop.context import (
 from lopen.loop.judging import AskedJudge
 from lopen.loop.model_calls import ModelCalls
 from lopen.loop.module_branch import ModuleBranch
-from lopen.loop.startup import start_failures
 from lopen.models.messages import Model
 from lopen.models.prompts.templates import check_templates
 from lopen.models.retry import Retries, RetryPolicy
@@ -52,7 +49,6 @@ from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
 from lopen.store.audit import AuditTrail
-from lopen.store.folder import Locked, module_lock
 from lopen.store.journal import ConversationStore, Journal
 from lopen.store.log_rotation import StructuredLog
 from lopen.store.project_documents import Specifications, write_plan
@@ -272,34 +268,3 @@ def _model_calls(
         journal,
         clock,
     )
-
-
-def failing_to_start(
-    context: CommandContext, loaded: Loaded, module: str, commands: Mapping[str, str | None]
-) -> dict[str, str] | None:
-    """Run the module's commands, on a copy of the state; return those that cannot start with the reason.
-
-    Return None if they may not run: nobody approved them, or a run works on the module.
-    """
-    store = open_store(context)
-    approval = store.approval(module)
-    if approval is None or dict(approval.commands) != dict(commands):
-        return None
-    now = datetime.now(UTC)
-    session = Session(store.new_id(module, now), module, now, approval=approval)
-    recording = loaded.settings.recording.model_copy(update={"enabled": False})
-    settings = loaded.settings.model_copy(update={"recording": recording})
-    try:
-        secrets = KnownSecrets(context.root, os.environ)
-        with (
-            module_lock(context.root, module),
-            closing(store.database.in_memory()) as copy,
-            temporary_workplace(context.root, settings, secrets) as place,
-        ):
-            memory = SessionStore(copy, store.archives)
-            memory.save(session, now)
-            plain = replace(loaded, settings=settings)
-            with wired(context, plain, memory, session, ResumeOptions(), heard=False, place=place) as run:
-                return dict(start_failures(run.loop, commands))
-    except Locked:
-        return None

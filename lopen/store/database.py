@@ -234,13 +234,6 @@ class Database:
         for act in waiting:
             act()
 
-    def in_memory(self) -> Database:
-        """Return a copy in memory, for a dry run. Its `path` is still that of the original."""
-        copy = Database(Path(":memory:"))
-        self._connection.backup(copy._connection)
-        copy.path = self.path
-        return copy
-
     def reclaim(self, *, fully: bool = False) -> None:
         """Return free pages to the file system if there are many, or `fully`. A busy database is left for later."""
         connection = self._connection

@@ -1,51 +1,12 @@
-"""The programs of a verify command, those that are missing, and the line by which a run says that it could not start."""
+"""The line by which the output of a verify command says that it could not start."""
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from pathlib import Path
 
-from lopen.core.shell import simple_commands
 from lopen.verification.runners import plain
-
-_BUILT_IN = frozenset(
-    {
-        ":",
-        ".",
-        "((",
-        "[",
-        "[[",
-        "alias",
-        "bg",
-        "break",
-        "cd",
-        "command",
-        "continue",
-        "echo",
-        "eval",
-        "exit",
-        "export",
-    }
-    | {
-        "false",
-        "fg",
-        "getopts",
-        "hash",
-        "jobs",
-        "kill",
-        "local",
-        "printf",
-        "pwd",
-        "read",
-        "readonly",
-        "return",
-    }
-    | {"set", "shift", "source", "test", "times", "trap", "true", "type", "ulimit", "umask", "unset", "wait"}
-)
-
 
 NOT_FOUND = 127  # exit codes of a shell
 NOT_EXECUTABLE = 126
@@ -113,30 +74,3 @@ def start_failure(
 def _line_of(text: str, found: re.Match[str]) -> str:
     start = text.rfind("\n", 0, found.start()) + 1
     return text[start:].partition("\n")[0]
-
-
-def missing(command: str, root: Path, path: str | None) -> list[str]:
-    """Programs of the command that neither `path` (as in PATH) nor the project at `root` has, each once.
-
-    What only the shell could tell is left out: a name in a variable, a relative one after `cd`.
-    """
-    return sorted({name for name in programs(command) if not _is_there(name, root, path)})
-
-
-def programs(command: str) -> Iterator[str]:
-    """The first word of every simple command of a shell's line; nothing where the line cannot be read for certain."""
-    moved = False
-    for simple in simple_commands(command):
-        words = [word for word in simple.words if not re.match(r"\w+=", word)]
-        name = next((word for word in words if word != "exec"), "-")
-        if not re.fullmatch(r"[\w./+][\w./+-]*", name):
-            continue
-        if name not in _BUILT_IN and not (moved and "/" in name and not name.startswith("/")):
-            yield name
-        moved = moved or name == "cd"
-
-
-def _is_there(name: str, root: Path, path: str | None) -> bool:
-    if "/" in name:
-        return os.access(root / name, os.X_OK)
-    return shutil.which(name, path=path) is not None

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 from pathlib import Path
 
-import pytest
-
-from lopen.tools.verify_programs import programs
 from tests.cli.conftest import Lopen, doctor_report
 from tests.preloaded.shared import run_lopen
-
-SPEC = "specs/calc/SPECIFICATION.md"
 
 
 def test_doctor_tries_what_it_says(lopen: Lopen, project: Path, surroundings: dict[str, str]) -> None:
@@ -52,53 +46,6 @@ def test_doctor_without_git_says_so(lopen: Lopen, tmp_path: Path) -> None:
     report = doctor_report(lopen, env={"PATH": str(tmp_path / "empty")})
     assert report["git"] == "fail"
     assert report["disk"] == "ok"
-
-
-def test_doctor_names_programs_that_are_not_there(lopen: Lopen, project: Path) -> None:
-    (project / "App.sln").write_text("")
-    done = lopen("doctor", env={"PATH": "/usr/bin:/bin"})
-    assert "dotnet not found" in done.stdout
-
-
-def test_doctor_reads_the_commands_of_the_specifications(lopen: Lopen, project: Path) -> None:
-    lopen("init", "calc")
-    text = (project / SPEC).read_text()
-    lines = {
-        "verify-build": "cd sub && CI=1 no-such-tool build | tee out",
-        "verify-tests": "true && echo fine",
-        "verify-lint": "./lint.sh",
-    }
-    for name, command in lines.items():
-        text = re.sub(rf"- \*\*{name}\*\*: .*", f"- **{name}**: `{command}`", text)
-    (project / SPEC).write_text(text)
-    (project / "specs" / "bad").mkdir()
-    (project / "specs" / "bad" / "SPECIFICATION.md").write_bytes(b"\xff")
-    done = lopen("doctor")
-    said = done.stdout.splitlines()
-    broken = next(i for i, line in enumerate(said) if "calc: verify-build" in line)
-    assert said[broken].endswith("no-such-tool not found")
-    assert said[broken + 1].strip() == f"→ install no-such-tool, or correct the command in {SPEC}"
-    assert "ok    calc: verify-tests: true && echo fine: found, not tried before it is approved" in said
-    assert any(line.endswith("./lint.sh not found") for line in said)
-    assert any("bad: verify commands" in line and "not UTF-8" in line for line in said)
-
-
-@pytest.mark.parametrize(
-    ("command", "started"),
-    [
-        ("pytest -q", ["pytest"]),
-        ("A=1 B='x y' make -C sub && npm test", ["make", "npm"]),
-        ("cd web && ./run.sh; /usr/bin/env x", ["/usr/bin/env"]),
-        ("if test -f a; then b c; else d; fi", ["b", "d"]),
-        ("for f in *; do lint $f; done", ["lint"]),
-        ("(a; b) > out 2>&1 || c", ["a", "b", "c"]),
-        ("$TOOL x", []),
-        ("a 'unclosed", []),
-        ("echo 'a && b' | grep b", ["grep"]),
-    ],
-)
-def test_the_programs_of_a_command(command: str, started: list[str]) -> None:
-    assert list(programs(command)) == started
 
 
 def test_doctor_never_prints_the_key(lopen: Lopen) -> None:
