@@ -76,8 +76,7 @@ def day(calls: int) -> dict[str, float]:
     """Live through it; megabytes below `.lopen/` and of this process, at their highest."""
     clock = FakeClock(datetime(2026, 3, 1, tzinfo=UTC))
     highest = 0
-    with approved(lambda _: plan(), specification(), clock=clock, **UNLIMITED) as (run, _):
-        loop = run.loop
+    with approved(lambda _: plan(), specification(), clock=clock, **UNLIMITED) as (loop, _):
         folder, database = loop.project.root / ".lopen", loop.record.store.database
         database.connection.execute("PRAGMA synchronous=OFF")  # space is measured, not the disk
         while loop.record.journal.session.step is not Step.ITERATE_THROUGH_TASKS:

@@ -14,9 +14,10 @@ from lopen.application.approval import record, specification
 from lopen.application.command_context import CommandContext
 from lopen.application.open_store import open_store
 from lopen.application.run_options import RunOptions
-from lopen.application.wiring import Wired, wired
+from lopen.application.wiring import StandIns, wired
 from lopen.cli.command import TerminalPresentation
-from lopen.core.clock import Clock
+from lopen.core.clock import Clock, SystemClock
+from lopen.loop.context import SessionContext
 from lopen.loop.startup import start
 from lopen.settings.sources import load
 from lopen.workflow.session import Session
@@ -42,7 +43,7 @@ def home() -> Iterator[Path]:
 @contextmanager
 def approved(
     script: Any, text: str, *, clock: Clock | None = None, **flags: Any
-) -> Iterator[tuple[Wired, ScriptedEndpoint]]:
+) -> Iterator[tuple[SessionContext, ScriptedEndpoint]]:
     """A session that stands at the gate with its approval, wired to a scripted endpoint; nothing is shown."""
     with home() as folder, ScriptedEndpoint(script) as endpoint:
         project = Project(folder / "project", endpoint)
@@ -54,6 +55,8 @@ def approved(
         record(store, specification(project.root, store, "calc"), "")
         now = clock.now() if clock else datetime.now(UTC)
         session = Session(store.new_id("calc", now), "calc", now)
-        with wired(context, loaded, store, session, RunOptions(quiet=True), clock=clock) as run:
-            start(run.loop, resumed=False)
-            yield run, endpoint
+        stand_ins = StandIns(clock=clock or SystemClock())
+        options = RunOptions(quiet=True)
+        with wired(context, loaded.settings, store, session, options, stand_ins=stand_ins) as loop:
+            start(loop, resumed=False)
+            yield loop, endpoint

@@ -42,8 +42,7 @@ def rows() -> Iterator[Row]:
         n = next(asked)
         return plan() if n == 0 else tools(("run_command", {"command": f"true {n}"}))
 
-    with approved(script, specification(), **UNLIMITED) as (run, _), _plain_sdk() as client:
-        loop = run.loop
+    with approved(script, specification(), **UNLIMITED) as (loop, _), _plain_sdk() as client:
         while loop.record.journal.session.step is not Step.ITERATE_THROUGH_TASKS:
             iterate(loop)
         begin(loop, ())

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from lopen.application.command_context import CommandContext
-from lopen.application.confinement import recording_path
 from lopen.application.demo_project import as_demo, prepare
 from lopen.application.driving import drive_module
 from lopen.application.run_options import RunOptions
+from lopen.application.workplaces import recording_path
 from lopen.core.errors import ExitCode
 from lopen.example import MODULE, RECORDING
 from lopen.models.fake_api import Answer, Message, MessagesEndpoint, Status

@@ -201,7 +201,7 @@ NETWORKS: dict[InstallNetwork, str] = {
 
 def sandbox(examined: Examined) -> Iterator[CheckResult]:
     """Run a command in each sandbox, and in the one of the settings."""
-    from lopen.application.confinement import sandbox_for
+    from lopen.application.workplaces import sandbox_for
     from lopen.sandbox.choice import probe
 
     for mode in ("bwrap", "landlock"):

@@ -202,20 +202,20 @@ def _drive(
         if options.max_cost is not None:
             session = changes.limit_cost(session, options.max_cost)
         draft = only == "requirement_gathering"
-        run = stack.enter_context(wired(context, loaded, store, session, options, draft=draft))
+        loop = stack.enter_context(wired(context, loaded.settings, store, session, options, draft=draft))
         tried, database = not resumed, signature_at(store.database.path)[:2]
         with _failing_disk(context):
             try:
-                waits = start(run.loop, resumed=resumed)
+                waits = start(loop, resumed=resumed)
                 tried = True
-                session = pause(run.loop, waits) if waits else drive(run.loop, UNTIL[only])
+                session = pause(loop, waits) if waits else drive(loop, UNTIL[only])
             except StorageError:
                 raise
             except LopenError as error:
                 with suppress(StorageError):  # the first failure is reported
-                    failed(run.loop, error, tried=tried)
+                    failed(loop, error, tried=tried)
                 raise
-        code = finish(context, run.loop, session, only)
+        code = finish(context, loop, session, only)
         if signature_at(store.database.path)[:2] != database:  # which SQLite does not notice
             raise StorageError(
                 f"{store.database.path} was deleted or replaced while lopen ran: what it recorded since then is lost",

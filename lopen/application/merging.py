@@ -5,20 +5,25 @@ See docs/reference/git.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+import os
+from dataclasses import dataclass
+from pathlib import Path
 
 from lopen.application.command_context import CommandContext
+from lopen.application.open_store import open_store, store_of
 from lopen.application.run_options import ResumeOptions
-from lopen.application.wiring import wired
+from lopen.application.wiring import StandIns, wired
+from lopen.application.workplaces import temporary_workplace
 from lopen.core.errors import LopenError
 from lopen.files.workplace import Workplace
 from lopen.git.errors import GitError, RefMoved
 from lopen.git.refs import HEADS, unfinished_operation
 from lopen.git.repository import Repository
 from lopen.guardrails.completion import tool_name
-from lopen.settings.sources import Loaded
+from lopen.sandbox.known_secrets import KnownSecrets
+from lopen.settings.schema import Settings
+from lopen.specification.modules import find_modules, require_known
+from lopen.store.folder import module_lock
 from lopen.store.sessions import SessionStore
 from lopen.tools.verification import Verified
 from lopen.workflow.session import Session
@@ -40,6 +45,105 @@ class PreparedMerge:
 
 class MergeRefused(LopenError):
     """The branch cannot be merged as things are. Nothing was changed."""
+
+
+def merge_module(context: CommandContext, module: str, into: str | None) -> None:
+    """Merge the branch of a complete module if its verify commands pass on the result.
+
+    Raises:
+        LopenError: the module is not complete, the branches cannot be merged, or a verify command does not pass.
+    """
+    store, session = _complete_session(context.root, open_store(context), module)
+    settings = context.load().settings
+    secrets = KnownSecrets(context.root, os.environ)
+    with module_lock(context.root, module), temporary_workplace(context.root, settings, secrets) as place:
+        merge = prepare(place, session, into)
+        if merge is None:
+            context.emit("merged", session=session.id, branch=session.branch, commit=None)
+            context.say(f"{session.branch} is merged already")
+            return
+        check_clean(place.person, merge)
+        verified = _verify(context, settings, store, session, place, merge)
+        if not verified:
+            context.warn(f"{module} has no verify commands: nothing was run on the result")
+        accept(place, merge)
+    context.emit(
+        "merged",
+        session=session.id,
+        branch=merge.branch,
+        into=merge.target,
+        commit=merge.commit,
+        verified=verified,
+    )
+    context.say(f"merged {merge.branch} into {merge.target} at {merge.commit[:12]}")
+    context.say(f"to delete the branch: git branch -d {merge.branch}")
+
+
+def _complete_session(root: Path, store: SessionStore, module: str) -> tuple[SessionStore, Session]:
+    """Return the module's newest session, which must be complete, with the store that holds it."""
+    store = store_of(store, module)
+    session = store.latest(module=module, unfinished=True) or store.latest(module=module)
+    if session is None:
+        require_known(module, find_modules(root))
+        raise LopenError(f"{module} has no session", hint=f"to build it: lopen run {module}")
+    if not session.finished:
+        raise LopenError(f"{module} is not complete", hint=f"go on with: lopen resume {session.id}")
+    if session.branch is None:
+        raise LopenError(f"{module} has no branch: its work was not committed", hint="see: git status")
+    return store, session
+
+
+def _verify(
+    context: CommandContext,
+    settings: Settings,
+    store: SessionStore,
+    session: Session,
+    place: Workplace,
+    merge: PreparedMerge,
+) -> list[str]:
+    """Run the approved verify commands on the merge in the temporary clone; return the names of those that passed.
+
+    Raises:
+        LopenError: one did not pass.
+    """
+    place.repository.reset_to(merge.commit)
+    recording = settings.recording.model_copy(update={"enabled": False})
+    settings = settings.model_copy(update={"recording": recording})
+    quiet, stand_ins = CommandContext(context.root), StandIns(place, publish=False)
+    verified = []
+    with wired(quiet, settings, store, session, ResumeOptions(), stand_ins=stand_ins) as loop:
+        verifier = loop.project.verifier
+        try:
+            for name in verifier.commands:
+                # verify-setup runs before the first that needs it
+                result = None if name == "verify-setup" else verifier.run(tool_name(name))
+                if result is not None:
+                    _require_passed(context, session, merge, name, result)
+                    verified.append(name)
+        finally:  # no later session finds a room that is named after this folder
+            verifier.room.forget_installed()
+    return verified
+
+
+def _require_passed(
+    context: CommandContext, session: Session, merge: PreparedMerge, name: str, result: Verified
+) -> None:
+    context.emit(
+        "verification_ran",
+        session=session.id,
+        tool=result.tool,
+        command=result.command,
+        passed=result.passed,
+        exit_code=result.exit_code,
+        output=result.output,
+    )
+    if not result.passed:
+        context.say(result.output.rstrip())
+        raise LopenError(
+            f"{name} did not pass on the merge of {merge.branch} into {merge.target}: {result.command}",
+            hint=result.hint or f"nothing was merged; to see both together: git merge {merge.branch}",
+        )
+    context.say(f"{name} passed: {result.command}")
 
 
 def prepare(place: Workplace, session: Session, into: str | None) -> PreparedMerge | None:
@@ -100,34 +204,6 @@ def check_clean(repository: Repository, merge: PreparedMerge) -> None:
             f"uncommitted work: {_listed(dirty)}",
             hint="commit it, or put it aside (git stash -u), then merge again",
         )
-
-
-@contextmanager
-def merge_result(
-    context: CommandContext,
-    loaded: Loaded,
-    store: SessionStore,
-    session: Session,
-    place: Workplace,
-    merge: PreparedMerge,
-) -> Iterator[Iterator[tuple[str, Verified | None]]]:
-    """Check the merge out in the temporary clone; yield what is run there.
-
-    Each verify command of the approval comes with its result, or with None where there is no such command.
-    """
-    place.repository.reset_to(merge.commit)
-    recording = loaded.settings.recording.model_copy(update={"enabled": False})
-    plain = replace(loaded, settings=loaded.settings.model_copy(update={"recording": recording}))
-    quiet = CommandContext(context.root)
-    with wired(quiet, plain, store, session, ResumeOptions(), heard=False, place=place) as run:
-        verifier = run.loop.project.verifier
-        names = [
-            name for name in verifier.commands if name != "verify-setup"
-        ]  # run before the first that needs it
-        try:
-            yield ((name, verifier.run(tool_name(name))) for name in names)
-        finally:  # no later session finds a room that is named after this folder
-            verifier.room.forget_installed()
 
 
 def accept(place: Workplace, merge: PreparedMerge) -> None:

@@ -1,17 +1,26 @@
-"""Replaying a session in a scratch clone, with the recorded answers and interruptions."""
+"""Replaying a session in a scratch clone, with the recorded answers and interruptions, and comparing the trees."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from lopen.application.run_options import ResumeOptions
-from lopen.application.scratch_clone import Scratch
-from lopen.application.wiring import wired
-from lopen.application.workplaces import temporary_workplace
+from lopen.application.approval import specification
+from lopen.application.command_context import CommandContext
+from lopen.application.open_store import one_session, open_store
+from lopen.application.run_options import ResumeOptions, RunOptions
+from lopen.application.wiring import StandIns, wired
+from lopen.application.workplaces import recording_path, temporary_workplace
+from lopen.core.clock import Clock, SystemClock
 from lopen.core.errors import LopenError
 from lopen.core.events import QuestionAsked, Recorded
+from lopen.git.clones import clone_repository
+from lopen.git.repository import Repository
+from lopen.git.trees import TreeChange
 from lopen.loop.context import SessionContext
 from lopen.loop.model_calls import ModelCalls
 from lopen.loop.run import drive, pause
@@ -19,14 +28,137 @@ from lopen.loop.startup import start
 from lopen.models.replay import RecordingEnded, RecordingInterrupted, ReplayModel
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
-from lopen.settings.sources import Loaded
+from lopen.specification.drift import section_hashes, spec_hash
+from lopen.store.sessions import SessionStore
 from lopen.workflow import changes
 from lopen.workflow.pauses import BudgetThreshold, Confirmation, Interrupted
-from lopen.workflow.session import Session
+from lopen.workflow.session import Approval, Session
 
 
 class ReplayDiverged(LopenError):
     """The rebuilt session pauses where the recorded one continued."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The trees of the recorded and the rebuilt session, and their differences outside of `.lopen/`."""
+
+    session: str
+    recorded: str
+    rebuilt: str
+    changes: tuple[TreeChange, ...]
+
+
+def replay_session(context: CommandContext, wanted: str, options: RunOptions) -> Comparison:
+    """Rebuild a session in a scratch clone and compare the trees.
+
+    Raises:
+        LopenError: there is no recording, or nothing to compare.
+        ReplayMismatch: a request differs from the recording.
+        ReplayDiverged: the session pauses where the recorded one continued.
+    """
+    store, clock = open_store(context), SystemClock()
+    found = one_session(store, wanted)
+    recording = recording_path(context.root, found.id)
+    if not recording.exists():
+        raise LopenError(
+            f"{found.id} has no recording",
+            hint="recording.enabled is false, the answers were replayed, or a cleanup deleted it",
+        )
+    options = replace(options, model=f"replay:{recording}")
+    settings = _without_budget(context.load(options.flags()).settings)
+    with tempfile.TemporaryDirectory(prefix="lopen-replay-") as folder:
+        scratch = stage(context, store, found, Path(folder).resolve(), clock=clock)
+        recorded = _last_tree(Repository.open(context.root, clock=clock), found)
+        result = rebuilt(scratch, settings, options, found, tuple(store.events(found.id)))
+        copy = Repository.open(scratch.context.root, clock=clock)
+        now = _last_tree(copy, result)
+        changed = (each for each in copy.changes(recorded, now) if not each.path.startswith(".lopen/"))
+        return Comparison(found.id, recorded, now, tuple(changed))
+
+
+def _last_tree(repository: Repository, session: Session) -> str:
+    """Return the tree of the session's last commit; raise `LopenError` if it has none."""
+    branch = session.branch or ""
+    within = branch if branch and repository.branch_tip(branch) else "HEAD"
+    commits = repository.session_commits(session.id, within=within)
+    if not commits:
+        raise LopenError(f"{session.id} has no commit to compare with", hint="it did not complete a task")
+    return commits[-1].tree
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """The clone in which a session is rebuilt, and its first state."""
+
+    context: CommandContext
+    store: SessionStore
+    session: Session
+
+
+def stage(
+    context: CommandContext, store: SessionStore, session: Session, folder: Path, *, clock: Clock
+) -> Scratch:
+    """Clone the project into the empty `folder` as it was when `session` was approved.
+
+    Raises:
+        LopenError: the session was never approved, or its first commit or specification is missing.
+    """
+    if session.approval is None or session.start_commit is None:
+        raise LopenError(
+            f"{session.id} was never approved: it has nothing to rebuild",
+            hint=f"lopen status {session.module} shows its state",
+        )
+    repository = Repository.open(context.root, clock=clock)
+    approved = next(iter(repository.session_commits(session.id, within=session.start_commit)), None)
+    base = approved.parent if approved else session.start_commit
+    if base is None:
+        raise LopenError(
+            f"{session.id} started in a repository without a commit, which cannot be cloned",
+            hint="replay a session that started after the first commit",
+        )
+    copy = clone_repository(
+        context.root, folder, commit=base, branch=session.start_branch or "main", clock=clock
+    )
+    folder_of_spec = f"specs/{session.module}/"
+    if approved:
+        paths = [
+            c.path
+            for c in copy.changes(copy.tree_of(base), approved.tree)
+            if c.path.startswith(folder_of_spec)
+        ]
+        copy.restore(approved.tree, paths)
+    else:
+        shutil.copytree(context.root / folder_of_spec, folder / folder_of_spec, dirs_exist_ok=True)
+    clone_context = replace(context, root=folder)
+    own_store = open_store(clone_context, new=True)
+    _copy_history(store, own_store, session)
+    _require_approved(folder, own_store, session.module, session.approval)
+    return Scratch(clone_context, own_store, Session(session.id, session.module, session.created_at))
+
+
+def _copy_history(source: SessionStore, target: SessionStore, session: Session) -> None:
+    """Copy the state at the session's start: the approval, criterion ids, and earlier sessions.
+
+    Task ids continue those of earlier sessions.
+    """
+    module = session.module
+    target.remember_criteria(module, {i: text for text, i in source.known_criteria(module).items()})
+    if session.approval is not None:
+        target.approve(module, session.approval)
+    for other in source.ids(module=module):
+        earlier = source.load(other)
+        if earlier.created_at < session.created_at:
+            target.save(earlier, earlier.created_at)
+
+
+def _require_approved(folder: Path, store: SessionStore, module: str, approval: Approval) -> None:
+    spec = specification(folder, store, module)
+    if spec_hash(section_hashes(spec)) != approval.spec_hash:
+        raise LopenError(
+            "the session's first specification differs from the one approved last",
+            hint="the specification changed while the session ran; such a session cannot be replayed",
+        )
 
 
 class RecordedPerson:
@@ -49,39 +181,39 @@ class RecordedPerson:
 
 
 def rebuilt(
-    scratch: Scratch, loaded: Loaded, options: ResumeOptions, recorded: Session, history: tuple[Recorded, ...]
+    scratch: Scratch,
+    settings: Settings,
+    options: ResumeOptions,
+    recorded: Session,
+    history: tuple[Recorded, ...],
 ) -> Session:
-    """Drive the recorded session again and return it; it also ends where the recording ends unfinished.
-
-    Raises:
-        ReplayMismatch: a request differs from the recording.
-        ReplayDiverged: the session pauses where the recorded one continued.
-    """
-    loaded = replace(loaded, settings=without_budget(loaded.settings))
-    person, root = RecordedPerson(history), scratch.context.root
-    with (
-        temporary_workplace(root, loaded.settings, KnownSecrets(root, os.environ)) as place,
-        wired(
-            scratch.context, loaded, scratch.store, scratch.session, options, person=person, place=place
-        ) as run,
-    ):
-        calls = run.loop.models.calls
-        assert isinstance(calls, ModelCalls)
-        model = calls.model
-        assert isinstance(model, ReplayModel)
-        resumed = False
-        while True:
-            unplayed = model.left
-            session = _drive(run.loop, recorded, resumed=resumed)
-            if session.finished or not model.left:
-                return session
-            if resumed and model.left == unplayed:  # no request since the resume: the same pause again
-                raise _diverged(session)
-            _confirm(run.loop)
-            resumed = True
+    """Drive the recorded session again and return it; it also ends where the recording ends unfinished."""
+    context, root = scratch.context, scratch.context.root
+    with temporary_workplace(root, settings, KnownSecrets(root, os.environ)) as place:
+        stand_ins = StandIns(place, RecordedPerson(history))
+        with wired(context, settings, scratch.store, scratch.session, options, stand_ins=stand_ins) as loop:
+            return _replay(loop, recorded)
 
 
-def without_budget(settings: Settings) -> Settings:
+def _replay(loop: SessionContext, recorded: Session) -> Session:
+    """Drive the session on over each pause that a person confirmed."""
+    calls = loop.models.calls
+    assert isinstance(calls, ModelCalls)
+    model = calls.model
+    assert isinstance(model, ReplayModel)
+    resumed = False
+    while True:
+        unplayed = model.left
+        session = _drive(loop, recorded, resumed=resumed)
+        if session.finished or not model.left:
+            return session
+        if resumed and model.left == unplayed:  # no request since the resume: the same pause again
+            raise _diverged(session)
+        _confirm(loop)
+        resumed = True
+
+
+def _without_budget(settings: Settings) -> Settings:
     """Return the settings without budgets and shared stores: a replay costs nothing. Other guards stay."""
     budget = settings.budget.model_copy(update={"enabled": False, "store": "sqlite"})
     return settings.model_copy(update={"budget": budget})

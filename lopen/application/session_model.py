@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from lopen.application.command_context import CommandContext
-from lopen.application.confinement import recording_path
 from lopen.application.run_options import ResumeOptions
+from lopen.application.workplaces import recording_path
 from lopen.core.clock import Clock, SystemClock
 from lopen.core.errors import LopenError, PersonNeeded, did_you_mean
 from lopen.core.events import AlertRaised, Event, TurnEnded
@@ -137,11 +137,12 @@ def session_model(
     settings: Settings,
     options: ResumeOptions,
     journal: Journal,
-    clock: Clock,
     context: CommandContext,
     secrets: KnownSecrets,
 ) -> Model:
     """Return the model that the options and settings name; `stack` closes it."""
+
+    clock = SystemClock()
 
     def step() -> str:
         return journal.session.step.value

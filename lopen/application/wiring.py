@@ -6,21 +6,21 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lopen.application.command_context import CommandContext, View
-from lopen.application.confinement import (
+from lopen.application.limits import debts_in, kept_alerts
+from lopen.application.run_options import ResumeOptions
+from lopen.application.session_model import REPLAY, session_model
+from lopen.application.workplaces import (
     HOOKS,
     clean_room_of,
     hook_runner,
     sandbox_of,
     sandbox_rules,
+    workplace_of,
 )
-from lopen.application.limits import debts_in, kept_alerts
-from lopen.application.run_options import ResumeOptions
-from lopen.application.session_model import REPLAY, session_model
-from lopen.application.workplaces import workplace_of
 from lopen.core.clock import Clock, SystemClock
 from lopen.core.events import Notice, Recorded, SessionFailed, Subscriber
 from lopen.files.workplace import Workplace
@@ -47,7 +47,6 @@ from lopen.models.retry import Retries, RetryPolicy
 from lopen.sandbox.environment import project_cache_folder
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
-from lopen.settings.sources import Loaded
 from lopen.store.audit import AuditTrail
 from lopen.store.journal import ConversationStore, Journal
 from lopen.store.log_rotation import StructuredLog
@@ -65,45 +64,43 @@ from lopen.workflow.session import Session
 EXEMPT_WHERE_LOCAL = ("rapid_fire", "external_api")
 
 
-@dataclass
-class Wired:
-    """A session that is ready to be driven, and its view."""
+@dataclass(frozen=True)
+class StandIns:
+    """What takes the place of a session's own parts in a replay or a merge."""
 
-    context: CommandContext
-    loop: SessionContext
-    view: View
+    place: Workplace | None = None
+    person: Person | None = None
+    clock: Clock = field(default_factory=SystemClock)
+    publish: bool = True  # show and log events
 
 
 @contextmanager
 def wired(
     context: CommandContext,
-    loaded: Loaded,
+    settings: Settings,
     store: SessionStore,
     session: Session,
     options: ResumeOptions,
     *,
-    clock: Clock | None = None,
-    heard: bool = True,
     draft: bool = False,
-    person: Person | None = None,
-    place: Workplace | None = None,
-) -> Iterator[Wired]:
-    """Put a session together, and take it apart at the end.
-
-    `heard`: events are shown and logged. `draft`: step 1 is asked for. `person` and `place` stand in for its own.
-    """
-    settings, clock, secrets = loaded.settings, clock or SystemClock(), KnownSecrets(context.root, os.environ)
+    stand_ins: StandIns | None = None,
+) -> Iterator[SessionContext]:
+    """Put a session together, and take it apart at the end. `draft`: step 1 is asked for."""
+    stand_ins = stand_ins or StandIns()
+    clock, secrets = stand_ins.clock, KnownSecrets(context.root, os.environ)
     check_templates(settings.workflow.templates)
     system_prompt()  # the judge's, before anything is paid for
-    place = place or workplace_of(context, settings, store, session, clock, secrets)
+    place = stand_ins.place or workplace_of(context, settings, store, session, clock, secrets)
     home, root, repository = place.home, place.root, place.repository
     sandbox = sandbox_of(context, settings, place, session.id)
     with ExitStack() as stack:
         running: list[SessionContext] = []
         view = stack.enter_context(context.presentation.view(context, options, secrets.redact, running))
-        subscribers = _hearing(context, settings, store, session, clock, view, secrets) if heard else ()
+        subscribers: tuple[Subscriber, ...] = ()
+        if stand_ins.publish:
+            subscribers = _subscribers(context, settings, store, session, view, secrets)
         journal = Journal(store, session, clock, redact=secrets.redact, subscribers=subscribers)
-        model = session_model(stack, settings, options, journal, clock, context, secrets)
+        model = session_model(stack, settings, options, journal, context, secrets)
         meter = _meter(context, settings, store, clock, model)
         commands = Commands(sandbox, place, journal)
         audit = AuditTrail(store.database, session.id, secrets.redact)
@@ -115,7 +112,6 @@ def wired(
         project = Project(place, files, Specifications(home, store), commands, verifier, rules)
         override = "" if options.model.startswith(REPLAY) else options.model
         judge = _judge(settings, calls, repository, store, override, secrets)
-        branch = ModuleBranch(place, journal, store, settings.git.convention)
         loop = SessionContext(
             settings=settings,
             clock=clock,
@@ -124,16 +120,16 @@ def wired(
             models=SessionModels(calls, judge, override),
             guards=_guards(meter, journal, clock, project, settings, secrets),
             people=People(
-                person or context.presentation.person(context, settings, view),
+                stand_ins.person or context.presentation.person(context, settings, view),
                 context.presentation.approver(context, settings, store, view),
             ),
             hooks=CommitHooks(hook_runner(commands, root), project_cache_folder(root, HOOKS)),
-            branch=branch,
+            branch=ModuleBranch(place, journal, store, settings.git.convention),
             asked=RunRequest(options.prompt, draft, session.limits.iterations),
             more_tools=_server_tools(stack, context, settings, options, journal, secrets),
         )
         running.append(loop)
-        yield Wired(context, loop, view)
+        yield loop
 
 
 def _judge(
@@ -185,12 +181,11 @@ def _record(
     )
 
 
-def _hearing(
+def _subscribers(
     context: CommandContext,
     settings: Settings,
     store: SessionStore,
     session: Session,
-    clock: Clock,
     view: View,
     secrets: KnownSecrets,
 ) -> tuple[Subscriber, ...]:
@@ -198,7 +193,7 @@ def _hearing(
     hide = secrets.redact
     state = context.root / ".lopen"
     log = StructuredLog(state / "logs", log_limits(settings), redact=hide, warn=context.warn)
-    upkeep = Upkeep(store, state, settings, clock, warn=context.warn, session=session)
+    upkeep = Upkeep(store, state, settings, SystemClock(), warn=context.warn, session=session)
     return (_shown(context, view), log, upkeep, kept_alerts(settings, store.database, hide))
 
 

@@ -71,7 +71,7 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
         CommandEntry("show", "show:show", "Show a task, verdict or call with its output, diff and cost"),
         CommandEntry("diff", "show:diff", "Show what a task or module changed"),
         CommandEntry("log", "log:log", "Show what happened, in order"),
-        CommandEntry("session", "sessions:app", "List, show, resume, delete, prune or export sessions"),
+        CommandEntry("session", "sessions:app", "List, show, delete or prune sessions"),
         CommandEntry(
             "replay", "replay:replay", "Rebuild a session in a scratch clone and compare the result"
         ),
@@ -117,7 +117,6 @@ EXAMPLES = (  # at the end of each command's help
     "lopen show call-17",
     "lopen diff calc-t2",
     "lopen log calc -f",
-    "lopen session export calc-20260301-1 --recording calc.jsonl.gz",
     "lopen serve --open",
     "lopen diagram > workflow.mmd",
     "lopen budget extend --tokens 100000",

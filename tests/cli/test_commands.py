@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from lopen.cli.commands.replay import no_recording
-from lopen.example import APPROVAL_NOTE
-from lopen.workflow.session import Approval, Session
 from tests.cli.conftest import Lopen, doctor_report, json_lines
 from tests.project import specification
 
@@ -94,13 +89,6 @@ def test_check_warns_of_another_name_and_makes_nothing(lopen: Lopen, project: Pa
     said = done.stdout.splitlines()
     assert any(line.startswith(f"{SPEC}:2: warning: ") and "name: sums" in line for line in said)
     assert not (project / ".lopen" / "state.db").exists()
-
-
-def test_why_there_is_no_recording_is_said_as_it_is() -> None:
-    approval = Approval("me", datetime.now(UTC), APPROVAL_NOTE, "", {}, {})
-    played = Session("tariff-20260101-1", "tariff", datetime.now(UTC), approval=approval)
-    assert "the bundled one" in no_recording(played).message
-    assert "--model replay:FILE" in no_recording(replace(played, approval=None)).hint
 
 
 def test_check_shows_hostile_text_inert(lopen: Lopen, project: Path) -> None:

@@ -85,7 +85,6 @@ def test_nothing_is_offered_where_the_current_folder_is_gone(
         ("run calc --sandbox b", ["bwrap"]),
         ("run calc --model s", ["sonnet"]),
         ("resume --model claude-h", ["claude-haiku-5-5"]),
-        ("session show x --format ", ["md", "json", "yaml"]),
         ("merge calc --into ", ["lopen/calc", "main", "old"]),
         ("budget extend s", ["session:calc-1"]),
         ("circuit ack ", ["session:calc-1"]),

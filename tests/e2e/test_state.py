@@ -191,22 +191,13 @@ def test_plan_build_and_the_commands_that_look(make_project: MakeProject) -> Non
     assert "session_paused" in [e["event"] for e in project.lopen("log", session, "-f", "--json").events]
 
 
-def test_sessions_are_shown_exported_deleted_and_pruned(make_project: MakeProject) -> None:
+def test_sessions_are_shown_deleted_and_pruned(make_project: MakeProject) -> None:
     project = make_project([plan(), build("calc-t1")])
     project.specify()
     assert project.approved_run().code == 0
     session = project.status()["session"]
 
     assert project.lopen("session", "show", session).out.startswith(f"# {session}\n")
-    assert (
-        json.loads(project.lopen("session", "show", session, "--format", "json").out)["status"] == "complete"
-    )
-    assert "status: complete" in project.lopen("session", "show", session, "--format", "yaml").out
-    recording = project.root.with_name("recording")
-    assert project.lopen("session", "export", session, "--recording", str(recording)).code == 0
-    assert recording.stat().st_size > 0
-    assert project.lopen("session", "export", session).code == 2
-    assert "nothing to resume" in project.lopen("session", "resume", session).out
     project.specify(text=specification(criteria=("it adds", "it subtracts")))
     assert project.lopen("run", "calc").code == 3
     unfinished = project.status()["session"]
@@ -217,7 +208,7 @@ def test_sessions_are_shown_exported_deleted_and_pruned(make_project: MakeProjec
     assert project.lopen("session", "prune", "--json").events[0]["sessions_archived"] == 0
     assert project.lopen("session", "delete", session).code == 0
     assert project.lopen("session", "list", "--json").out == ""
-    for arguments in (("show", "calc-20200101-1"), ("delete", "nothing"), ("resume", "nothing")):
+    for arguments in (("show", "calc-20200101-1"), ("delete", "nothing")):
         missing = project.lopen("session", *arguments)
         assert missing.code == 1
         assert "lopen session list" in missing.err

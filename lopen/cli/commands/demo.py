@@ -142,9 +142,8 @@ def _show(context: CommandContext, mode: str, typed: str) -> ExitCode:
 
 def built(context: CommandContext, mode: str) -> Built:
     """Read the finished session back, and run the test command of its specification."""
-    from lopen.application.confinement import sandbox_for
     from lopen.application.open_store import open_store
-    from lopen.application.workplaces import temporary_workplace
+    from lopen.application.workplaces import sandbox_for, temporary_workplace
     from lopen.core.clock import SystemClock
     from lopen.git.repository import Repository
     from lopen.sandbox.command import Command

@@ -41,9 +41,9 @@ def clean(context: CommandContext) -> ExitCode:
     from lopen.application.person_only import require_outside_session
 
     require_outside_session("memory clean", context.root)
-    from lopen.application.confinement import remove_installed
     from lopen.application.memory_report import cleanup_line
     from lopen.application.open_store import cleaned
+    from lopen.application.workplaces import remove_installed
 
     freed, installed = asdict(cleaned(context)), remove_installed(context.root)
     context.emit("memory_cleaned", **freed, installed_bytes_freed=installed)

@@ -1,30 +1,20 @@
-"""`lopen session`: list, show, resume, delete, prune and export sessions."""
+"""`lopen session`: list, show, delete and prune sessions."""
 
 from __future__ import annotations
 
-import json
-import shutil
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.application.run_options import ResumeOptions
 from lopen.cli.command import command, group
 from lopen.cli.parameters import SessionArgument
 from lopen.cli.rendering.lines import counted, step_title
-from lopen.core.errors import ExitCode, LopenError, WrongUsage
+from lopen.core.errors import ExitCode, WrongUsage
 from lopen.workflow.next_step import displayed_step
 
-app = group("List, show, resume, delete, prune or export sessions.", default="list")
+app = group("List, show, delete or prune sessions.", default="list")
 
-FormatOption = Annotated[
-    Literal["md", "json", "yaml"], typer.Option("--format", help="Output format: md, json or yaml.")
-]
-RecordingOption = Annotated[
-    Path | None, typer.Option("--recording", metavar="FILE", help="File to write the recording to.")
-]
 YesOption = Annotated[bool, typer.Option("--yes", help="Also delete an unfinished session.")]
 
 
@@ -68,7 +58,7 @@ def listing(context: CommandContext) -> ExitCode:
 
 @app.command()
 @command
-def show(context: CommandContext, session: SessionArgument, format: FormatOption = "md") -> ExitCode:
+def show(context: CommandContext, session: SessionArgument) -> ExitCode:
     """Show the plan, verdicts and limits of a session, also of an archived one."""
     from lopen.application.limits import looked_up
     from lopen.application.open_store import open_store, store_with
@@ -78,31 +68,13 @@ def show(context: CommandContext, session: SessionArgument, format: FormatOption
     store = open_store(context)
     found = store.latest(module=session) or store_with(store, session).load(session)
     store = store_with(store, found.id)
-    state = present_state(context.root, store, found)
     if context.json:
+        state = present_state(context.root, store, found)
         context.emit("session", **session_object(store, found) | state)
-    elif format == "md":
+    else:
         limits = looked_up(context, store.database)
         context.say("\n".join(["# " + found.id, "", *lines(context, store, found, limits)]))
-    else:
-        whole = session_object(store, found) | state
-        if format == "json":
-            context.say(json.dumps(whole, indent=2, ensure_ascii=False, default=str))
-        else:
-            import yaml
-
-            plain = json.loads(json.dumps(whole, default=str))
-            context.say(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True))
     return ExitCode.OK
-
-
-@app.command()
-@command
-def resume(context: CommandContext, session: SessionArgument, options: ResumeOptions) -> ExitCode:
-    """Continue a session, as `lopen resume SESSION` does."""
-    from lopen.application.driving import drive_session
-
-    return drive_session(context, session, options)
 
 
 @app.command()
@@ -140,32 +112,4 @@ def prune(context: CommandContext) -> ExitCode:
     count = cleaned(context).sessions_archived
     context.say(f"archived {counted(count, 'finished session')}; lopen session list shows them")
     context.emit("pruned", sessions_archived=count)
-    return ExitCode.OK
-
-
-@app.command()
-@command
-def export(context: CommandContext, session: SessionArgument, recording: RecordingOption = None) -> ExitCode:
-    """Write a session's recording to a file, for `--model replay:FILE`."""
-    from lopen.application.confinement import recording_path
-    from lopen.application.open_store import open_store, store_with
-    from lopen.cli.commands.replay import no_recording
-
-    found = store_with(open_store(context), session).load(session)
-    if recording is None:
-        raise WrongUsage(
-            "missing option --recording",
-            hint=f"for example: lopen session export {session} --recording {session}.jsonl.gz",
-        )
-    path = recording_path(context.root, found.id)
-    if not path.exists():
-        raise no_recording(found)
-    try:
-        shutil.copyfile(path, recording)
-    except OSError as error:
-        raise LopenError(
-            f"cannot write {recording}: {error.strerror or error}", hint="name a writable file"
-        ) from error
-    context.say(f"wrote {recording}")
-    context.emit("exported", session=session, recording=str(recording))
     return ExitCode.OK
