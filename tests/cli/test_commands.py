@@ -257,8 +257,7 @@ def test_a_file_where_specifications_belong_is_named(lopen: Lopen, project: Path
         first, hint, *_ = done.stderr.splitlines()
         assert first == f"lopen: {project}/specs is not a folder"
         assert "rename or remove it" in hint
-    report = doctor_report(lopen)
-    assert (report["verify commands"], report["database"]) == ("fail", "ok")
+    assert doctor_report(lopen)["database"] == "ok"
 
 
 def test_diagram_prints_the_table(lopen: Lopen) -> None:
