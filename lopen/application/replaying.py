@@ -14,8 +14,8 @@ from lopen.application.command_context import CommandContext
 from lopen.application.open_store import one_session, open_store
 from lopen.application.run_options import ResumeOptions, RunOptions
 from lopen.application.wiring import StandIns, wired
-from lopen.application.workplaces import recording_path, temporary_workplace
-from lopen.core.clock import Clock, SystemClock
+from lopen.application.workplaces import person_repository, recording_path, temporary_workplace
+from lopen.core.clock import SystemClock
 from lopen.core.errors import LopenError
 from lopen.core.events import QuestionAsked, Recorded
 from lopen.git.clones import clone_repository
@@ -68,10 +68,11 @@ def replay_session(context: CommandContext, wanted: str, options: RunOptions) ->
     options = replace(options, model=f"replay:{recording}")
     settings = _without_budget(context.load(options.flags()).settings)
     with tempfile.TemporaryDirectory(prefix="lopen-replay-") as folder:
-        scratch = stage(context, store, found, Path(folder).resolve(), clock=clock)
-        recorded = _last_tree(Repository.open(context.root, clock=clock), found)
+        repository = person_repository(context.root, settings, clock, KnownSecrets(context.root, os.environ))
+        scratch = stage(context, store, found, repository, Path(folder).resolve())
+        recorded = _last_tree(repository, found)
         result = rebuilt(scratch, settings, options, found, tuple(store.events(found.id)))
-        copy = Repository.open(scratch.context.root, clock=clock)
+        copy = scratch.repository
         now = _last_tree(copy, result)
         changed = (each for each in copy.changes(recorded, now) if not each.path.startswith(".lopen/"))
         return Comparison(found.id, recorded, now, tuple(changed))
@@ -94,10 +95,11 @@ class Scratch:
     context: CommandContext
     store: SessionStore
     session: Session
+    repository: Repository
 
 
 def stage(
-    context: CommandContext, store: SessionStore, session: Session, folder: Path, *, clock: Clock
+    context: CommandContext, store: SessionStore, session: Session, repository: Repository, folder: Path
 ) -> Scratch:
     """Clone the project into the empty `folder` as it was when `session` was approved.
 
@@ -109,7 +111,6 @@ def stage(
             f"{session.id} was never approved: it has nothing to rebuild",
             hint=f"lopen status {session.module} shows its state",
         )
-    repository = Repository.open(context.root, clock=clock)
     approved = next(iter(repository.session_commits(session.id, within=session.start_commit)), None)
     base = approved.parent if approved else session.start_commit
     if base is None:
@@ -118,7 +119,7 @@ def stage(
             hint="replay a session that started after the first commit",
         )
     copy = clone_repository(
-        context.root, folder, commit=base, branch=session.start_branch or "main", clock=clock
+        context.root, folder, commit=base, branch=session.start_branch or "main", clock=SystemClock()
     )
     folder_of_spec = f"specs/{session.module}/"
     if approved:
@@ -134,7 +135,7 @@ def stage(
     own_store = open_store(clone_context, new=True)
     _copy_history(store, own_store, session)
     _require_approved(folder, own_store, session.module, session.approval)
-    return Scratch(clone_context, own_store, Session(session.id, session.module, session.created_at))
+    return Scratch(clone_context, own_store, Session(session.id, session.module, session.created_at), copy)
 
 
 def _copy_history(source: SessionStore, target: SessionStore, session: Session) -> None:
