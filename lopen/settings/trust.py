@@ -56,14 +56,14 @@ def trust_file() -> Path:
     return required(data_folder()) / "trust.json"
 
 
-def is_confirmed(project: Path, key: str, value: Value, *, file: Path | None = None) -> bool:
+def is_confirmed(project: Path, key: str, value: Value) -> bool:
     """Return True if the person said yes to exactly this key and value in this project."""
-    return _entry(value) in _confirmed(file or trust_file()).get(os.path.realpath(project), {}).get(key, [])
+    return _entry(value) in _confirmed(trust_file()).get(os.path.realpath(project), {}).get(key, [])
 
 
-def confirm(project: Path, key: str, value: Value, *, file: Path | None = None) -> None:
+def confirm(project: Path, key: str, value: Value) -> None:
     """Remember the person's yes. Two at the same instant may lose one: it is then asked for again."""
-    file = file or trust_file()
+    file = trust_file()
     known = _confirmed(file)
     entries = known.setdefault(os.path.realpath(project), {}).setdefault(key, [])
     if _entry(value) not in entries:

@@ -126,14 +126,6 @@ class AuditTrail:
         rows = self._database.connection.execute(sql, (self._session,))
         return {row["tree"]: json.loads(row["body"]) for row in rows}
 
-    def calls(self, *, limit: int = 100) -> list[CallRecord]:
-        """Return the session's last `limit` calls, oldest first."""
-        rows = self._database.connection.execute(
-            "SELECT * FROM (SELECT * FROM tool_calls WHERE session=? ORDER BY seq DESC LIMIT ?) ORDER BY seq",
-            (self._session, limit),
-        )
-        return [_call(row) for row in rows]
-
 
 def recorded_call(store: SessionStore, session: str, number: int) -> CallRecord | None:
     """Return a call of the session by its number; None if there is none any more."""

@@ -1,6 +1,6 @@
 """`.lopen/`: the folder for lopen's state in a project, its `.gitignore`, quarantine for damaged files, and locks.
 
-A module and a checkout have a lock each, with a file that names its holder; the operating system releases a lock when
+A module has a lock, with a file that names its holder; the operating system releases a lock when
 its holder dies. The only importer of `filelock`.
 
 See docs/reference/storage.md.
@@ -13,7 +13,7 @@ import json
 import os
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -205,8 +205,8 @@ def _boot_id() -> str:
 
 
 @contextmanager
-def exclusive_lock(folder: Path, name: str, what: str, *, wait_s: float = 0) -> Iterator[None]:
-    """Hold the lock `name` in `folder` within the context; wait up to `wait_s` seconds for it.
+def exclusive_lock(folder: Path, name: str, what: str) -> Iterator[None]:
+    """Hold the lock `name` in `folder` within the context.
 
     Raises:
         Locked: another process holds it; the message names its pid and host, and `what` it works on.
@@ -216,7 +216,7 @@ def exclusive_lock(folder: Path, name: str, what: str, *, wait_s: float = 0) -> 
 
     try:
         private_folder(folder)
-        lock = FileLock(folder / f"{name}.lock", timeout=wait_s, mode=0o600)
+        lock = FileLock(folder / f"{name}.lock", timeout=0, mode=0o600)
         lock.acquire()
     except Timeout as error:
         holder = lock_holder(folder, name)
@@ -250,11 +250,7 @@ def _record(folder: Path, name: str, holder: Mapping[str, object]) -> None:
 
 
 @contextmanager
-def module_lock(root: Path, module: str, *, checkout: bool = False) -> Iterator[None]:
-    """Hold the lock of a module and, with `checkout`, of this work tree; raises `Locked` like `exclusive_lock`."""
-    locks = state_folder(root) / "locks"
-    with ExitStack() as stack:
-        stack.enter_context(exclusive_lock(locks, f"module-{module}", f"module {module}"))
-        if checkout:
-            stack.enter_context(exclusive_lock(locks, "checkout", "this checkout"))
+def module_lock(root: Path, module: str) -> Iterator[None]:
+    """Hold the lock of a module; raises `Locked` like `exclusive_lock`."""
+    with exclusive_lock(state_folder(root) / "locks", f"module-{module}", f"module {module}"):
         yield

@@ -124,7 +124,7 @@ class SessionStore:
         """Raise `UnreadableDatabase`, naming the row, if its content is not valid."""
         try:
             yield
-        except (ValueError, TypeError) as error:  # not JSON, not of its type, or without a field
+        except (ValueError, TypeError, zlib.error) as error:  # not JSON, not of its type, or without a field
             raise UnreadableDatabase(f"{self.database.path}: cannot read {what}: {error}") from error
 
     def ids(self, *, module: str | None = None, unfinished: bool = False) -> tuple[str, ...]:
@@ -170,16 +170,26 @@ class SessionStore:
                 yield session
 
     def new_id(self, module: str, at: datetime) -> str:
-        """Return `<module>-YYYYMMDD-<n>` with the first number of that day that no session had."""
-        return _new_session_id(self.database.connection, module, at)
+        """Return `<module>-YYYYMMDD-<n>`, where n follows every number of that day, archived and deleted ones too."""
+        connection, stem = self.database.connection, f"{module}-{at:%Y%m%d}-"
+        rows = connection.execute(
+            "SELECT id FROM sessions WHERE module=?1 AND substr(id, 1, ?2) = ?3"
+            " UNION SELECT session FROM archived WHERE module=?1 AND substr(session, 1, ?2) = ?3",
+            (module, len(stem), stem),
+        )
+        taken = [int(n) for row in rows if (n := row["id"][len(stem) :]).isdigit()]
+        return f"{stem}{max([*taken, _last_deleted(connection, stem)]) + 1}"
 
     def next_task_number(self, module: str) -> int:
         """Return the lowest number above all tasks of the module, archived sessions included."""
-        return _next_task_number(self.database.connection, module)
-
-    def highest_task_number(self, session: Session) -> int:
-        """Return the highest task number of the session; 0 if it has no task."""
-        return highest_task_number(session.module, (task.id for task in session.tree.tasks))
+        connection = self.database.connection
+        rows = connection.execute(
+            "SELECT t.id FROM tasks t JOIN sessions s ON s.id = t.session WHERE s.module=?", (module,)
+        )
+        archived = connection.execute(
+            "SELECT max(highest_task) AS n FROM archived WHERE module=?", (module,)
+        ).fetchone()
+        return max(highest_task_number(module, (row["id"] for row in rows)), archived["n"] or 0) + 1
 
     def delete(self, session_id: str) -> None:
         """Delete a session and all its history."""
@@ -210,12 +220,22 @@ class SessionStore:
     def approve(self, module: str, approval: Approval, text: str = "") -> Approval:
         """Seal and store a user's approval, with the text it is for; return the sealed one. The newest is valid."""
         with self.database.transaction() as connection:
-            return _save_approval(connection, module, approval, text)
+            approval = replace(approval, seal=sealed(*_sealed_parts(connection, module, approval)))
+            body = _adapter(Approval).dump_json(approval).decode()
+            sql = "INSERT INTO approvals (module, at, body) VALUES (?, ?, ?)"
+            connection.execute(sql, (module, approval.at.isoformat(), body))
+            if text:
+                compressed = zlib.compress(text.encode("utf-8", "surrogatepass"))
+                sql = "INSERT OR REPLACE INTO approved_texts VALUES (?, ?, ?)"
+                connection.execute(sql, (module, approval.spec_hash, compressed))
+        return approval
 
     def approved_text(self, module: str, approval: Approval) -> str | None:
         """Return the text that the module's newest approval is for; None for another approval or if it is unknown."""
+        sql = "SELECT body FROM approved_texts WHERE module=? AND spec_hash=?"
+        row = self.database.connection.execute(sql, (module, approval.spec_hash)).fetchone()
         with self._readable(f"the approved text of {module}"):
-            return _approved_text(self.database.connection, module, approval)
+            return None if row is None else zlib.decompress(row["body"]).decode("utf-8", "surrogatepass")
 
     def approval(self, module: str) -> Approval | None:
         """Return the module's newest approval. Approvals without this user's seal are ignored."""
@@ -396,29 +416,6 @@ def _load_tree(connection: sqlite3.Connection, session: str) -> TaskTree:
     return TaskTree(tuple(replace(c, tasks=tuple(tasks.get(c.id, ()))) for c in components))
 
 
-def _save_approval(connection: sqlite3.Connection, module: str, approval: Approval, text: str) -> Approval:
-    """Store the approval with the user's seal, and its text if there is any; return the sealed one."""
-    approval = replace(approval, seal=sealed(*_sealed_parts(connection, module, approval)))
-    body = _adapter(Approval).dump_json(approval).decode()
-    sql = "INSERT INTO approvals (module, at, body) VALUES (?, ?, ?)"
-    connection.execute(sql, (module, approval.at.isoformat(), body))
-    if text:
-        compressed = zlib.compress(text.encode("utf-8", "surrogatepass"))
-        sql = "INSERT OR REPLACE INTO approved_texts VALUES (?, ?, ?)"
-        connection.execute(sql, (module, approval.spec_hash, compressed))
-    return approval
-
-
-def _approved_text(connection: sqlite3.Connection, module: str, approval: Approval) -> str | None:
-    """Return the text that was approved, None if it is not stored; raises `ValueError` if its row is damaged."""
-    sql = "SELECT body FROM approved_texts WHERE module=? AND spec_hash=?"
-    row = connection.execute(sql, (module, approval.spec_hash)).fetchone()
-    try:
-        return None if row is None else zlib.decompress(row["body"]).decode("utf-8", "surrogatepass")
-    except zlib.error as error:
-        raise ValueError(str(error)) from error
-
-
 def _is_authentic(connection: sqlite3.Connection, module: str, approval: Approval) -> bool:
     """Return True if this user sealed exactly this approval in this database."""
     return holds(approval.seal, *_sealed_parts(connection, module, approval))
@@ -433,18 +430,6 @@ def _sealed_parts(connection: sqlite3.Connection, module: str, approval: Approva
     return "approval", owner(connection), module, json.dumps(fields, sort_keys=True)
 
 
-def _new_session_id(connection: sqlite3.Connection, module: str, at: datetime) -> str:
-    """Return `<module>-YYYYMMDD-<n>`, where n follows every number of that day, archived and deleted ones too."""
-    stem = f"{module}-{at:%Y%m%d}-"
-    rows = connection.execute(
-        "SELECT id FROM sessions WHERE module=?1 AND substr(id, 1, ?2) = ?3"
-        " UNION SELECT session FROM archived WHERE module=?1 AND substr(session, 1, ?2) = ?3",
-        (module, len(stem), stem),
-    )
-    taken = [int(n) for row in rows if (n := row["id"][len(stem) :]).isdigit()]
-    return f"{stem}{max([*taken, _last_deleted(connection, stem)]) + 1}"
-
-
 def record_deleted_id(connection: sqlite3.Connection, session: str) -> None:
     """Reserve the id of a deleted session, so that no later session adopts its commits."""
     stem, dash, number = session.rpartition("-")
@@ -455,15 +440,6 @@ def record_deleted_id(connection: sqlite3.Connection, session: str) -> None:
 def _last_deleted(connection: sqlite3.Connection, stem: str) -> int:
     row = connection.execute("SELECT body FROM memos WHERE key=?", (f"deleted:{stem}",)).fetchone()
     return int(row["body"]) if row else 0
-
-
-def _next_task_number(connection: sqlite3.Connection, module: str) -> int:
-    """Return the lowest number above all tasks of the module, archived sessions included."""
-    rows = connection.execute(
-        "SELECT t.id FROM tasks t JOIN sessions s ON s.id = t.session WHERE s.module=?", (module,)
-    )
-    archived = connection.execute("SELECT max(highest_task) AS n FROM archived WHERE module=?", (module,))
-    return max(highest_task_number(module, (row["id"] for row in rows)), archived.fetchone()["n"] or 0) + 1
 
 
 def highest_task_number(module: str, tasks: Iterable[str]) -> int:

@@ -27,11 +27,8 @@ GRACE_PERIOD_S = 60.0  # from a folder's creation to its lock
 class TemporaryFolder:
     """A private folder of this process (0700), until `remove`."""
 
-    def __init__(self, where: Path | None = None) -> None:
-        """Make the folder in `where`, which is created if necessary; by default in the system's temporary folder."""
-        if where is not None:
-            where.mkdir(mode=0o700, parents=True, exist_ok=True)
-        where = where or Path(tempfile.gettempdir())
+    def __init__(self) -> None:
+        where = Path(tempfile.gettempdir())
         _remove_abandoned_once(where)
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=where))
         self._lock = os.open(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

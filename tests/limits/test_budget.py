@@ -19,7 +19,6 @@ from lopen.limits.budget import (
     extend_command,
     extended,
     extension,
-    format_usage,
     opened,
     record,
 )
@@ -49,11 +48,6 @@ def test_a_budget_goes_from_active_over_warning_to_paused_and_exhausted() -> Non
     assert statuses == ["active", "warning", "warning", "paused", "exhausted"]
 
 
-def test_each_threshold_is_announced_once() -> None:
-    _, said = spend(module(), 80, 5, 5, 5, 5, 5)
-    assert said == ["warning", "confirmation", "pause"]
-
-
 def test_a_jump_over_several_thresholds_announces_them_all_in_order() -> None:
     _, said = spend(module(), 150, 10)
     assert said == ["warning", "confirmation", "pause"]
@@ -62,14 +56,6 @@ def test_a_jump_over_several_thresholds_announces_them_all_in_order() -> None:
 def test_only_a_module_asks_for_confirmation() -> None:
     _, said = spend(opened(BudgetSpec("task:t", "task", 100), NOW), 95)
     assert said == ["warning"]
-
-
-def test_an_extension_makes_a_paused_budget_active_and_arms_what_lies_above() -> None:
-    state, _ = spend(module(), 100)
-    state = extended(state, 100, "more to do", NOW)
-    assert (state.status, state.max_tokens, state.remaining) == ("active", 200, 100)
-    state, said = spend(state, 60)
-    assert (state.status, said) == ("warning", ["warning"])
 
 
 def test_an_extension_is_a_persons_confirmation_until_the_threshold_is_met_anew() -> None:
@@ -151,13 +137,6 @@ def test_an_answer_shrinks_to_what_is_left_but_not_below_its_smallest(
         module(100_000, alert_threshold=0.99), tokens_used=100_000 - left - 7, reserved=7, confirmed=True
     )
     assert answer_room(state, 1_000, wanted) == room
-
-
-def test_usage_is_written_as_people_read_it() -> None:
-    assert format_usage(82_000, 100_000) == "82,000/100,000 (82%)"
-    assert format_usage(82_000, 0) == "82,000 (unlimited)"
-    assert format_usage(79_999, 100_000) == "79,999/100,000 (79%)"
-    assert format_usage(29, 100) == "29/100 (29%)"
 
 
 @given(st.lists(st.one_of(st.integers(0, 60), st.tuples(st.integers(1, 80))), max_size=40))

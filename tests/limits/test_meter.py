@@ -70,20 +70,6 @@ def test_a_paused_budget_goes_on_after_an_extension(
     assert meter.reserve(0, 16_000).max_tokens == 10_000
 
 
-def test_a_failed_request_costs_nothing(make_meter: MakeMeter) -> None:
-    meter = make_meter()
-    meter.abandon(meter.reserve(2_000, 16_000))
-    assert [(s.tokens_used, s.reserved) for s in meter.states()] == [(0, 0)] * 3
-
-
-def test_settling_twice_charges_once(make_meter: MakeMeter) -> None:
-    meter = make_meter()
-    grant = meter.reserve(10, 2_000)
-    for _ in range(2):
-        meter.settle(grant, Usage(10, 90), 0.5, "opus")
-    assert [s.tokens_used for s in meter.states()] == [100] * 3
-
-
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 5_000), st.integers(1, 20_000), st.floats(0.0, 1.05)), max_size=25))
 def test_a_budget_is_never_overshot_by_more_than_the_estimates_error(
@@ -116,18 +102,6 @@ def test_module_requests_are_counted_and_limited(make_meter: MakeMeter) -> None:
     with pytest.raises(BudgetReached) as raised:
         meter.reserve(1, 100)
     assert "module:m" in raised.value.message
-
-
-def test_a_confirmation_holds_until_an_extension(
-    make_meter: MakeMeter, store: LimitsStore, clock: FakeClock
-) -> None:
-    meter = make_meter(budget={"token_budget_per_module": 10_000})
-    assert spend(meter, 9_200) == ["warning_threshold", "confirmation"]
-    assert not meter.states()[0].confirmed
-    admin_actions.confirm_budget(store, "module:m")
-    assert meter.states()[0].confirmed
-    admin_actions.extend_budget(store, "module:m", 10_000, "more", clock.now())
-    assert (meter.states()[0].announced, meter.states()[0].confirmed) == ((), False)
 
 
 def test_budgets_that_are_off_count_but_never_stop(make_meter: MakeMeter) -> None:

@@ -7,7 +7,7 @@ from lopen.limits import report
 from lopen.limits.agents import AgentLimits, Agents
 from lopen.limits.budget import BudgetSpec, BudgetState
 from lopen.limits.circuits import BY_NAME, CircuitState, RuleBook, opened
-from lopen.limits.records import Alert, Incident
+from lopen.limits.records import Incident
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 STATE = BudgetState(
@@ -50,19 +50,6 @@ def test_a_circuit_object_has_the_documented_fields() -> None:
     assert (shown["tripped_at"], shown["cooldown_until"]) == ("2026-01-01T12:00:00Z", "2026-01-01T12:00:05Z")
     assert {"iteration_count", "max_iterations", "duplicate_call_count", "last_updated"} <= shown.keys()
     assert report.circuit_object(CircuitState("x"), RuleBook())["tripped_at"] is None
-
-
-def test_an_alert_object_has_the_documented_fields() -> None:
-    alert = Alert("a1", "session:s", "warning_threshold", "80%", 0.8, NOW)
-    assert report.alert_object(alert) == {
-        "alert_id": "a1",
-        "budget_id": "session:s",
-        "alert_type": "warning_threshold",
-        "message": "80%",
-        "utilization": 0.8,
-        "timestamp": "2026-01-01T12:00:00Z",
-        "acknowledged": False,
-    }
 
 
 def test_budgets_are_shown_in_lines() -> None:

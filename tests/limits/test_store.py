@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.core.errors import LopenError, WrongUsage
+from lopen.core.errors import LopenError
 from lopen.limits import admin_actions
 from lopen.limits.budget import BudgetSpec, Charge, opened
 from lopen.limits.call_counting import announce_call
@@ -117,20 +117,6 @@ def test_a_promise_is_settled_once_whoever_was_cut_off_in_between(store: LimitsS
     assert [(s.tokens_used, s.cost_usd) for s in store.budgets()] == [(81, 0.5)] * 2
     [spend] = store.spend("task:t")[-1:]
     assert (spend.tokens, spend.usage.output_tokens) == (80, 80)
-
-
-def test_extending_needs_a_known_budget_a_reason_and_a_sane_amount(store: LimitsStore) -> None:
-    charged(store, [SPEC], Charge(100), NOW)
-    for tokens, reason in [(-5, "x"), (5, " ")]:
-        with pytest.raises(WrongUsage):
-            admin_actions.extend_budget(store, "session:s", tokens, reason, NOW)
-    with pytest.raises(admin_actions.NoSuch):
-        admin_actions.extend_budget(store, "session:x", 5, "x", NOW)
-    state = admin_actions.extend_budget(store, "session:s", 100, "the tests need it", NOW)
-    assert (state.status, state.max_tokens) == ("active", 200)
-    assert "the tests need it" in store.incidents("session:s")[-1].seen
-    [(_, alerts)] = charged(store, [SPEC], Charge(60), NOW)
-    assert [a.alert_type for a in alerts] == ["warning_threshold"]
 
 
 def keep(store: LimitsStore, kept: Alert | Incident) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lopen.core.errors import LopenError, WrongUsage
-from lopen.core.files import MAX_BYTES, read_foreign, read_own, write_config
+from lopen.core.errors import WrongUsage
+from lopen.core.files import MAX_BYTES, read_foreign, read_own
 
 
 def test_a_missing_file_is_none(tmp_path: Path) -> None:
@@ -54,28 +54,3 @@ def test_bytes_that_are_no_text_name_their_line(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_bytes(b"a = 1\nb = '\xff'\n")
     with pytest.raises(WrongUsage, match="line 2"):
         read_foreign(tmp_path / "config.toml")
-
-
-def test_writing_keeps_permissions_and_links(tmp_path: Path) -> None:
-    (tmp_path / "real").write_text("old")
-    (tmp_path / "real").chmod(0o640)
-    (tmp_path / "link").symlink_to(tmp_path / "real")
-    write_config(tmp_path / "link", "new")
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "real").read_text() == "new"
-    assert (tmp_path / "real").stat().st_mode & 0o777 == 0o640
-
-
-def test_a_write_that_fails_leaves_the_old_file_and_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("old")
-
-    def full(_descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(LopenError, match="No space left"):
-        write_config(tmp_path / "file", "new")
-    assert [p.name for p in tmp_path.iterdir()] == ["file"]
-    assert (tmp_path / "file").read_text() == "old"

@@ -38,10 +38,6 @@ def test_each_source_gives_way_to_the_one_before_it(project: Path, own: Write, t
     assert loaded.settings.budget.session_tokens == 100
 
 
-def test_a_flag_that_was_not_given_changes_nothing(project: Path) -> None:
-    assert _load(project, sandbox__mode=None).provenance["sandbox.mode"].name == "default"
-
-
 @pytest.mark.parametrize(("variable", "key"), SHORT_VARIABLES.items())
 def test_the_seed_s_variables_set_their_keys(project: Path, variable: str, key: str) -> None:
     text = "false" if keys()[key].default is True else "7"
@@ -54,11 +50,6 @@ def test_the_seed_s_variables_set_their_keys(project: Path, variable: str, key: 
 def test_lopen_s_own_variable_wins_over_the_seed_s(project: Path) -> None:
     environ = {"LOPEN_BUDGET__SESSION_TOKENS": "1", "TOKEN_BUDGET_SESSION_DEFAULT": "2"}
     assert _load(project, environ).settings.budget.session_tokens == 1
-
-
-def test_lists_in_variables_are_json(project: Path) -> None:
-    loaded = _load(project, {"LOPEN_MODELS__FALLBACK": '["a", "b"]'})
-    assert loaded.settings.models.fallback == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -123,10 +114,6 @@ def test_a_wrong_variable_is_named_with_what_is_allowed(
         _load(project, environ)
     assert all(word in caught.value.message for word in said)
     assert "\n" not in caught.value.message
-
-
-def test_other_variables_of_that_prefix_are_none_of_its_business(project: Path) -> None:
-    assert _load(project, {"LOPEN_SESSION": "x", "PATH": "/bin"}).settings == Settings()
 
 
 def test_every_wrong_line_of_a_file_is_named(project: Path, own: Write) -> None:
@@ -211,33 +198,29 @@ def test_a_project_may_not_set_what_is_the_person_s(project: Path, theirs: Write
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "[budget]\nsession_tokens = 2500000",
-        "[budget]\nsession_tokens = 0",
-        "[budget]\nwarning_threshold = 0.85",
-        "[budget]\nenabled = false",
-        "[circuit]\nenabled = false",
-        "[circuit.rapid_fire]\nthreshold = 21",
-        "[circuit.tool_failure]\nenabled = false",
-        "[resources]\ncost_block_usd = inf",
-        "[workflow]\nmax_iterations = 101",
-        "[model]\nsilence_timeout_s = 121",
-        "[model]\nretry_base_s = 0.6",
-        "[sandbox]\nverify_timeout_s = 601",
-        "[session]\nretention = 11",
-        "[session]\nretention_days = 8",
-        "[memory]\nlog_max_kb = 51",
-        "[memory]\nlog_max_lines = 1001",
-        "[memory]\nlog_max_age_days = 8",
-        "[memory]\nlog_keep = 6",
-        "[memory]\nevidence_max = 101",
-        "[memory]\ntool_history_max = 1",
-    ],
+    "name", [name for name, key in keys().items() if key.trust.rule in ("lower", "raise")]
 )
-def test_a_project_may_not_loosen_a_limit(project: Path, theirs: Write, text: str) -> None:
-    theirs(text)
-    with pytest.raises(WrongUsage):
+def test_a_project_may_not_loosen_a_limit_or_switch_a_protection_off(
+    project: Path, own: Write, theirs: Write, name: str
+) -> None:
+    key = keys()[name]
+    section, leaf = name.rsplit(".", 1)
+    if key.trust.rule == "raise":
+        own(f"[{section}]\n{leaf} = true\n")
+        looser = "false"
+    elif key.default in (0, 1):
+        own(f"[{section}]\n{leaf} = 0.4\n" if key.default else f"[{section}]\n{leaf} = 4\n")
+        looser = "0.5" if key.default else "5"
+    else:
+        looser = str(key.default * 1.1 if isinstance(key.default, float) else key.default + 1)
+    theirs(f"[{section}]\n{leaf} = {looser}\n")
+    with pytest.raises(WrongUsage, match=rf"{name} = .*(looser than your own|switches off)"):
+        _load(project)
+
+
+def test_no_limit_is_the_loosest(project: Path, theirs: Write) -> None:
+    theirs("[budget]\nsession_tokens = 0\n")
+    with pytest.raises(WrongUsage, match="looser than your own 2000000"):
         _load(project)
 
 
@@ -297,37 +280,6 @@ def test_a_setting_that_was_removed_says_what_holds_now(project: Path, own: Writ
     own(f"{key} = true\n")
     with pytest.raises(WrongUsage, match=f"{key} = true: there is no such setting any more: {REMOVED[key]}"):
         _load(project)
-
-
-def test_setting_a_value_keeps_the_rest_of_the_file(project: Path, theirs: Write) -> None:
-    path = theirs("# ours\n[budget]\nsession_tokens = 5 # few\n\n[circuit]\nenabled = true\n")
-    assert set_value("project", project, "budget.session_tokens", "7") == path
-    assert path.read_text() == "# ours\n[budget]\nsession_tokens = 7 # few\n\n[circuit]\nenabled = true\n"
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (
-            "# ours\r\n[model] # the endpoint\r\nmax_retries = 2\r\n",
-            '# ours\r\n[model] # the endpoint\r\nmax_retries = 2\r\nbase_url = "https://llm.example.org"\r\n',
-        ),
-        (
-            'model = {provider = "anthropic"} # ours\n',
-            'model = {provider = "anthropic", base_url = "https://llm.example.org"} # ours\n',
-        ),
-    ],
-)
-def test_setting_a_value_keeps_line_ends_and_inline_tables(
-    project: Path, own: Write, before: str, after: str
-) -> None:
-    path = own("")
-    path.write_bytes(before.encode())
-    set_value("user", project, "model.base_url", "https://llm.example.org")
-    assert path.read_bytes() == after.encode()
-    assert _load(project).provenance["model.base_url"] == Source(
-        "user", f"{path}:{after[: after.index('base_url')].count(chr(10)) + 1}"
-    )
 
 
 def test_a_file_that_only_a_person_can_change_is_refused_by_name(project: Path, own: Write) -> None:

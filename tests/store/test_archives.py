@@ -73,13 +73,6 @@ def test_nothing_of_it_stays_in_the_database_but_its_totals(store: SessionStore)
     }
 
 
-def test_an_unfinished_session_is_never_archived(store: SessionStore) -> None:
-    lived(store, ID, finished=False)
-    with pytest.raises(StorageError, match="not finished"):
-        archive_session(store, ID, NOW)
-    assert store.ids() == (ID,)
-
-
 def test_ids_and_task_numbers_of_archived_sessions_are_not_given_again(store: SessionStore) -> None:
     lived(store, ID, task="calc-t41")
     archive_session(store, ID, NOW)

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lopen.core.redaction import redact
-from lopen.store.audit import MAX_STRING_CHARS, TEST_RUNS, AuditTrail, shorten_strings
+from lopen.store.audit import (
+    MAX_STRING_CHARS,
+    TEST_RUNS,
+    AuditTrail,
+    CallRecord,
+    recorded_call,
+    shorten_strings,
+)
 from lopen.store.database import Database
 from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
@@ -31,9 +38,17 @@ def begin(audit: AuditTrail, **arguments: object) -> int:
     return audit.start(iteration=1, turn=2, task="calc-t1", tool="write_file", arguments=arguments, at=NOW)
 
 
-def test_a_call_is_there_before_it_runs_and_without_an_outcome_until_it_ended(audit: AuditTrail) -> None:
+def kept(database: Database, seq: int) -> CallRecord:
+    found = recorded_call(SessionStore(database), "calc-20260301-1", seq)
+    assert found is not None
+    return found
+
+
+def test_a_call_is_there_before_it_runs_and_without_an_outcome_until_it_ended(
+    audit: AuditTrail, database: Database
+) -> None:
     seq = begin(audit, path="a.py")
-    (begun,) = audit.calls()
+    begun = kept(database, seq)
     assert (begun.seq, begun.iteration, begun.turn, begun.task, begun.tool) == (
         seq,
         1,
@@ -43,16 +58,16 @@ def test_a_call_is_there_before_it_runs_and_without_an_outcome_until_it_ended(au
     )
     assert (begun.outcome, begun.seconds, begun.started_at) == (None, None, NOW)
     audit.end(seq, seconds=0.5, outcome="refused", content_hash="h", error="no")
-    (ended,) = audit.calls()
+    ended = kept(database, seq)
     assert (ended.outcome, ended.seconds, ended.content_hash, ended.error) == ("refused", 0.5, "h", "no")
 
 
-def test_long_arguments_are_kept_as_length_and_hash(audit: AuditTrail) -> None:
+def test_long_arguments_are_kept_as_length_and_hash(audit: AuditTrail, database: Database) -> None:
     content = "x" * (MAX_STRING_CHARS + 1)
-    begin(audit, path="a.py", content=content, nested=[{"deep": content}])
+    seq = begin(audit, path="a.py", content=content, nested=[{"deep": content}])
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     said = f"<{len(content)} characters, sha256 {digest}>"
-    assert json.loads(audit.calls()[0].arguments) == {
+    assert json.loads(kept(database, seq).arguments) == {
         "path": "a.py",
         "content": said,
         "nested": [{"deep": said}],
@@ -100,12 +115,3 @@ def test_the_first_and_the_latest_test_runs_are_kept_for_the_next_process(
 
     assert list(kept) == ["tree 0", *(f"tree {number}" for number in range(5, TEST_RUNS + 5))]
     assert [run["count"] for run in kept.values()] == [0, *range(5, TEST_RUNS + 4), 99]
-
-
-def test_the_last_calls_come_oldest_first_and_only_those_of_the_session(
-    audit: AuditTrail, database: Database
-) -> None:
-    for n in range(5):
-        begin(audit, path=str(n))
-        begin(AuditTrail(database, "calc-20260301-2", str), path="other")
-    assert [json.loads(c.arguments)["path"] for c in audit.calls(limit=3)] == ["2", "3", "4"]

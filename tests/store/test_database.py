@@ -120,41 +120,6 @@ def test_many_processes_may_open_a_new_file_at_once(tmp_path: Path) -> None:
         assert rows(database) == ["0", "1", "2", "3"]
 
 
-def test_an_exception_takes_everything_back(database: Database) -> None:
-    def fail() -> None:
-        with database.transaction():
-            put(database, "a")
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    assert rows(database) == []
-    put(database, "b")
-    assert rows(database) == ["b"]
-
-
-def test_a_nested_failure_that_the_outer_code_swallows_leaves_nothing_of_the_nested_part(
-    database: Database,
-) -> None:
-    with database.transaction():
-        put(database, "a")
-        with suppress(ZeroDivisionError), database.transaction() as connection:
-            connection.execute("INSERT INTO memos VALUES ('partial', '')")
-            put(database, "deeper")
-            raise ZeroDivisionError
-        put(database, "z")
-    assert rows(database) == ["a", "z"]
-
-
-def test_a_statement_that_fails_inside_can_be_swallowed_too(database: Database) -> None:
-    with database.transaction():
-        put(database, "a")
-        with suppress(sqlite3.IntegrityError):
-            put(database, "a")
-        put(database, "b")
-    assert rows(database) == ["a", "b"]
-
-
 def test_on_a_full_disk_nothing_of_the_transaction_stands(database: Database) -> None:
     pages = database.connection.execute("PRAGMA page_count").fetchone()[0]
     database.connection.execute(f"PRAGMA max_page_count={pages + 2}")

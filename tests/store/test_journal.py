@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing, suppress
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
@@ -104,28 +104,6 @@ def test_an_exception_takes_back_both_and_nobody_hears_of_it(
     assert kept(database) == (0, TaskTree(), [])
     journal.save(changed(journal.session, iterations=2, tree=tree_of(2, 1)), note("two"))
     assert kept(database) == (2, tree_of(2, 1), ["two"])
-
-
-def test_a_nested_failure_that_is_swallowed_takes_back_its_own_part_alone(
-    journal: Journal, database: Database, heard: Heard
-) -> None:
-    with journal.transaction():
-        journal.save(changed(journal.session, iterations=1), note("before"))
-        with suppress(ZeroDivisionError), journal.transaction():
-            journal.save(changed(journal.session, iterations=2, tree=tree_of(1, 1)), note("inside"))
-            raise ZeroDivisionError
-        assert journal.session.limits.iterations == 1
-        journal.save(changed(journal.session, clarifications=1), note("after"))
-    assert heard.messages == ["before", "after"]
-    assert kept(database) == (1, TaskTree(), ["before", "after"])
-
-
-def test_rows_of_other_rooms_join_it(journal: Journal, database: Database, heard: Heard) -> None:
-    with database.transaction() as connection:
-        connection.execute("INSERT INTO memos VALUES ('a', '')")
-        journal.tell(note("one"))
-        assert heard.messages == [], "the transaction around is not over"
-    assert heard.messages == ["one"]
 
 
 def test_a_save_that_fails_leaves_the_session_as_the_file_has_it(

@@ -51,22 +51,6 @@ def test_a_log_is_rotated_before_it_passes_fifty_kilobytes(tmp_path: Path) -> No
     assert text + log.path.read_text() == "".join(f"{w}\n" for w in written)
 
 
-def test_a_log_is_rotated_at_a_thousand_lines(tmp_path: Path) -> None:
-    log = LogFile(tmp_path / "lopen.jsonl", LogLimits())
-    for n in range(2_001):
-        log.write(str(n), NOW)
-    assert [len(text.splitlines()) for text in rotation_texts(tmp_path)] == [1_000, 1_000]
-    assert log.path.read_text() == "2000\n"
-
-
-def test_a_log_that_another_program_let_grow_is_rotated_at_the_next_look(tmp_path: Path) -> None:
-    (tmp_path / "lopen.jsonl").write_text("{}\n" * 1_001)
-    log = LogFile(tmp_path / "lopen.jsonl", LogLimits())
-    assert log.rotate_if_due(NOW)
-    assert not log.path.exists()
-    assert rotation_texts(tmp_path) == ["{}\n" * 1_001]
-
-
 @pytest.mark.parametrize(
     ("age", "rotated"), [(timedelta(days=6), False), (timedelta(days=7, seconds=1), True)]
 )

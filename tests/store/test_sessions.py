@@ -17,7 +17,7 @@ from lopen.core.clock import FakeClock
 from lopen.core.events import Notice
 from lopen.store.database import Database, UnreadableDatabase
 from lopen.store.journal import Journal
-from lopen.store.sessions import NoSuchSession, SessionStore
+from lopen.store.sessions import SessionStore
 from lopen.workflow import changes
 from lopen.workflow.pauses import EndpointUnreachable, Pause, Reason
 from lopen.workflow.session import (
@@ -118,18 +118,6 @@ def test_the_rows_follow_the_tree_whatever_becomes_of_it(
         assert fresh(database).load(wanted.id).tree == tree
 
 
-def test_a_task_may_move_to_another_component_in_either_direction(database: Database) -> None:
-    task = Task("t", "T")
-    store = fresh(database)
-    for tree in (
-        TaskTree((Component("a", "A", tasks=(task,)), Component("b", "B"))),
-        TaskTree((Component("a", "A"), Component("b", "B", tasks=(task,)))),
-        TaskTree((Component("a", "A", tasks=(task,)), Component("b", "B"))),
-    ):
-        store.save(session(tree), NOW)
-        assert fresh(database).load("calc-20260301-1").tree == tree
-
-
 def test_a_changed_task_is_one_row_and_a_changed_field_of_a_component_another(database: Database) -> None:
     store = fresh(database)
     tree = tree_of(3, 4)
@@ -155,14 +143,6 @@ def test_a_changed_task_is_one_row_and_a_changed_field_of_a_component_another(da
         "DELETE FROM tasks",
     ]
     assert fresh(database).load("calc-20260301-1").tree == tree
-
-
-def test_a_tree_built_anew_but_equal_writes_no_row_of_it(database: Database) -> None:
-    store = fresh(database)
-    store.save(session(tree_of(2, 5)), NOW)
-    with statements(database) as seen:
-        store.save(session(tree_of(2, 5)), NOW)
-    assert writes(seen) == ["INSERT INTO sessions (id, module,"]
 
 
 def told(count: int, database: Database) -> list[str]:
@@ -203,22 +183,6 @@ def test_what_a_rollback_took_back_is_written_again(database: Database) -> None:
     assert fresh(database).load(first.id) == second
 
 
-def test_a_first_save_that_was_rolled_back_leaves_no_session(database: Database) -> None:
-    store = fresh(database)
-
-    def fail() -> None:
-        with database.transaction():
-            store.save(session(tree_of(1, 1)), NOW)
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    with pytest.raises(NoSuchSession, match="there is no session calc-20260301-1"):
-        store.load("calc-20260301-1")
-    store.save(session(tree_of(1, 1)), NOW)
-    assert store.load("calc-20260301-1").tree == tree_of(1, 1)
-
-
 def test_a_session_is_read_anew_once_anybody_wrote_and_only_then(database: Database) -> None:
     store = SessionStore(database)
     session = changed(Session("calc-20260301-1", "calc", NOW), tree=tree_of(2, 2))
@@ -238,16 +202,6 @@ def test_a_session_is_read_anew_once_anybody_wrote_and_only_then(database: Datab
         assert store.load(session.id).status == "complete"
         raise ZeroDivisionError
     assert store.load(session.id).status == "failed"
-
-
-def test_a_session_that_another_version_spoiled_is_unreadable_and_named(database: Database) -> None:
-    store = fresh(database)
-    store.save(session(), NOW)
-    with database.transaction() as connection:
-        connection.execute("UPDATE sessions SET body='{}'")
-    with pytest.raises(UnreadableDatabase, match="cannot read session calc-20260301-1"):
-        store.load("calc-20260301-1")
-    assert fresh(database).ids() == ()
 
 
 def test_a_session_set_aside_is_read_again_by_another_version(
@@ -392,16 +346,3 @@ def test_a_criterion_keeps_its_id_with_its_text(tmp_path: Path) -> None:
         assert writes(seen) == []
         assert store.known_criteria("calc") == {"It adds": "AC-1", "It subtracts": "AC-2"}
         assert store.known_criteria("auth") == {}
-
-
-def test_a_verdict_is_found_by_its_evidence_alone(database: Database) -> None:
-    store = fresh(database)
-    store.save(session(), NOW)
-    store.remember_verdict("calc-20260301-1", "e1", "task", "t1", NOW, {"passed": False})
-    store.remember_verdict("calc-20260301-1", "e2", "module", "calc", NOW, {"passed": True})
-    assert store.verdict("calc-20260301-1", "e1") == {"passed": False}
-    assert store.verdict("calc-20260301-1", "e3") is None
-    assert [(v["scope"], v["subject"], v["passed"]) for v in store.verdicts("calc-20260301-1")] == [
-        ("task", "t1", False),
-        ("module", "calc", True),
-    ]

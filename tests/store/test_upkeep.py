@@ -13,7 +13,6 @@ from lopen.limits.budget import BudgetSpec, Charge
 from lopen.limits.sqlite_store import SqliteStore
 from lopen.settings.schema import Memory, Settings
 from lopen.store.archives import archived_sessions, open_archive
-from lopen.store.database import Database
 from lopen.store.folder import exclusive_lock
 from lopen.store.journal import Journal
 from lopen.store.sessions import SET_ASIDE, SessionStore
@@ -252,15 +251,3 @@ def test_of_tracebacks_the_newest_of_each_kind_stay(make_upkeep: MakeUpkeep, fol
     assert sorted(path.name for path in (folder / "logs").iterdir()) == sorted(
         (*names[2:4], *names[6:8], "checked.txt")
     )
-
-
-def test_the_file_shrinks_after_rows_are_deleted(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
-    database = Database(path)
-    with database.transaction() as connection:
-        connection.execute("INSERT INTO memos VALUES ('large', ?)", ("x" * 2_000_000,))
-    with database.transaction() as connection:
-        connection.execute("DELETE FROM memos")
-    database.reclaim(fully=True)
-    assert path.stat().st_size < 400_000
-    database.close()
