@@ -6,12 +6,9 @@ GitPython's `Git` starts the process. It cannot drop inherited variables, so `en
 from __future__ import annotations
 
 import os
-import select
-import shlex
-import stat
 import subprocess
+import threading
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -22,9 +19,6 @@ from lopen.core.trusted_programs import find_program
 from lopen.git.errors import GitError, GitTimedOut, lock_in, translate
 
 TIMEOUT_S = 300.0
-STALLED_S = 3.0  # after which lopen looks for a pipe that git may be reading
-_READ_BY_GIT = frozenset({".gitignore", ".gitattributes", ".gitmodules", ".mailmap"})
-_MOST_FOLDERS = 200_000
 GRACE_S = 5.0
 _GITPYTHON_VARIABLE = "GIT_PYTHON_GIT_EXECUTABLE"
 # git does not report that a lock was released, so lopen retries with growing waits.
@@ -140,26 +134,22 @@ class GitCommand:
         variables = self._variables()
         argv = [*_env_command(variables), self.executable, *arguments]
         process = _start(argv, self.executable, self.folder, variables)
-        _wait_by_descriptor(process.proc)
+        ended_by_time = threading.Event()
+        timer = threading.Timer(self.timeout_s, _terminate, (process, ended_by_time))
+        timer.daemon = True
+        timer.start()  # a wait with a time limit would look for the exit in growing intervals
         try:
-            try:
-                stdout, stderr = process.communicate(stdin, timeout=min(STALLED_S, self.timeout_s))
-            except subprocess.TimeoutExpired:
-                if pipe := pipe_below(self.folder):
-                    _end(process)
-                    raise _stalled_by(pipe) from None
-                stdout, stderr = process.communicate(timeout=max(0, self.timeout_s - STALLED_S))
-        except subprocess.TimeoutExpired:
-            _end(process)
-            raise GitTimedOut(
-                f"git {arguments[0]} did not end within {self.timeout_s:g} s",
-                hint="look for a named pipe or a stalled network folder in the work tree",
-            ) from None
+            stdout, stderr = process.communicate(stdin)
         except BaseException:  # a signal: git removes its lock files and ends, before anything else is done
             _end(process)
             raise
         finally:
-            del process.proc.wait  # a circle of references would keep the output
+            timer.cancel()
+        if ended_by_time.is_set():
+            raise GitTimedOut(
+                f"git {arguments[0]} did not end within {self.timeout_s:g} s",
+                hint="look for a named pipe or a stalled network folder in the work tree",
+            )
         return GitOutput(process.returncode, stdout, stderr.decode("utf-8", "replace"))
 
     def _variables(self) -> dict[str, str]:
@@ -173,53 +163,9 @@ def as_variables(config: Mapping[str, str]) -> dict[str, str]:
     return entries | {"GIT_CONFIG_COUNT": str(len(config))}
 
 
-def _wait_by_descriptor(process: Any) -> None:
-    """Have a wait with a time limit end at the exit: subprocess looks for that in growing intervals, about 1 ms too late."""
-    wait = process.wait
-
-    def wait_for_exit(timeout: float | None = None) -> int:
-        if process.returncode is None and timeout is not None:
-            with suppress(AttributeError, OSError):  # other systems than Linux
-                descriptor = os.pidfd_open(process.pid)
-                try:
-                    poll = select.poll()
-                    poll.register(descriptor, select.POLLIN)
-                    poll.poll(max(0.0, timeout) * 1_000)
-                finally:
-                    os.close(descriptor)
-        return int(wait(timeout))
-
-    process.wait = wait_for_exit
-
-
-def pipe_below(root: Path) -> Path | None:
-    """Return a named pipe, socket or terminal where git looks for a file of its own, which would hold it forever."""
-    for count, (folder, folders, names) in enumerate(os.walk(root)):
-        for name in _READ_BY_GIT.intersection(names):
-            with suppress(OSError):
-                if _holds_its_reader(Path(folder, name)):
-                    return Path(folder, name)
-        folders[:] = [name for name in folders if name != ".git"] if count < _MOST_FOLDERS else []
-    return None
-
-
-def _holds_its_reader(path: Path) -> bool:
-    """Return True for a pipe, a socket and a terminal; `/dev/null`, by which rules are switched off, ends at once."""
-    mode = path.stat().st_mode
-    if not stat.S_ISCHR(mode):
-        return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
-    try:
-        return os.isatty(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _stalled_by(pipe: Path) -> GitTimedOut:
-    return GitTimedOut(
-        f"git cannot read {pipe}: it is a named pipe, a socket or a terminal",
-        hint=f"remove it: rm {shlex.quote(str(pipe))}; then: lopen resume",
-    )
+def _terminate(process: Any, ended_by_time: threading.Event) -> None:
+    ended_by_time.set()
+    process.terminate()
 
 
 def _end(process: Any) -> None:

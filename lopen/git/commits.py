@@ -13,12 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lopen.git import trees
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError, no_identity
-from lopen.git.layout import Layout
 from lopen.git.refs import require_id, single_line
-from lopen.git.screening import Leak, SecretScreen
+from lopen.git.screening import Leak
 
 Convention = Literal["conventional", "plain"]
 
@@ -167,20 +165,6 @@ def trailers(message: str) -> dict[str, str]:
         if colon and name in (SESSION, TASK, VERDICT):
             found.setdefault(name, value.strip())
     return found
-
-
-def stored_leaks(
-    git: GitCommand, layout: Layout, screen: SecretScreen, tree: str, parent: str
-) -> Sequence[Leak]:
-    """Find the secrets in `tree` as git stored it, which may differ from the files examined before."""
-    sides = ((c.path, c.entry_after) for c in trees.changes(git, parent, tree))
-    changed = [(path, e.blob) for path, e in sides if e and not e.is_submodule]
-    return screen.stored(
-        changed,
-        layout.object_format,
-        lambda blob: git.run("cat-file", "blob", blob).stdout,
-        lambda path: trees.file_at(git, parent, path),
-    )
 
 
 def refuse_leaks(leaks: Sequence[Leak], purpose: str) -> None:

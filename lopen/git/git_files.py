@@ -1,7 +1,6 @@
 """Files in a git folder: read, replaced as a whole, copied as an index, and the lock files of git.
 
-git holds a lock through a file beside the one it writes, and a killed git does not remove it. lopen removes such a
-file only where lopen itself makes one, and only while no git process works in the repository.
+git holds a lock through a file beside the one it writes, and a killed git does not remove it.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import subprocess
 from pathlib import Path
 
 from lopen.core.clock import Clock
@@ -18,8 +16,6 @@ from lopen.git.command import LOCK_WAITS_S
 from lopen.git.errors import GitError, lock_error
 from lopen.git.layout import Layout
 from lopen.git.refs import HEADS
-
-_PROC = Path("/proc")
 
 
 def read_or_empty(path: Path) -> bytes:
@@ -86,34 +82,13 @@ def _install(source: Path, target: Path) -> None:
         os.close(folder)
 
 
-def remove_stale_locks(layout: Layout, branch: str) -> tuple[str, ...]:
-    """Remove the lock on `branch` unless a git process may hold it; return the removed path.
+def remove_stale_lock(layout: Layout, branch: str) -> tuple[str, ...]:
+    """Remove the lock on lopen's `branch` that a killed run left; return its path.
 
     The caller holds lopen's own lock on the module. A clone's other locks go when it is opened.
     """
-    found = [lock for lock in (layout.common_dir / f"{HEADS}{branch}.lock",) if lock.is_file()]
-    if not found or git_is_running((layout.root, layout.git_dir, layout.common_dir)):
+    lock = layout.common_dir / f"{HEADS}{branch}.lock"
+    if not lock.is_file():
         return ()
-    for lock in found:
-        lock.unlink(missing_ok=True)
-    return tuple(map(str, found))
-
-
-def git_is_running(folders: tuple[Path, ...]) -> bool:
-    """Return True if a git process may work in one of the folders; without `/proc`, if any git process runs."""
-    if not _PROC.is_dir():
-        listed = subprocess.run(["/bin/ps", "-axo", "comm="], capture_output=True, text=True, check=False)
-        return any(os.path.basename(name).startswith("git") for name in listed.stdout.splitlines())
-    return any(_runs_in(process, folders) for process in _PROC.iterdir() if process.name.isdigit())
-
-
-def _runs_in(process: Path, folders: tuple[Path, ...]) -> bool:
-    try:
-        if not (process / "comm").read_text("utf-8", "replace").startswith("git"):
-            return False
-        where = Path(os.readlink(process / "cwd"))
-    except FileNotFoundError:  # the process has ended
-        return False
-    except OSError:  # another user's process, or not readable
-        return True
-    return any(where == folder or folder in where.parents for folder in folders)
+    lock.unlink(missing_ok=True)
+    return (str(lock),)

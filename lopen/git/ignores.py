@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
@@ -87,47 +87,10 @@ def with_lines(text: str, lines: Iterable[str]) -> str:
     return text + (end if missing and text and not text.endswith("\n") else "") + missing
 
 
-def suggestions(seen: Iterable[str]) -> tuple[str, ...]:
-    """Return the `.gitignore` lines that cover the cache paths `seen` (folders end in `/`), sorted."""
-    lines = {line for path in seen for line in CACHE_PATTERNS if _covers(line, path)}
-    lines |= {f"{BUILD_FOLDER}/" for path in seen if PurePosixPath(path).name == BUILD_FOLDER}
-    return tuple(sorted(lines))
-
-
-def _covers(pattern: str, path: str) -> bool:
-    if pattern.endswith("/") != path.endswith("/"):
-        return False
-    return PurePosixPath(PurePosixPath(path).name).match(pattern.rstrip("/"))
-
-
 def ignored_paths(content: GitCommand) -> list[str]:
     """Return what git ignores in the work tree, without lopen's own state; a folder counts once and ends in `/`."""
     answer = content.run("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
     return [path for path in answer.fields() if path.split("/", 1)[0] != _LOPEN]
-
-
-def exposed_caches(git: GitCommand) -> list[str]:
-    """Return the caches in the work tree that no `.gitignore` covers; folders end in `/`."""
-    patterns = [part for line in (*CACHE_PATTERNS, f"{BUILD_FOLDER}/") for part in ("-x", line)]
-    answer = git.run("ls-files", "-z", "--others", "--ignored", "--directory", *patterns)
-    seen = [
-        path
-        for path in answer.fields()
-        if PurePosixPath(path).name != BUILD_FOLDER or is_build_folder(git.folder / path)
-    ]
-    if not seen:
-        return []
-    # Without the clone's own exclude file, which ignores these caches itself. check-ignore does not take literal paths; a
-    # leading `./` prevents any other reading of a name.
-    listed = b"".join(b"./" + os.fsencode(path) + b"\0" for path in seen)
-    literal = git.with_options({"GIT_LITERAL_PATHSPECS": "0"})
-    told = literal.run("check-ignore", "-z", "-v", "--stdin", stdin=listed, accept=(0, 1)).fields()
-    ignored = {
-        path.removeprefix("./")
-        for source, path in zip(told[::4], told[3::4], strict=True)
-        if not source.endswith("/info/exclude")
-    }
-    return [path for path in seen if path not in ignored]
 
 
 def ignored_by(rules: Mapping[str, bytes], paths: Iterable[str], git: GitCommand) -> list[str]:
@@ -145,53 +108,20 @@ def ignored_by(rules: Mapping[str, bytes], paths: Iterable[str], git: GitCommand
 
 
 MOST_CHANGED = 50_000  # files, in one work tree
-_MOST_NAMED = 3  # folders
-_NEARLY_ALL = 0.9
 
 
-def require_few(paths: Sequence[str], tracked: Callable[[], Set[str]]) -> None:
-    """Refuse a work tree with more changed files than anybody can review, naming the folders that make them many.
+def require_few(paths: Sequence[str]) -> None:
+    """Refuse a work tree with more changed files than anybody can review, naming the folder that has most of them.
 
     Raises:
         TooManyFiles: there are more than `MOST_CHANGED`.
     """
     if len(paths) <= MOST_CHANGED:
         return
-    known = tracked()
-    new = [path for path in paths if path not in known]
-    changed = f"{len(paths) - len(new):,} of them tracked"
-    folders = _in_the_way(new, known, len(paths) - MOST_CHANGED)
-    if folders:
-        listed = shlex.join(f"/{folder}/" for folder in folders)
-        remedy = f"remove what is new in them, or ignore them: printf '%s\\n' {listed} >> .gitignore"
-        changed += "".join(f", {count:,} new in {folder}" for folder, count in folders.items())
-    elif len(paths) - len(new) > MOST_CHANGED:
-        remedy = "commit them: git commit -a; or undo the changes: git stash"
-    else:
-        remedy = "git status --short names them: remove new ones, add a pattern to .gitignore, or commit them"
+    (folder, count), *_ = Counter(path.rpartition("/")[0].split("/")[0] for path in paths).most_common(1)
+    where = f", {count:,} of them in {folder}" if folder else ""
+    ignore = f"echo {shlex.quote(f'/{folder}/')} >> .gitignore" if folder else "add a pattern to .gitignore"
     raise TooManyFiles(
-        f"{len(paths):,} files differ from the last commit, {changed}; lopen takes {MOST_CHANGED:,}",
-        hint=f"{remedy}; then: lopen resume",
+        f"{len(paths):,} files differ from the last commit{where}; lopen takes {MOST_CHANGED:,}",
+        hint=f"remove or commit them (git status --short names them), or ignore them: {ignore}; then: lopen resume",
     )
-
-
-def _in_the_way(new: Sequence[str], tracked: Set[str], excess: int) -> dict[str, int]:
-    """Return the folder, else the topmost folders, with `excess` or more of the `new` files: folder → their number.
-
-    A folder stands for the one above it where that has tracked files too, or hardly any new ones besides.
-    """
-    counts = Counter(str(folder) for path in new for folder in PurePosixPath(path).parents)
-    kept = {str(folder) for path in tracked for folder in PurePosixPath(path).parents}
-    inside: dict[str, list[str]] = {}
-    for folder in sorted(counts.keys() - {"."}, key=lambda folder: (-counts[folder], folder)):
-        inside.setdefault(str(PurePosixPath(folder).parent), []).append(folder)
-    at = "."
-    while inside.get(at) and counts[widest := inside[at][0]] >= excess:
-        if at != "." and at not in kept and counts[widest] < _NEARLY_ALL * counts[at]:
-            break
-        at = widest
-    if at != ".":
-        return {at: counts[at]}
-    several = [folder for folder in inside.get(".", ()) if folder not in kept][:_MOST_NAMED]
-    found = {folder: counts[folder] for folder in several}
-    return found if sum(found.values()) >= excess else {}

@@ -22,11 +22,11 @@ from lopen.git.commit_hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.commits import CommitInfo, refuse_leaks
 from lopen.git.configuration import foreign_filters, switched_off
 from lopen.git.errors import GitError
-from lopen.git.git_files import install_index, remove_stale_locks
+from lopen.git.git_files import install_index, remove_stale_lock
 from lopen.git.ignores import HALF_WRITTEN, ignored_paths, is_internal
 from lopen.git.layout import Layout, check_version, discover
 from lopen.git.refs import HEADS, Head, References, check_head, unfinished_operation
-from lopen.git.screening import KnownValues, Leak, SecretScreen
+from lopen.git.screening import KnownValues, Leak, find_leaks
 from lopen.git.work_tree import WorkTree, read_status
 from lopen.store.temporary import TemporaryFolder
 
@@ -89,8 +89,7 @@ class Repository:
         self.ignored_filters: tuple[str, ...] = ()  # content filters that only the repository configures
         self.changed_protected_paths: tuple[str, ...] = ()  # by the latest snapshot, see `is_protected_path`
         self._options = options
-        self._screen = SecretScreen(layout.root, options.known)
-        self._files = WorkTree(layout, self.git, scratch, self._screen)
+        self._files = WorkTree(layout, self.git, scratch)
         self._identity_from = identity_from or self.git
         self._identity: Mapping[str, str] = {}
         self._answers: dict[
@@ -186,10 +185,9 @@ class Repository:
         """Folders that the latest snapshot left out: repositories of their own, of which git would commit a pointer."""
         return self._files.embedded
 
-    @property
-    def leaks(self) -> tuple[Leak, ...]:
-        """Secrets that the latest snapshot would add to the history. Its tree can be compared but not committed."""
-        return self._files.leaks
+    def leaks(self, tree: str) -> tuple[Leak, ...]:
+        """Return the secrets that `tree` would add to the history. It can be compared but not committed."""
+        return find_leaks(self.git, self.head().commit or self.layout.empty_tree, tree, self._options.known())
 
     def files(self) -> list[str]:
         """Return every file that git does not ignore, tracked or not, without lopen's own state."""
@@ -224,10 +222,6 @@ class Repository:
         ignored = ignored_paths(self._head_index())
         return tuple(sorted({*ignored, *(f"{path}/" for path in self.embedded)}))
 
-    def ignore_suggestion(self) -> tuple[str, ...]:
-        """Return the `.gitignore` lines that cover the well-known caches in the work tree that are not ignored."""
-        return ignores.suggestions(ignores.exposed_caches(self._head_index()))
-
     def _head_index(self) -> GitCommand:
         self._files.set_head(self.head().commit)
         return self._files.head_index()
@@ -248,7 +242,7 @@ class Repository:
 
     def clear_leftovers(self, branch: str) -> tuple[str, ...]:
         """Remove what a killed run left: unfinished files, locks on index, HEAD and `branch`. Return their paths."""
-        locks = remove_stale_locks(self.layout, branch)
+        locks = remove_stale_lock(self.layout, branch)
         found = self.git.run("ls-files", "-z", "--others", "--ignored", "-x", HALF_WRITTEN).fields()
         for path in found:
             (self.root / path).unlink(missing_ok=True)
@@ -256,7 +250,7 @@ class Repository:
 
     def clear_lock(self, branch: str) -> tuple[str, ...]:
         """Remove the lock on `branch` that a killed run left; return its path."""
-        return remove_stale_locks(self.layout, branch)
+        return remove_stale_lock(self.layout, branch)
 
     # objects
 
@@ -337,8 +331,6 @@ class Repository:
             GitError: HEAD is not on `branch`, or the commit would add a secret.
         """
         check_head(self.head(), branch, parent)
-        if tree == self._files.latest:
-            refuse_leaks(self.leaks, "committed")
         sha = self._write_commit(tree, (parent, None), message, purpose="committed", sign=self._options.sign)
         self.references.move(HEADS + branch, sha, parent, message.partition("\n")[0])
         self.align_index()
@@ -357,10 +349,8 @@ class Repository:
         self, tree: str, parents: Sequence[str | None], message: str, *, purpose: str, sign: bool = False
     ) -> str:
         """Write a commit, durable on return. `purpose` completes "it would be …" in the error about a secret."""
-        leaks = commits.stored_leaks(
-            self.git, self.layout, self._screen, tree, parents[0] or self.layout.empty_tree
-        )
-        refuse_leaks(leaks, purpose)
+        before = parents[0] or self.layout.empty_tree
+        refuse_leaks(find_leaks(self.git, before, tree, self._options.known()), purpose)
         return commits.write_commit(
             self.git.with_options(self._known_identity()), tree, parents, message, sign=sign
         )
@@ -399,7 +389,6 @@ class Repository:
         """
         purpose, head = "stored in a backup", self.head().commit
         tree = self.snapshot(exclude, bounded=False)
-        refuse_leaks(self.leaks, purpose)
         if head is not None and self.tree_of(head) == tree:
             saved = head
         else:

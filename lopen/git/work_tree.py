@@ -7,15 +7,13 @@ nothing changed. The checkout's own index is never touched here.
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from lopen.git import trees
 from lopen.git.command import GitCommand
@@ -23,11 +21,9 @@ from lopen.git.errors import GitError, GitTimedOut
 from lopen.git.git_files import copy_index
 from lopen.git.ignores import in_build_folder, is_build_folder, is_internal, require_few
 from lopen.git.layout import Layout
-from lopen.git.screening import Leak, SecretScreen
 
 # The base index is lopen's own, so what it remembers of folders without untracked files was seen by lopen's git.
 _REMEMBERING: Mapping[str, str] = {"core.untrackedCache": "true"}
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +79,14 @@ def _status_entries(fields: list[str]) -> Iterator[tuple[str, bool]]:
 class WorkTree:
     """The files of one checkout, relative to the commit of `set_head`. `scratch` is a folder for indexes of lopen's own."""
 
-    def __init__(self, layout: Layout, git: GitCommand, scratch: Path, screen: SecretScreen) -> None:
+    def __init__(self, layout: Layout, git: GitCommand, scratch: Path) -> None:
         self._layout = layout
         self._git = git
         self._scratch = scratch
-        self._screen = screen
         self._head = layout.empty_tree  # a commit, or the empty tree
         self._base_of: str | None = None  # the head from which this process built `base`
         self._base_tree: str | None = None  # its tree id, if known
-        self.latest = ""  # the tree of the latest snapshot
         self.embedded: tuple[str, ...] = ()  # repositories of their own that the latest snapshot left out
-        self.leaks: tuple[Leak, ...] = ()  # secrets that the latest snapshot would add to the history
 
     @property
     def _base(self) -> Path:
@@ -141,29 +134,30 @@ class WorkTree:
     def snapshot(self, exclude: Mapping[str, str], *, bounded: bool = True) -> tuple[str, WorkTreeStatus]:
         """Write the files as a tree; return its id and the differences from HEAD.
 
-        `exclude`: path → blob id; a path with exactly this content stays as in HEAD. A tree with a new secret (`leaks`) can
-        be read, but not committed. Raises `TooManyFiles` if it is `bounded`.
+        `exclude`: path → blob id; a path with exactly this content stays as in HEAD. Raises `TooManyFiles` if it is `bounded`.
         """
         found = self.status()
         self.embedded = found.embedded
         excluded = self._matching(exclude, found.changed)
         paths = [path for path in found.changed if path not in excluded]
         if bounded:
-            require_few(paths, lambda: frozenset(self.head_index().run("ls-files", "-z").fields()))
-        self.leaks = self._screen.leaks(paths, lambda path: trees.file_at(self._git, self._head, path))
+            require_few(paths)
         if not paths and self._base_tree is not None:
-            self.latest = self._base_tree
             return self._base_tree, found
-        work = self._base.with_name("index.work")
-        copy_index(self._base, work)
-        git = self._with(work)
+        git = self._work_index()
         hidden = _behind_links(self._layout.root, paths)
         _update(git, [path for path in paths if path in hidden], "--force-remove")
         _update(git, [path for path in paths if path not in hidden], "--add", "--remove", "--replace")
-        self.latest = git.run("write-tree").text
+        tree = git.run("write-tree").text
         if not paths:
-            self._base_tree = self.latest
-        return self.latest, found
+            self._base_tree = tree
+        return tree, found
+
+    def _work_index(self) -> GitCommand:
+        """Return git on a copy of the base index."""
+        work = self._base.with_name("index.work")
+        copy_index(self._base, work)
+        return self._with(work)
 
     def tree_with(self, tree: str, files: Mapping[str, trees.TreeEntry | None]) -> str:
         """Return `tree` with these `files` in place of its own, without those that are None; it is not committed."""
@@ -192,16 +186,14 @@ class WorkTree:
         for path in wanted:
             if not trees.is_work_tree_path(path):
                 raise GitError(f"{path!r} is not a path in the work tree")
+        now, found = self.snapshot({}, bounded=False)
         known = trees.entries(self._git, tree)
-        for path in wanted:
-            if path not in known:
-                remove_file(self._layout.root, path)
-        present = [path for path in wanted if path in known and not known[path].is_submodule]
-        if present:
-            git = self._with(self._scratch / "index.restore")
-            git.run("read-tree", "--reset", tree)
-            listed = b"".join(os.fsencode(path) + b"\0" for path in present)
-            git.run("checkout-index", "-f", "-z", "--stdin", stdin=listed)
+        entries = {path: known.get(path) for path in wanted}
+        submodules = {path for path, entry in entries.items() if entry is not None and entry.is_submodule}
+        target = self.tree_with(now, {p: entry for p, entry in entries.items() if p not in submodules})
+        # The index of the snapshot knows every file that git may replace or remove.
+        git = self._with(self._base.with_name("index.work")) if found.changed else self._work_index()
+        git.run("read-tree", "--reset", "-u", target)
 
     def _matching(self, exclude: Mapping[str, str], changed: Iterable[str]) -> set[str]:
         """Return the paths of `changed` whose content is the blob in `exclude`."""
@@ -268,34 +260,3 @@ def _quoted(path: str) -> bytes:
     """Quote a path for git's line-based input, which allows line breaks and leading quotes in it."""
     raw = os.fsencode(path)
     return b'"' + b"".join(b"\\%03o" % byte for byte in raw) + b'"'
-
-
-def remove_file(root: Path, path: str) -> None:
-    """Delete a file or link below `root`, and the folders that become empty; a missing file is not an error."""
-    *folders, name = PurePosixPath(path).parts
-    with contextlib.ExitStack() as opened:
-        descriptors = [_opened(opened, root)]
-        try:
-            for folder in folders:
-                descriptors.append(_opened(opened, folder, descriptors[-1]))
-            if stat.S_ISDIR(os.stat(name, dir_fd=descriptors[-1], follow_symlinks=False).st_mode):
-                return
-            os.unlink(name, dir_fd=descriptors[-1])
-        except (FileNotFoundError, NotADirectoryError):
-            return  # missing, or behind a link: the work tree has no such file
-        except OSError as error:
-            raise GitError(f"cannot delete {path}: {error.strerror}") from error
-        with contextlib.suppress(OSError):  # stop at the first folder that is not empty
-            for folder, parent in zip(reversed(folders), reversed(descriptors[:-1]), strict=True):
-                os.rmdir(folder, dir_fd=parent)
-
-
-def _opened(stack: contextlib.ExitStack, name: Path | str, parent: int | None = None) -> int:
-    try:
-        descriptor = os.open(name, _FOLDER, dir_fd=parent)
-    except OSError as error:
-        if error.errno == errno.ELOOP:  # the name is a link
-            raise NotADirectoryError(name) from error
-        raise
-    stack.callback(os.close, descriptor)
-    return descriptor

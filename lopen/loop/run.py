@@ -210,10 +210,7 @@ def guard_pause(session: Session, block: GuardResult) -> Pause:
 def finish(context: SessionContext) -> None:
     """Tell what was built, and draw the plan a last time."""
     context.record.journal.tell(*context.guards.meter.settle_up())
-    lines = context.project.repository.ignore_suggestion()
-    told = (
-        [Notice("info", f"caches lie untracked; lines for .gitignore: {', '.join(lines)}")] if lines else []
-    )
+    told = []
     if left := context.project.place.close():
         told.append(Notice("info", left))
     context.record.journal.tell(*told, completed(context))

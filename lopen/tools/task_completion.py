@@ -45,7 +45,7 @@ def complete_task(bench: Workbench, task: Task, note: str) -> ToolResult:
         return taken_over
     tree = bench.project.verifier.tree_with_own_files()
     text = _message(bench, task)
-    refusal = _changed(bench, verified, tree) or _not_to_commit(bench.project.repository)
+    refusal = _changed(bench, verified, tree) or _not_to_commit(bench.project.repository, tree)
     hooked = refusal or _verify_commit(bench, verified) or _run_hooks(bench, tree, text)
     if isinstance(hooked, ToolResult):
         return hooked
@@ -111,10 +111,10 @@ def _changed(bench: Workbench, verified: str, tree: str) -> ToolResult | None:
     return failed(what, VERIFY_AGAIN, outcome="refused")
 
 
-def _not_to_commit(repository: Repository) -> ToolResult | None:
+def _not_to_commit(repository: Repository, tree: str) -> ToolResult | None:
     """Refuse a commit that would add a secret, or settings of other tools or of lopen further down."""
-    if repository.leaks:
-        first = repository.leaks[0]
+    if leaks := repository.leaks(tree):
+        first = leaks[0]
         return failed(
             f"{first} holds what looks like a secret ({first.kind}); not committed",
             "remove it, read it from the environment instead, then verify again",

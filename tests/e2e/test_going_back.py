@@ -224,7 +224,7 @@ def test_a_command_that_makes_too_many_files_is_told(make_project: MakeProject) 
 
     assert ran.code == 0, ran.err
     (told,) = tool_results(project.requests[3])
-    assert "30 new in made" in told.text
+    assert "30 of them in made" in told.text
     assert "lopen resume" not in told.text
     assert project.lopen("revert", "--to", "calc-t1", arrange=few).code == 0  # the clone is there again
     subprocess.run(["sh", "-c", MANY], cwd=project.clone(), check=True)

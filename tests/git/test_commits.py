@@ -293,6 +293,14 @@ def test_a_commit_costs_few_processes(root: Path, spawned: Callable[[], list[str
     tree, parent = repository.snapshot(), repository.head().commit
     spawned()
     repository.commit(tree, parent, "x\n", "main")
-    assert spawned() == ["diff-tree", "commit-tree", "update-ref", "read-tree", "update-index"]
+    assert spawned() == [
+        "diff-tree",
+        "cat-file",
+        "cat-file",
+        "commit-tree",
+        "update-ref",
+        "read-tree",
+        "update-index",
+    ]
     repository.snapshot()
     assert "read-tree" not in spawned()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from lopen.core.clock import FakeClock
 from lopen.git import clones
-from lopen.git.errors import GitError, GitTimedOut
+from lopen.git.errors import GitError
 from lopen.git.repository import CheckoutOptions, Repository
 from tests.git.conftest import begin, run_git
 
@@ -104,7 +103,6 @@ def everything(root: Path) -> None:
     repository.blobs(["README"])
     repository.restore(tree, ["README"])
     assert (root / "README").read_text() == "changed\n"
-    repository.ignore_suggestion()
     repository.backup("s")
     repository.reset_to(start)
     assert repository.reachable(start, "lopen/m")
@@ -220,13 +218,3 @@ def test_replaced_objects_are_not_shown_for_the_real_ones(root: Path, repository
     (root / "other").write_text("forged\n")
     run_git(root, "replace", real, run_git(root, "hash-object", "-w", "other"))
     assert repository.file_at(tree, "README") == b"Read me\n"
-
-
-@pytest.mark.parametrize("name", ["src/.gitignore", ".gitattributes"])
-def test_a_named_pipe_that_git_reads_is_named(
-    root: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.setattr("lopen.git.command.STALLED_S", 0.3)
-    os.mkfifo(root / name)
-    with pytest.raises(GitTimedOut, match=name):
-        repository.snapshot()

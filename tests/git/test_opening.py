@@ -17,7 +17,7 @@ from lopen.core.clock import FakeClock
 from lopen.core.errors import ExitCode, Stopped
 from lopen.git import command
 from lopen.git.command import GitCommand
-from lopen.git.errors import GitError, GitTimedOut, NoIdentity, NotARepository, translate
+from lopen.git.errors import GitError, NoIdentity, NotARepository, translate
 from lopen.git.layout import EMPTY_TREE
 from lopen.git.refs import Head
 from lopen.git.repository import Repository
@@ -176,29 +176,6 @@ def test_an_unknown_failure_keeps_gits_own_words() -> None:
     assert error.message == "git frob failed (3): fatal: odd"
     assert error.stderr == "fatal: odd\n"
     assert len(translate("frob", 3, "x" * 10_000, folder="/x").message) < 2_100
-
-
-def test_a_pipe_in_the_place_of_an_ignore_file_does_not_hold_lopen_for_ever(
-    root: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = repository.snapshot()
-    os.mkfifo(root / ".gitignore")
-    monkeypatch.setattr(command, "STALLED_S", 0.3)
-    with pytest.raises(GitTimedOut, match="it is a named pipe") as caught:
-        repository.snapshot()
-    assert "rm " in caught.value.hint
-    (root / ".gitignore").unlink()
-    assert repository.snapshot() == before
-
-
-def test_only_what_holds_its_reader_counts_as_a_pipe(root: Path) -> None:
-    (root / ".gitignore").symlink_to("/dev/null")
-    assert command.pipe_below(root) is None
-    controller, terminal = os.openpty()
-    (root / ".gitattributes").symlink_to(os.ttyname(terminal))
-    assert command.pipe_below(root) == root / ".gitattributes"
-    os.close(terminal)
-    os.close(controller)
 
 
 def test_a_signal_that_unwinds_lopen_ends_git_too(tmp_path: Path) -> None:

@@ -234,22 +234,3 @@ def test_dirty_sees_what_is_only_staged(root: Path, repository: Repository) -> N
     (root / "README").write_text("Read me\n")
     run_git(root, "rm", "-q", "--cached", "src/app.py")
     assert repository.dirty(lambda _: False) == ("README", "src/app.py")
-
-
-def test_ignore_lines_are_suggested_for_caches_that_nobody_ignores(
-    root: Path, repository: Repository
-) -> None:
-    assert repository.ignore_suggestion() == ()
-    for path in (
-        "src/__pycache__/a.pyc",
-        "node_modules/x/y.js",
-        "target/debug/x",
-        "web/.venv/bin/python",
-        "b.pyc",
-    ):
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text("x")
-    assert repository.ignore_suggestion() == ("*.py[co]", ".venv/", "__pycache__/", "node_modules/")
-    (root / "Cargo.toml").write_text("")
-    (root / ".gitignore").write_text("node_modules\n__pycache__/\n*.pyc\n")
-    assert repository.ignore_suggestion() == (".venv/", "target/")
