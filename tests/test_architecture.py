@@ -41,7 +41,7 @@ LIBRARIES = {
     "httpx2": ["lopen.models.sdk"],
     "genai_prices": ["lopen.models.prices"],
     "git": ["lopen.git.command"],
-    "transitions": ["lopen.workflow.steps"],
+    "transitions": ["lopen.workflow.next_step"],
     "markdown_it": ["lopen.specification.sections", "lopen.server.module_routes"],
     "mdit_py_plugins": ["lopen.specification.sections"],
     "yaml": ["lopen.specification.spec", "lopen.cli.commands.sessions"],

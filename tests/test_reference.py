@@ -16,7 +16,7 @@ from lopen.guardrails.pipeline import GUARDRAILS
 from lopen.limits.circuits import RULES
 from lopen.sandbox.choice import Mode
 from lopen.tools.catalogue import FIXED
-from lopen.workflow.steps import TRANSITIONS
+from lopen.workflow.next_step import TRANSITIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "AGENTS.md", *sorted((ROOT / "docs").rglob("*.md"))]

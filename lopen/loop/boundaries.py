@@ -22,10 +22,10 @@ from lopen.specification.spec import Specification
 from lopen.tools.workbench import Workbench
 from lopen.verification.findings import Finding
 from lopen.workflow import changes
-from lopen.workflow.next_step import enter_step, review, scope_lost, scope_of
+from lopen.workflow.next_step import Trigger, enter_step, review, scope_lost, scope_of
 from lopen.workflow.pauses import Gate, Pause
 from lopen.workflow.session import MOVED, Approval, StepProgress, waits
-from lopen.workflow.steps import Step, Trigger
+from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
 

@@ -19,7 +19,7 @@ from lopen.specification.drift import Drift, compare_hashes, section_hashes
 from lopen.specification.sections import SEPARATOR, normalise_name
 from lopen.specification.spec import SKILLS_AND_HOOKS, Specification
 from lopen.workflow import changes
-from lopen.workflow.next_step import assess, facts_of, scope_of
+from lopen.workflow.next_step import assess, scope_of
 from lopen.workflow.pauses import Gate, Pause
 from lopen.workflow.session import Approval, Session
 from lopen.workflow.steps import ORDER, Step, number, phase_of
@@ -143,7 +143,7 @@ def _reopened(session: Session, repository: Repository) -> tuple[Session, list[E
 
 def _assessed(session: Session) -> tuple[Session, list[Event]]:
     """Stand where the facts say; a step other than the saved one is told."""
-    step = assess(facts_of(session, approved=session.approval is not None))
+    step = assess(session)
     if step is session.step:
         return session, []
     told = StepEntered(step.value, number(step), phase_of(step), "assessment")

@@ -26,10 +26,10 @@ from lopen.tools.calls import ToolResult
 from lopen.tools.running import ToolRunner
 from lopen.tools.workbench import Workbench
 from lopen.workflow import changes
-from lopen.workflow.next_step import enter_step, stuck
+from lopen.workflow.next_step import Trigger, enter_step, stuck
 from lopen.workflow.pauses import Gate, IterationsUsed, Pause
 from lopen.workflow.session import MOVED, NEEDS_MODEL, Session, StepProgress, waits
-from lopen.workflow.steps import Step, Trigger
+from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import State, next_task, selectable
 
 

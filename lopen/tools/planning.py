@@ -13,9 +13,9 @@ from lopen.tools import calls
 from lopen.tools.calls import ComponentInput, TaskInput, ToolResult, done, failed
 from lopen.tools.workbench import Workbench
 from lopen.workflow import changes
-from lopen.workflow.next_step import assess, enter_step, facts_of
+from lopen.workflow.next_step import Trigger, assess, enter_step
 from lopen.workflow.session import Dependency, Session
-from lopen.workflow.steps import Step, Trigger
+from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, State, Subtask, Task, TaskTree, find_cycle, selectable
 
 
@@ -27,7 +27,7 @@ def _advance(bench: Workbench, session: Session, trigger: Trigger, told: Event, 
     decision = enter_step(session, trigger)
     events: list[Event] = [told, *decision.events]
     session = decision.session
-    if session.step is Step.BREAK_INTO_TASKS and assess(facts_of(session, approved=True)) is not session.step:
+    if session.step is Step.BREAK_INTO_TASKS and assess(session) is Step.ITERATE_THROUGH_TASKS:
         decision = enter_step(session, Trigger.TASKS_BROKEN_DOWN)
         session, events = decision.session, [*events, *decision.events]
     bench.journal.save(session, *events)

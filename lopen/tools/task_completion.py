@@ -18,9 +18,9 @@ from lopen.guardrails.guard import Claim, one_line
 from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.workbench import Workbench
 from lopen.workflow import changes
-from lopen.workflow.next_step import enter_step
+from lopen.workflow.next_step import Trigger, enter_step
 from lopen.workflow.session import CommitIntent, Session
-from lopen.workflow.steps import Step, Trigger
+from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import State, Task
 
 VERIFY_AGAIN = "look at what changed, verify again, then complete"

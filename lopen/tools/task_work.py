@@ -12,8 +12,7 @@ from lopen.tools.planning import task_from, unfit
 from lopen.tools.task_completion import complete_task, false_claim
 from lopen.tools.workbench import Workbench
 from lopen.workflow import changes
-from lopen.workflow.next_step import enter_step, review
-from lopen.workflow.steps import Trigger
+from lopen.workflow.next_step import Trigger, enter_step, review
 from lopen.workflow.task_tree import State, Task
 
 TASK_VERDICT = "verify_task_completion"

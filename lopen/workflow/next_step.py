@@ -1,14 +1,17 @@
-"""Which step comes next: the one that the facts give, and the one that an iteration's outcome leads to. Pure.
+"""Which step comes next: the table of transitions as data, the machine over it, and what an iteration's outcome does.
 
 The step is computed from facts, never from the saved step (docs/reference/workflow.md). The caller saves the result.
+Pure. The only importer of `transitions`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Literal, assert_never
 
+from lopen.core.errors import LopenError
 from lopen.core.events import Event, StepEntered, TaskChanged
 from lopen.workflow import changes
 from lopen.workflow.pauses import (
@@ -21,67 +24,191 @@ from lopen.workflow.pauses import (
     Pause,
 )
 from lopen.workflow.session import ATTEMPT_FAILED, Session
-from lopen.workflow.steps import ORDER, Step, Trigger, advance, number, phase_of, reachable
+from lopen.workflow.steps import ORDER, Step, number, phase_of
 from lopen.workflow.task_tree import Component, State
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """The observed facts about a session. `approved`: a person approved the specification for this session.
+class Trigger(StrEnum):
+    """An event that moves a session to another step."""
 
-    `components`: step 3 is recorded with a scope to compare with; a plan rebuilt from `plan.md` does not count.
+    SPEC_APPROVED = "spec_approved"
+    DEPENDENCIES_DETERMINED = "dependencies_determined"
+    COMPONENTS_IDENTIFIED = "components_identified"
+    COMPONENT_SELECTED = "component_selected"
+    MODULE_VERIFIED = "module_verified"
+    TASKS_BROKEN_DOWN = "tasks_broken_down"
+    TASK_ITERATION_COMPLETE = "task_iteration_complete"
+    COMPONENT_COMPLETE = "component_complete"
+    COMPONENTS_REMAIN = "components_remain"
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """A row of the table: `trigger` leads from `source` to `target`.
+
+    `shown` tells whether a session's record shows what the row needs; without it an event of the loop takes the row.
     """
 
-    approved: bool
-    dependencies: bool
-    components: bool
-    replan: Step | None
-    selected: Component | None
+    source: Step
+    trigger: Trigger
+    target: Step
+    when: str
+    shown: Callable[[Session], bool] | None = None
 
 
-def facts_of(session: Session, *, approved: bool) -> Facts:
-    """Return the facts in the session's own record."""
-    return Facts(
-        approved=approved,
-        dependencies=session.plan.dependencies is not None,
-        components=bool(session.tree.components) and scope_of(session).known,
-        replan=session.plan.replan,
-        selected=session.tree.component(session.plan.selected) if session.plan.selected else None,
+def _approved(session: Session) -> bool:
+    return session.approval is not None
+
+
+def _dependencies_recorded(session: Session) -> bool:
+    return session.plan.dependencies is not None and session.plan.replan is not Step.DETERMINE_DEPENDENCIES
+
+
+def _components_recorded(session: Session) -> bool:
+    planned = bool(session.tree.components) and scope_of(session).known
+    return planned and session.plan.replan is not Step.IDENTIFY_COMPONENTS
+
+
+def _component_selected(session: Session) -> bool:
+    return session.plan.component is not None
+
+
+def _tasks_recorded(session: Session) -> bool:
+    component = session.plan.component
+    return component is not None and bool(
+        component.open_tasks or component.broken_down or component.state is State.COMPLETE
     )
+
+
+def _component_complete(session: Session) -> bool:
+    return session.plan.component is not None and session.plan.component.state is State.COMPLETE
+
+
+TRANSITIONS: tuple[Transition, ...] = (
+    Transition(
+        Step.DRAFT_SPECIFICATION,
+        Trigger.SPEC_APPROVED,
+        Step.DETERMINE_DEPENDENCIES,
+        "a person approved the specification",
+        _approved,
+    ),
+    Transition(
+        Step.DETERMINE_DEPENDENCIES,
+        Trigger.DEPENDENCIES_DETERMINED,
+        Step.IDENTIFY_COMPONENTS,
+        "the dependencies were recorded",
+        _dependencies_recorded,
+    ),
+    Transition(
+        Step.IDENTIFY_COMPONENTS,
+        Trigger.COMPONENTS_IDENTIFIED,
+        Step.SELECT_NEXT_COMPONENT,
+        "components that cover every criterion were recorded",
+        _components_recorded,
+    ),
+    Transition(
+        Step.SELECT_NEXT_COMPONENT,
+        Trigger.COMPONENT_SELECTED,
+        Step.BREAK_INTO_TASKS,
+        "a component whose dependencies are complete was selected",
+        _component_selected,
+    ),
+    Transition(
+        Step.SELECT_NEXT_COMPONENT,
+        Trigger.MODULE_VERIFIED,
+        Step.COMPLETE,
+        "no component is left and the module's verification passed",
+    ),
+    Transition(
+        Step.BREAK_INTO_TASKS,
+        Trigger.TASKS_BROKEN_DOWN,
+        Step.ITERATE_THROUGH_TASKS,
+        "the component has open tasks",
+        _tasks_recorded,
+    ),
+    Transition(
+        Step.ITERATE_THROUGH_TASKS,
+        Trigger.TASK_ITERATION_COMPLETE,
+        Step.ITERATE_THROUGH_TASKS,
+        "a task ended and the component is not complete",
+    ),
+    Transition(
+        Step.ITERATE_THROUGH_TASKS,
+        Trigger.COMPONENT_COMPLETE,
+        Step.REPEAT,
+        "all tasks are complete and the component's verification passed",
+        _component_complete,
+    ),
+    Transition(
+        Step.REPEAT,
+        Trigger.COMPONENTS_REMAIN,
+        Step.SELECT_NEXT_COMPONENT,
+        "always",
+    ),
+)
+
+# The triggers whose results the record shows, in the order of the steps: assessment fires one after another
+RESULTS = tuple(t.trigger for t in TRANSITIONS if t.shown)
+
+
+class IllegalTransition(LopenError):
+    """A trigger that the table does not list for the step, or whose facts are not there: a bug in lopen."""
+
+
+class Workflow:
+    """The step of one session, which a `transitions` machine over the table holds and moves.
+
+    A row is taken only where the session's facts show what it needs: without an approval no step after the gate.
+    """
+
+    step: Step
+    trigger: Callable[
+        [str, Session], bool
+    ]  # the machine's own; False where the facts of the row are not there
+
+    def __init__(self, step: Step) -> None:
+        from transitions import Machine  # imported here because most commands and the hooks never need it
+
+        Machine(
+            model=self,
+            model_attribute="step",
+            states=Step,
+            initial=step,
+            transitions=[
+                {"trigger": t.trigger, "source": t.source, "dest": t.target, "conditions": t.shown}
+                for t in TRANSITIONS
+            ],
+            auto_transitions=False,
+        )
+
+
+def assess(session: Session) -> Step:
+    """Return the earliest step whose result is missing: the last one to which the session's facts lead."""
+    workflow = Workflow(Step.DRAFT_SPECIFICATION)
+    for trigger in RESULTS:
+        if not workflow.trigger(trigger, session):
+            break
+    return workflow.step
 
 
 def displayed_step(session: Session) -> Step:
     """Return the step to display for a session. After a revert an unfinished session is never in the last step."""
     if session.finished or session.step is not Step.COMPLETE:
         return session.step
-    return assess(facts_of(session, approved=session.approval is not None))
+    return assess(session)
 
 
-def assess(facts: Facts) -> Step:
-    """Return the earliest step whose result is missing."""
-    step = _from_plan(facts)
-    if facts.replan is not None and ORDER.index(facts.replan) < ORDER.index(step):
-        step = facts.replan
-    # Only steps that the table leads to: without an approval no step after the gate.
-    allowed = reachable(Step.DRAFT_SPECIFICATION, past_gate=facts.approved)
-    return step if step in allowed else Step.DRAFT_SPECIFICATION
-
-
-def _from_plan(facts: Facts) -> Step:
-    if not facts.approved:
-        return Step.DRAFT_SPECIFICATION
-    if not facts.dependencies:
-        return Step.DETERMINE_DEPENDENCIES
-    if not facts.components:
-        return Step.IDENTIFY_COMPONENTS
-    component = facts.selected
-    if component is None:
-        return Step.SELECT_NEXT_COMPONENT
-    if component.state is State.COMPLETE:
-        return Step.REPEAT
-    if not component.open_tasks and not component.broken_down:
-        return Step.BREAK_INTO_TASKS
-    return Step.ITERATE_THROUGH_TASKS
+def mermaid() -> str:
+    """Return the table as a Mermaid state diagram with the phases as composite states."""
+    lines = ["stateDiagram-v2", f"    [*] --> {Step.DRAFT_SPECIFICATION.value}"]
+    for phase in ("requirement_gathering", "planning", "building"):
+        members = [s for s in ORDER if s is not Step.COMPLETE and phase_of(s) == phase]
+        lines.append(f"    state {phase} {{")
+        lines.extend(f"        {s.value}" for s in members)
+        lines.append("    }")
+    lines.extend(f"    {t.source.value} --> {t.target.value}: {t.trigger.value}" for t in TRANSITIONS)
+    lines.append(f"    {Step.COMPLETE.value} --> [*]")
+    return "\n".join(lines) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +278,21 @@ class Decision:
 
 
 def enter_step(session: Session, trigger: Trigger) -> Decision:
-    """Apply `trigger` to the session."""
-    step = advance(session.step, trigger)
+    """Fire `trigger` on the session's step.
+
+    Raises:
+        IllegalTransition: the table has no such row, or the session's record does not show what it needs.
+    """
+    from transitions import MachineError
+
+    workflow = Workflow(session.step)
+    try:
+        fired = workflow.trigger(trigger, session)
+    except MachineError:
+        fired = False
+    if not fired:
+        raise IllegalTransition(f"{trigger.value} cannot fire in step {session.step.value}")
+    step = workflow.step
     return Decision(
         replace(session, step=step), (StepEntered(step.value, number(step), phase_of(step), trigger.value),)
     )

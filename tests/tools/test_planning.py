@@ -124,9 +124,8 @@ def test_new_dependencies_want_the_components_again(root: Path) -> None:
 
 
 def at_selection(root: Path, *components: Component) -> Bench:
-    return bench(
-        root, replace(begun(tree=TaskTree(components), dependencies=()), step=Step.SELECT_NEXT_COMPONENT)
-    )
+    planned = begun(tree=TaskTree(components), dependencies=(), original_scope=2)
+    return bench(root, replace(planned, step=Step.SELECT_NEXT_COMPONENT))
 
 
 CORE = Component("core", "Core", tasks=(Task("t", "T"),))

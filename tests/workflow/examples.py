@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from lopen.workflow.session import Approval, Session
-from lopen.workflow.steps import PLANNING_STEPS, Step
+from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 from tests.sessions import changed
 from tests.workflow.trees import trees
@@ -52,7 +52,7 @@ def sessions(draw: st.DrawFn) -> Session:
         selected=draw(st.sampled_from([None, "gone", *ids])),
         original_scope=draw(st.none() | st.integers(0, 8)),
         criteria=draw(st.sampled_from([{}, CRITERIA])),
-        replan=draw(st.none() | st.sampled_from(sorted(PLANNING_STEPS))),
+        replan=draw(st.sampled_from([None, Step.DETERMINE_DEPENDENCIES, Step.IDENTIFY_COMPONENTS])),
         boundary_failures=draw(st.integers(0, 9)),
         context_level=draw(st.integers(0, 5)),
         planned_tasks=draw(st.integers(0, 5)),

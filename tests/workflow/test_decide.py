@@ -9,23 +9,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lopen.core.events import StepEntered, TaskChanged
-from lopen.workflow.next_step import MAX_CONTEXT_LEVEL, Decision, Outcome, decide, enter_step
+from lopen.workflow.next_step import (
+    MAX_CONTEXT_LEVEL,
+    Decision,
+    IllegalTransition,
+    Outcome,
+    Trigger,
+    decide,
+    enter_step,
+)
 from lopen.workflow.pauses import CircuitOpen, FailedBoundaries, FailuresInRow, IterationsUsed
 from lopen.workflow.session import Session
-from lopen.workflow.steps import IllegalTransition, Step, Trigger
+from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import State
 from tests.sessions import changed
-from tests.workflow.examples import building, session, sessions
+from tests.workflow.examples import APPROVAL, building, session, sessions
 
 QUICK = settings(deadline=None, max_examples=60)
 
 
 def test_entering_a_step_is_told_with_the_trigger() -> None:
-    decision = enter_step(session(), Trigger.SPEC_APPROVED)
+    decision = enter_step(session(approval=APPROVAL), Trigger.SPEC_APPROVED)
     assert decision.session.step is Step.DETERMINE_DEPENDENCIES
     assert decision.events == (StepEntered("determine_dependencies", 2, "planning", "spec_approved"),)
     with pytest.raises(IllegalTransition):
         enter_step(session(), Trigger.MODULE_VERIFIED)
+    with pytest.raises(IllegalTransition):  # nobody approved
+        enter_step(session(), Trigger.SPEC_APPROVED)
 
 
 def test_a_recorded_result_clears_what_was_told_and_counted() -> None:

@@ -9,7 +9,7 @@ from lopen.cli.command import command
 @command
 def diagram(context: CommandContext) -> None:
     """Print the workflow as a Mermaid state diagram."""
-    from lopen.workflow.steps import mermaid
+    from lopen.workflow.next_step import mermaid
 
     if context.json:
         context.emit("diagram", mermaid=mermaid())
