@@ -23,7 +23,7 @@ from lopen.store.project_documents import write_plan
 from lopen.store.sessions import SessionStore
 from lopen.workflow import changes
 from lopen.workflow.next_step import task_skipped
-from lopen.workflow.pauses import BudgetThreshold, CircuitOpen, Confirmation, Pause, Question
+from lopen.workflow.pauses import BudgetThreshold, Confirmation, Pause, Question
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Task
 
@@ -143,7 +143,7 @@ def release_circuit(context: CommandContext, store: SessionStore, circuit_id: st
     try:
         with module_lock(context.root, store.load(session_id).module):
             session = store.load(session_id)
-            if session.pause is not None and not isinstance(session.pause, CircuitOpen):
+            if session.pause is not None and session.pause.kind != "circuit":
                 return ""
             store.save(changes.clear_pause(session), datetime.now(UTC))
         return session_id

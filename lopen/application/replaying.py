@@ -31,7 +31,7 @@ from lopen.settings.schema import Settings
 from lopen.specification.drift import section_hashes, spec_hash
 from lopen.store.sessions import SessionStore
 from lopen.workflow import changes
-from lopen.workflow.pauses import BudgetThreshold, Confirmation, Interrupted
+from lopen.workflow.pauses import BudgetThreshold, Confirmation, interrupted
 from lopen.workflow.session import Approval, Session
 
 
@@ -226,11 +226,11 @@ def _drive(loop: SessionContext, recorded: Session, *, resumed: bool) -> Session
         reason = start(loop, resumed=resumed)
         return pause(loop, reason) if reason else drive(loop)
     except RecordingInterrupted:
-        return pause(loop, Interrupted(loop.record.journal.reload().id))
+        return pause(loop, interrupted(loop.record.journal.reload().id))
     except RecordingEnded:
         if recorded.finished:
             raise
-        return pause(loop, Interrupted(loop.record.journal.reload().id))
+        return pause(loop, interrupted(loop.record.journal.reload().id))
 
 
 def _confirm(loop: SessionContext) -> None:

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Literal
 
 from lopen.guardrails.call_history import WastefulHabit
-from lopen.workflow.pauses import PauseKind
+from lopen.workflow.pauses import HaltKind
 from lopen.workflow.steps import Step
 
 Boundary = Literal["task", "component", "module"]
@@ -126,7 +126,7 @@ class GuardResult:
     reason: str = ""
     correction: str = ""
     command: str = ""
-    pause_kind: PauseKind | None = None
+    pause_kind: HaltKind | Literal["confirmation"] | None = None
     confirm: str = ""
     level: int = 0
     action: str = ""

@@ -23,7 +23,7 @@ from lopen.tools.workbench import Workbench
 from lopen.verification.findings import Finding
 from lopen.workflow import changes
 from lopen.workflow.next_step import Trigger, enter_step, review, scope_lost, scope_of
-from lopen.workflow.pauses import Gate, Pause
+from lopen.workflow.pauses import Pause, gate
 from lopen.workflow.session import MOVED, Approval, StepProgress, waits
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
@@ -138,7 +138,7 @@ def at_gate(context: SessionContext, spec: Specification) -> StepProgress:
             given = valid_approval(context, spec)
     if given is None:
         module = context.record.journal.session.module
-        return waits(Gate(module, "the specification passes `lopen check` and waits for approval"))
+        return waits(gate(module, "the specification passes `lopen check` and waits for approval"))
     pass_gate(context, spec, given)
     missing = lacks(context)
     if missing:

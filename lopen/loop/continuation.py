@@ -18,17 +18,13 @@ from lopen.workflow import changes
 from lopen.workflow.pauses import (
     BudgetThreshold,
     Confirmation,
-    EndpointUnreachable,
-    Interrupted,
-    LimitReached,
     Pause,
-    PausedByPerson,
 )
 from lopen.workflow.session import Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
 
 # Pauses that say nothing of the conversation: it goes on where it stopped
-CONTINUED = (Interrupted, EndpointUnreachable, LimitReached, PausedByPerson)
+CONTINUED = ("interrupted", "endpoint", "budget", "person")
 CONTINUING = "continuing iteration"
 FILES_NAMED = 20
 CALLS_LISTED = 40
@@ -38,7 +34,7 @@ TICK_NS = 20_000_000  # the file system's clock may be this far behind the one o
 def continues(pause: Pause) -> bool:
     """Return True if the conversation goes on where the pause stopped it."""
     spent = isinstance(pause, Confirmation) and isinstance(pause.reason, BudgetThreshold)
-    return spent or isinstance(pause, CONTINUED)
+    return spent or pause.kind in CONTINUED
 
 
 def stored_conversation(context: SessionContext) -> StoredConversation | None:

@@ -26,7 +26,7 @@ from lopen.tools.calls import ToolResult, tool_result
 from lopen.tools.running import ToolRunner, rests_on_earlier_calls
 from lopen.tools.workbench import Workbench
 from lopen.workflow.next_step import Outcome
-from lopen.workflow.pauses import Pause, PausedByPerson
+from lopen.workflow.pauses import Pause, paused_by_person
 from lopen.workflow.session import MAX_CLARIFICATIONS
 from lopen.workflow.steps import PLANNING_STEPS, Step
 
@@ -74,7 +74,7 @@ class Conversation:
             self.runner.begin_turn(self.counts.turn)
             try:
                 if resumed is None and pause_requested(self.bench.journal.database, self.bench.session.id):
-                    outcome: Outcome | None = _paused(PausedByPerson(self.bench.session.id))
+                    outcome: Outcome | None = _paused(paused_by_person(self.bench.session.id))
                 elif unanswered is not None:
                     outcome = self._answered(unanswered, resumed)
                 else:

@@ -20,7 +20,7 @@ from lopen.specification.sections import SEPARATOR, normalise_name
 from lopen.specification.spec import SKILLS_AND_HOOKS, Specification
 from lopen.workflow import changes
 from lopen.workflow.next_step import assess, scope_of
-from lopen.workflow.pauses import Gate, Pause
+from lopen.workflow.pauses import Pause, gate
 from lopen.workflow.session import Approval, Session
 from lopen.workflow.steps import ORDER, Step, number, phase_of
 from lopen.workflow.task_tree import State, Task, next_task
@@ -59,12 +59,12 @@ def _must_wait(session: Session, spec: Specification, hashes: dict[str, str]) ->
     if session.approval is None:
         return None
     if spec.problems:
-        return Gate(
+        return gate(
             session.module,
             f"the specification no longer passes `lopen check`: {spec.problems[0]}",
         )
     if _commands_of(hashes) != _commands_of(session.approval.sections):
-        return Gate(session.module, "the verify commands (Skills & Hooks) changed and are not approved")
+        return gate(session.module, "the verify commands (Skills & Hooks) changed and are not approved")
     return None
 
 

@@ -27,7 +27,7 @@ from lopen.tools.running import ToolRunner
 from lopen.tools.workbench import Workbench
 from lopen.workflow import changes
 from lopen.workflow.next_step import Trigger, enter_step, stuck
-from lopen.workflow.pauses import Gate, IterationsUsed, Pause
+from lopen.workflow.pauses import Pause, gate, iterations_used
 from lopen.workflow.session import MOVED, NEEDS_MODEL, Session, StepProgress, waits
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import State, next_task, selectable
@@ -49,7 +49,7 @@ def look(context: SessionContext) -> Pause | None:
     try:
         spec = context.project.load_spec(session.module)
     except LopenError as error:
-        return Gate(session.module, f"the specification cannot be read: {error.message}")
+        return gate(session.module, f"the specification cannot be read: {error.message}")
     context.project.specifications.keep_ids(spec)
     seen = observe(session, spec, context.record.store.approval(session.module), context.project.repository)
     if seen.session is not session or seen.events:
@@ -149,7 +149,7 @@ def begin(context: SessionContext, corrections: tuple[str, ...]) -> Session | Pa
     """Count the iteration, choose the task, and save: from here a model is paid for."""
     session = context.record.journal.session
     if session.limits.iterations >= session.limits.iterations_granted:
-        return IterationsUsed(session.id, session.limits.iterations)
+        return iterations_used(session.id, session.limits.iterations)
     kept = dict.fromkeys((*lasting(session.dialogue.corrections), *corrections))
     session = changes.begin_iteration(session, tuple(kept))
     told: list[IterationStarted | TaskChanged] = []

@@ -39,12 +39,12 @@ from lopen.models.retry import Retries, TrackedModel
 from lopen.store.journal import Journal, pause_requested
 from lopen.workflow.pauses import (
     BudgetThreshold,
-    CircuitOpen,
     Confirmation,
-    EndpointUnreachable,
-    LimitReached,
+    Halt,
     Pause,
-    PausedByPerson,
+    circuit_open,
+    endpoint_unreachable,
+    paused_by_person,
 )
 
 
@@ -78,7 +78,7 @@ def budget_pause(session: str, reached: BudgetReached) -> Pause:
     """Return the pause for a budget that lets no request be made: a person confirms, or extends it."""
     if reached.crossing == CONFIRMATION:
         return Confirmation(session, BudgetThreshold(), reached.message)
-    return LimitReached(reached.message, reached.command)
+    return Halt("budget", reached.message, reached.command)
 
 
 class ModelAccess(Protocol):
@@ -160,7 +160,7 @@ class ModelCalls:
         def told(event: Event) -> None:
             self.journal.tell(event)
             if pause_requested(self.journal.database, self.journal.session.id):
-                raise CallPaused(PausedByPerson(self.journal.session.id))
+                raise CallPaused(paused_by_person(self.journal.session.id))
 
         tries = TrackedModel(self.model, keep, broken, self.clock)
         try:
@@ -205,13 +205,13 @@ class ModelCalls:
     def _translated(self, error: ModelError) -> Exception:
         match error:
             case Unavailable():
-                return CallPaused(EndpointUnreachable(self.journal.session.id, error.message, error.until))
+                return CallPaused(endpoint_unreachable(self.journal.session.id, error.message, error.until))
             case Rejected():
                 return ModelRejected(error.message, hint=error.hint)
             case ContextTooLong():
                 return error
             case _:
-                return CallPaused(EndpointUnreachable(self.journal.session.id, error.message))
+                return CallPaused(endpoint_unreachable(self.journal.session.id, error.message))
 
     def _settle(self, grant: Grant, call: ModelCall, response: Response, seconds: float) -> None:
         usage = self._sizes.settled(call.request, response.usage, self.clock.monotonic())
@@ -273,7 +273,7 @@ class ModelCalls:
     def _held_by(self, trip: ToolTrip) -> CallPaused:
         """Only a person lets this go on; the trip is told."""
         self._tell(trip)
-        return CallPaused(CircuitOpen(self.journal.session.id, trip.text, trip.command))
+        return CallPaused(circuit_open(self.journal.session.id, trip.text, trip.command))
 
     def _tell(self, trip: ToolTrip) -> None:
         lines = circuit_events(trip.events, needs_ack=trip.needs_ack, until=trip.until, now=self.clock.now())

@@ -16,7 +16,7 @@ from lopen.git.refs import BRANCH_PREFIX, HEADS, require_commit
 from lopen.store.journal import Journal
 from lopen.store.sessions import SessionStore
 from lopen.workflow import changes
-from lopen.workflow.pauses import BranchMoved, Pause
+from lopen.workflow.pauses import Halt, Pause
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class ModuleBranch:
         )
 
     def _waits(self, message: str, command: str) -> Pause:
-        return BranchMoved(message, command)
+        return Halt("branch", message, command)
 
     def _stacked(self, branch: str) -> list[Event]:
         """Report that the branch begins on another module's, whose work comes along."""

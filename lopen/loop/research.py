@@ -17,7 +17,7 @@ from lopen.tools.calls import ToolResult, done, failed, tool_result
 from lopen.tools.registry import Registry
 from lopen.tools.running import NoLog, ToolRunner
 from lopen.tools.workbench import Workbench
-from lopen.workflow.pauses import CircuitOpen, Pause
+from lopen.workflow.pauses import Pause, circuit_open
 
 MAX_TURNS = 20
 CUT_OFF = "(These findings were cut off at the longest answer that the model may give.)"
@@ -31,7 +31,7 @@ def research(context: SessionContext, bench: Workbench, topic: str, question: st
     if refused is not None:
         refusal = failed(refused.text, "go on without research", outcome="refused")
         if refused.needs_ack:
-            return replace(refusal, pause=CircuitOpen(bench.session.id, refused.text, refused.command))
+            return replace(refusal, pause=circuit_open(bench.session.id, refused.text, refused.command))
         return refusal
     try:
         with gate.inside(agent):

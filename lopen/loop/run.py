@@ -28,15 +28,13 @@ from lopen.store.journal import has_requests, take_requests
 from lopen.workflow import changes
 from lopen.workflow.next_step import Outcome, decide, idle, task_skipped
 from lopen.workflow.pauses import (
-    Blocked,
     BudgetThreshold,
-    CircuitOpen,
     Confirmation,
     FailuresInRow,
-    Interrupted,
-    LimitReached,
+    Halt,
     Pause,
-    PausedByPerson,
+    interrupted,
+    paused_by_person,
 )
 from lopen.workflow.session import MOVED, Session, StepProgress, waits
 from lopen.workflow.steps import Step
@@ -64,7 +62,7 @@ def drive(context: SessionContext, until: frozenset[Step] = frozenset()) -> Sess
             wait_for_storage(context, error)
             continue
         except Stopped:
-            pause(context, Interrupted(context.record.journal.session.id))
+            pause(context, interrupted(context.record.journal.session.id))
             raise
         if session.finished:
             finish(context)
@@ -131,7 +129,7 @@ def heed(context: SessionContext) -> Pause | None:
     with journal.transaction():
         for request in take_requests(journal.database, journal.session.id):
             if request.kind == "pause":
-                asked = PausedByPerson(journal.session.id)
+                asked = paused_by_person(journal.session.id)
                 continue
             try:
                 after = changes.skip_task(journal.session, request.body["task"], request.body["reason"])
@@ -199,12 +197,8 @@ def guard_pause(session: Session, block: GuardResult) -> Pause:
             return Confirmation(session.id, FailuresInRow(block.confirm, block.level), told)
         case "confirmation":
             return Confirmation(session.id, BudgetThreshold(), message)
-        case "budget":
-            return LimitReached(message, block.command)
-        case "circuit":
-            return CircuitOpen(session.id, message, block.command)
-        case _:
-            return Blocked(message, block.command or f"lopen resume {session.id}")
+        case kind:
+            return Halt(kind or "guardrail", message, block.command or f"lopen resume {session.id}")
 
 
 def finish(context: SessionContext) -> None:

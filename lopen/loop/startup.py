@@ -19,7 +19,7 @@ from lopen.tools.task_completion import adopt
 from lopen.tools.verify_programs import start_failure
 from lopen.workflow import changes
 from lopen.workflow.next_step import displayed_step
-from lopen.workflow.pauses import LimitReached, Pause, Question
+from lopen.workflow.pauses import Pause, Question
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import State
 
@@ -37,7 +37,7 @@ def start(context: SessionContext, *, resumed: bool) -> Pause | None:
     session = context.record.journal.session
     drop_pauses(context.record.journal.database, session.id)  # asked of the last run
     interrupted = resumed and session.status == "running"
-    waited_for_budget = isinstance(session.pause, LimitReached)
+    waited_for_budget = session.pause is not None and session.pause.kind == "budget"
     cleared = context.branch.clear_leftovers() if interrupted else ()
     moved = context.branch.sync()
     session, adopted = adopt(session, context.project.repository)

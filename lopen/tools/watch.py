@@ -21,7 +21,7 @@ from lopen.store.journal import Journal
 from lopen.tools.calls import ToolResult, failed
 from lopen.tools.workbench import Project
 from lopen.verification.runners import failed_tests, runs_tests
-from lopen.workflow.pauses import CircuitOpen, Pause
+from lopen.workflow.pauses import Pause, circuit_open
 
 EDITS = ("write_file", "edit_file")
 
@@ -62,7 +62,7 @@ class Watch:
         lines = circuit_events(trip.events, needs_ack=trip.needs_ack, until=trip.until, now=self.clock.now())
         self.journal.tell(*trip.events, *lines)
         if trip.needs_ack:
-            self.pause = CircuitOpen(self.journal.session.id, trip.text, trip.command)
+            self.pause = circuit_open(self.journal.session.id, trip.text, trip.command)
         elif trip.until is not None:
             self._until = trip.until
 

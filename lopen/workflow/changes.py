@@ -12,7 +12,6 @@ from lopen.workflow.pauses import (
     FailedBoundaries,
     FailuresInRow,
     Pause,
-    PausedByPerson,
     Question,
     Reason,
     UndecidedVerdict,
@@ -287,7 +286,7 @@ def confirm_pause(session: Session, note: str = "") -> Session:
             session = confirm(session, pause.reason)
         if isinstance(pause.reason, UndecidedVerdict):
             session = accept_verdict(session, f"{pause.message} (note: {note})" if note else pause.message)
-    elif not isinstance(pause, PausedByPerson):
+    elif pause is None or pause.kind != "person":
         raise LopenError(
             f"{session.id} does not wait for a confirmation", hint=f"lopen status {session.module}"
         )

@@ -16,11 +16,10 @@ from lopen.core.events import Event, StepEntered, TaskChanged
 from lopen.workflow import changes
 from lopen.workflow.pauses import (
     AddedTasks,
-    Blocked,
-    CircuitOpen,
     Confirmation,
     FailedBoundaries,
     FailuresInRow,
+    Halt,
     Pause,
 )
 from lopen.workflow.session import ATTEMPT_FAILED, Session
@@ -329,9 +328,8 @@ def _after_result(session: Session, told: tuple[str, ...]) -> Session:
 
 def _pause(session: Session, pause: Pause) -> Session:
     """Pause the session; after a circuit's pause the next prompt tells the model the reason."""
-    if isinstance(pause, CircuitOpen):
-        return changes.pause_for(session, pause, [f"circuit_breaker: {pause.message}"])
-    return changes.pause_for(session, pause)
+    corrections = [f"circuit_breaker: {pause.message}"] if pause.kind == "circuit" else []
+    return changes.pause_for(session, pause, corrections)
 
 
 def _shrink_context(session: Session) -> Decision:
@@ -380,30 +378,33 @@ def review(session: Session) -> Confirmation | None:
     return None
 
 
-def idle(session: Session) -> Blocked:
+def idle(session: Session) -> Halt:
     """Return the pause for a run that came back to the same state without any change."""
-    return Blocked(
+    return Halt(
+        "guardrail",
         f"the last iterations changed nothing, and the next would not either (step {session.step.value}); look at "
         f"`lopen log {session.id}`, or plan the module again",
         f"lopen plan {session.module} --new",
     )
 
 
-def stuck(session: Session, remaining: Sequence[Component]) -> Blocked:
+def stuck(session: Session, remaining: Sequence[Component]) -> Halt:
     """Return the pause for remaining components that are given up or depend on such a component."""
     names = ", ".join(c.name for c in remaining)
     criteria = ", ".join(i for c in remaining for i in c.criteria) or "none"
-    return Blocked(
+    return Halt(
+        "guardrail",
         f"not complete: {names} cannot continue because tasks were given up; open criteria: {criteria}; "
         "a new session plans the remaining work",
         f"lopen run {session.module} --new",
     )
 
 
-def scope_lost(session: Session, scope: Scope) -> Blocked:
+def scope_lost(session: Session, scope: Scope) -> Halt:
     """Return the pause for a verified module with less than the planned scope, or without a known scope."""
     known = "unknown" if scope.original is None else str(scope.original)
-    return Blocked(
+    return Halt(
+        "guardrail",
         f"scope_continuity: {scope.completed} criteria and components are complete, the original scope is {known}; "
         "plan the module again so that the scope is recorded",
         f"lopen plan {session.module} --new",

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-PauseKind = Literal[
+HaltKind = Literal[
     "gate",
-    "confirmation",
-    "question",
     "budget",
     "circuit",
     "iterations",
@@ -75,19 +73,6 @@ Reason = FailuresInRow | FailedBoundaries | AddedTasks | BudgetThreshold | Undec
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
-    """A specification needs a person's approval."""
-
-    module: str
-    message: str
-    kind: Literal["gate"] = "gate"
-
-    @property
-    def command(self) -> str:
-        return f"lopen approve {self.module} --run"
-
-
-@dataclass(frozen=True, slots=True)
 class Question:
     """The model's question, with a person's answer once there is one."""
 
@@ -128,127 +113,48 @@ class Confirmation:
 
 
 @dataclass(frozen=True, slots=True)
-class LimitReached:
-    """A budget is used up; `command` extends it."""
+class Halt:
+    """What ended the run and asks nothing that the session records; `command` goes on once it is settled."""
 
+    kind: HaltKind
     message: str
     command: str
-    kind: Literal["budget"] = "budget"
 
 
-@dataclass(frozen=True, slots=True)
-class CircuitOpen:
-    """A circuit is open; `acknowledge` is the command that closes it, "" where it closes by itself."""
-
-    session: str
-    message: str
-    acknowledge: str = ""
-    kind: Literal["circuit"] = "circuit"
-
-    @property
-    def command(self) -> str:
-        return self.acknowledge or f"lopen resume {self.session}"
+Pause = Question | Confirmation | Halt
 
 
-@dataclass(frozen=True, slots=True)
-class IterationsUsed:
-    """The session used all granted iterations."""
-
-    session: str
-    iterations: int
-    kind: Literal["iterations"] = "iterations"
-
-    @property
-    def message(self) -> str:
-        return f"the session used all {self.iterations} iterations"
-
-    @property
-    def command(self) -> str:
-        return f"lopen resume {self.session}"
+def gate(module: str, message: str) -> Halt:
+    """Return the pause for a specification that needs a person's approval."""
+    return Halt("gate", message, f"lopen approve {module} --run")
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointUnreachable:
-    """No model can be reached, or the endpoint asks for a wait until then."""
-
-    session: str
-    cause: str
-    until: datetime | None = None
-    kind: Literal["endpoint"] = "endpoint"
-
-    @property
-    def message(self) -> str:
-        when = f"after {self.until:%Y-%m-%d %H:%M} UTC" if self.until else "when it is available again"
-        return f"the model cannot be reached ({self.cause}); continue {when}"
-
-    @property
-    def command(self) -> str:
-        return f"lopen resume {self.session}"
+def circuit_open(session: str, message: str, acknowledge: str = "") -> Halt:
+    """Return the pause for an open circuit; `acknowledge` closes it, "" where it closes by itself."""
+    return Halt("circuit", message, acknowledge or f"lopen resume {session}")
 
 
-@dataclass(frozen=True, slots=True)
-class Blocked:
-    """A guardrail ended the run; `command` goes on."""
-
-    message: str
-    command: str
-    kind: Literal["guardrail"] = "guardrail"
+def iterations_used(session: str, iterations: int) -> Halt:
+    """Return the pause for a session that used all granted iterations."""
+    return Halt("iterations", f"the session used all {iterations} iterations", f"lopen resume {session}")
 
 
-@dataclass(frozen=True, slots=True)
-class Interrupted:
-    """A signal ended the run."""
-
-    session: str
-    kind: Literal["interrupted"] = "interrupted"
-
-    @property
-    def message(self) -> str:
-        return "interrupted; everything is saved"
-
-    @property
-    def command(self) -> str:
-        return f"lopen resume {self.session}"
+def endpoint_unreachable(session: str, cause: str, until: datetime | None = None) -> Halt:
+    """Return the pause where no model can be reached, or the endpoint asks for a wait until then."""
+    when = f"after {until:%Y-%m-%d %H:%M} UTC" if until else "when it is available again"
+    return Halt(
+        "endpoint", f"the model cannot be reached ({cause}); continue {when}", f"lopen resume {session}"
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class PausedByPerson:
-    """A person asked the run to pause."""
-
-    session: str
-    kind: Literal["person"] = "person"
-
-    @property
-    def message(self) -> str:
-        return "you paused it; everything is saved"
-
-    @property
-    def command(self) -> str:
-        return f"lopen resume {self.session}"
+def interrupted(session: str) -> Halt:
+    """Return the pause for a run that a signal ended."""
+    return Halt("interrupted", "interrupted; everything is saved", f"lopen resume {session}")
 
 
-@dataclass(frozen=True, slots=True)
-class BranchMoved:
-    """The person moved the module's branch, or their checkout stands on it; `command` is the way on."""
-
-    message: str
-    command: str
-    kind: Literal["branch"] = "branch"
-
-
-Pause = (
-    Gate
-    | Question
-    | Confirmation
-    | LimitReached
-    | CircuitOpen
-    | IterationsUsed
-    | EndpointUnreachable
-    | Blocked
-    | Interrupted
-    | PausedByPerson
-    | BranchMoved
-)
+def paused_by_person(session: str) -> Halt:
+    """Return the pause that a person asked for."""
+    return Halt("person", "you paused it; everything is saved", f"lopen resume {session}")
 
 
 def waits_for_answer(pause: Pause | None) -> bool:

@@ -12,7 +12,7 @@ from lopen.limits.opening import open_limits
 from lopen.settings.schema import Settings
 from lopen.store.database import Database
 from lopen.store.sessions import SessionStore
-from lopen.workflow.pauses import CircuitOpen, Confirmation, FailuresInRow, Pause, Question
+from lopen.workflow.pauses import Confirmation, FailuresInRow, Pause, Question, circuit_open
 from lopen.workflow.session import Plan, Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, Task, TaskTree
@@ -94,7 +94,7 @@ def _store_waiting_sessions(project: Project) -> None:
     pauses: dict[str, Pause] = {
         "asks": Question("asks-20260301-1", "Round up or down?", ("up", "down"), "down"),
         "doubts": Confirmation("doubts-20260301-1", FailuresInRow("doubts-t1", 3), "3 attempts failed"),
-        "trips": CircuitOpen(
+        "trips": circuit_open(
             "trips-20260301-1", "5 identical calls in a row", "lopen circuit ack session:trips-20260301-1"
         ),
     }

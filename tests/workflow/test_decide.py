@@ -18,7 +18,7 @@ from lopen.workflow.next_step import (
     decide,
     enter_step,
 )
-from lopen.workflow.pauses import CircuitOpen, FailedBoundaries, FailuresInRow, IterationsUsed
+from lopen.workflow.pauses import FailedBoundaries, FailuresInRow, circuit_open, iterations_used
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import State
@@ -50,7 +50,7 @@ def test_a_confirmation_of_a_step_is_good_for_one_row_of_failures() -> None:
 
 
 def test_what_a_circuit_stopped_is_told_in_the_next_prompt() -> None:
-    pause = CircuitOpen(session().id, "read_file was called 5 times", "lopen circuit ack x")
+    pause = circuit_open(session().id, "read_file was called 5 times", "lopen circuit ack x")
     after = decide(session(), Outcome("paused", pause=pause)).session
     assert after.dialogue.corrections == ("circuit_breaker: read_file was called 5 times",)
 
@@ -65,7 +65,7 @@ def test_a_recorded_result_moves_no_step_and_no_task(before: Session) -> None:
 
 def test_a_pause_waits_where_the_session_stands() -> None:
     before = building()
-    pause = IterationsUsed(before.id, 0)
+    pause = iterations_used(before.id, 0)
     decision = decide(before, Outcome("paused", pause=pause))
     assert decision == Decision(replace(before, status="paused", pause=pause))
 

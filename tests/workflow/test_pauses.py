@@ -11,14 +11,14 @@ from lopen.workflow.next_step import review, stuck
 from lopen.workflow.pauses import (
     AddedTasks,
     BudgetThreshold,
-    CircuitOpen,
     Confirmation,
-    EndpointUnreachable,
     FailedBoundaries,
-    Gate,
-    Interrupted,
-    IterationsUsed,
     Pause,
+    circuit_open,
+    endpoint_unreachable,
+    gate,
+    interrupted,
+    iterations_used,
 )
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, Task, TaskTree
@@ -30,28 +30,28 @@ ID = "calc-20260301-1"
 @pytest.mark.parametrize(
     ("pause", "kind", "command", "words"),
     [
-        (Gate("calc", "it waits"), "gate", "lopen approve calc --run", "it waits"),
+        (gate("calc", "it waits"), "gate", "lopen approve calc --run", "it waits"),
         (
-            EndpointUnreachable(ID, "503"),
+            endpoint_unreachable(ID, "503"),
             "endpoint",
             f"lopen resume {ID}",
             "cannot be reached (503); continue when it is available again",
         ),
         (
-            EndpointUnreachable(ID, "429", datetime(2026, 3, 1, 9, 30, tzinfo=UTC)),
+            endpoint_unreachable(ID, "429", datetime(2026, 3, 1, 9, 30, tzinfo=UTC)),
             "endpoint",
             f"lopen resume {ID}",
             "after 2026-03-01 09:30 UTC",
         ),
         (
-            CircuitOpen(ID, "open", "lopen circuit ack x"),
+            circuit_open(ID, "open", "lopen circuit ack x"),
             "circuit",
             "lopen circuit ack x",
             "open",
         ),
-        (CircuitOpen(ID, "open"), "circuit", f"lopen resume {ID}", "open"),
+        (circuit_open(ID, "open"), "circuit", f"lopen resume {ID}", "open"),
         (
-            IterationsUsed(ID, 100),
+            iterations_used(ID, 100),
             "iterations",
             f"lopen resume {ID}",
             "100 iterations",
@@ -62,7 +62,7 @@ ID = "calc-20260301-1"
             f"lopen confirm {ID}",
             "much is used",
         ),
-        (Interrupted(ID), "interrupted", f"lopen resume {ID}", "saved"),
+        (interrupted(ID), "interrupted", f"lopen resume {ID}", "saved"),
     ],
 )
 def test_a_pause_says_why_and_what_lets_it_go_on(pause: Pause, kind: str, command: str, words: str) -> None:
