@@ -154,7 +154,7 @@ class IllegalTransition(LopenError):
     """A trigger that the table does not list for the step, or whose facts are not there: a bug in lopen."""
 
 
-class Workflow:
+class StepMachine:
     """The step of one session, which a `transitions` machine over the table holds and moves.
 
     A row is taken only where the session's facts show what it needs: without an approval no step after the gate.
@@ -183,11 +183,11 @@ class Workflow:
 
 def assess(session: Session) -> Step:
     """Return the earliest step whose result is missing: the last one to which the session's facts lead."""
-    workflow = Workflow(Step.DRAFT_SPECIFICATION)
+    machine = StepMachine(Step.DRAFT_SPECIFICATION)
     for trigger in RESULTS:
-        if not workflow.trigger(trigger, session):
+        if not machine.trigger(trigger, session):
             break
-    return workflow.step
+    return machine.step
 
 
 def displayed_step(session: Session) -> Step:
@@ -284,14 +284,14 @@ def enter_step(session: Session, trigger: Trigger) -> Decision:
     """
     from transitions import MachineError
 
-    workflow = Workflow(session.step)
+    machine = StepMachine(session.step)
     try:
-        fired = workflow.trigger(trigger, session)
+        fired = machine.trigger(trigger, session)
     except MachineError:
         fired = False
     if not fired:
         raise IllegalTransition(f"{trigger.value} cannot fire in step {session.step.value}")
-    step = workflow.step
+    step = machine.step
     return Decision(
         replace(session, step=step), (StepEntered(step.value, number(step), phase_of(step), trigger.value),)
     )
