@@ -40,7 +40,7 @@ def confirm(context: CommandContext, store: SessionStore, session_id: str, note:
         after, pause = changes.confirm_pause(found, note), found.pause
         assert pause is not None
         if isinstance(pause, Confirmation) and isinstance(pause.reason, BudgetThreshold):
-            limits = open_limits(context.load().settings.budget, store.database)
+            limits = open_limits(context.load().settings, store.database)
             confirm_budget(limits, f"module:{found.module}")
         store.save(after, datetime.now(UTC))
     return pause

@@ -43,10 +43,10 @@ def settled_limits(context: CommandContext, settings: Settings, database: Databa
     from lopen.limits.charging import Debts
     from lopen.limits.opening import open_limits
 
-    store = open_limits(settings.budget, database, evidence_max=settings.memory.evidence_max)
+    store = open_limits(settings, database)
     try:
         # of a process that ended while the store was unreachable
-        Debts(debts_in(settings, database), resource_limits(settings)).pay(store, now())
+        Debts(store, resource_limits(settings)).pay(now())
         yield store
     except StoreUnreachable as error:
         if settings.budget.store == "sqlite":
@@ -77,7 +77,7 @@ def looked_up(context: CommandContext, database: Database) -> ProjectLimits:
 
     settings = context.load().settings
     try:
-        store = open_limits(settings.budget, database)
+        store = open_limits(settings, database)
         try:
             at = now().timestamp()
             circuits = tuple(cooled(circuit, at) for circuit in store.circuits())
@@ -86,11 +86,6 @@ def looked_up(context: CommandContext, database: Database) -> ProjectLimits:
             store.close()
     except (StoreUnreachable, WrongUsage) as error:
         return ProjectLimits(unknown=f"{error.message}; {error.hint or STORE_HINT}")
-
-
-def debts_in(settings: Settings, database: Database) -> Database | None:
-    """Where is kept what the store is owed while it is gone: beside the sessions, unless it lies there itself."""
-    return None if settings.budget.store == "sqlite" else database
 
 
 def rules(settings: Settings) -> RuleBook:
@@ -133,7 +128,7 @@ def kept_alerts(settings: Settings, database: Database, hide: Callable[[str], st
     from lopen.limits.opening import open_limits
     from lopen.limits.records import Alert, new_id
 
-    limits = open_limits(settings.budget, database, evidence_max=settings.memory.evidence_max)
+    limits = open_limits(settings, database)
 
     def keep(record: Recorded) -> None:
         event = record.event

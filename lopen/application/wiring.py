@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lopen.application.command_context import CommandContext, View
-from lopen.application.limits import debts_in, kept_alerts
+from lopen.application.limits import kept_alerts
 from lopen.application.run_options import ResumeOptions
 from lopen.application.session_model import REPLAY, session_model
 from lopen.application.workplaces import (
@@ -213,10 +213,9 @@ def _meter(
 ) -> Meter:
     local = bool(getattr(model, "local", False))
     return Meter(
-        open_limits(settings.budget, store.database, evidence_max=settings.memory.evidence_max),
+        open_limits(settings, store.database),
         settings,
         clock,
-        debts_in=debts_in(settings, store.database),
         exempt=EXEMPT_WHERE_LOCAL if local else (),
         warn=context.warn,
     )

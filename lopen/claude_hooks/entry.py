@@ -105,13 +105,12 @@ def answered(name: str, event: HookEvent, root: str, settings: HookSettings) -> 
 
 
 def _store(database: Database, settings: HookSettings, root: str) -> LimitsStore:
-    kept = settings["memory"]["evidence_max"]
     if settings["budget"]["store"] == "sqlite":
-        return SqliteStore(database, evidence_max=kept)
+        return SqliteStore(database, evidence_max=settings["memory"]["evidence_max"])
     from lopen.limits.opening import open_limits
     from lopen.settings.sources import load
 
-    return open_limits(load(Path(root)).settings.budget, database, evidence_max=kept)
+    return open_limits(load(Path(root)).settings, database)
 
 
 def open_database(path: Path, timeout_s: float) -> tuple[Database, tuple[str, ...]]:

@@ -29,7 +29,6 @@ from lopen.limits.budget import (
 )
 from lopen.limits.records import Alert, Reservation, dump, load
 from lopen.limits.store import LimitsStore, Rows
-from lopen.store.database import Database
 
 PAID = "paid:"  # memo of a settlement that its promise alone does not prove
 EXTERNAL_AGENTS = ("oracle", "research")  # whose cost falls under `resources.cost_*`
@@ -239,10 +238,10 @@ class Debts:
     """A session's debts, and those that earlier processes left. `warn` is called once an outage, and once at its end."""
 
     def __init__(
-        self, database: Database | None, limits: AgentLimits, warn: Callable[[str], None] = lambda _: None
+        self, store: LimitsStore, limits: AgentLimits, warn: Callable[[str], None] = lambda _: None
     ) -> None:
-        """`database` keeps the debts of a store that lies elsewhere; None for a store that lies in it."""
-        self._database = database
+        self._store = store
+        self._database = store.debts_in
         self._limits = limits
         self._warn = warn
         self._owed = list(self._stored())
@@ -291,19 +290,21 @@ class Debts:
         """Return the cost of a session's debts in USD; models without a known price cost nothing."""
         return sum(d.charge.cost_usd or 0.0 for d in self._owed if d.reservation.session == session)
 
-    def pay(self, store: LimitsStore, now: datetime) -> tuple[Alert, ...]:
+    def pay(self, now: datetime) -> tuple[Alert, ...]:
         """Count everything that waits, each once, whoever else pays it at the same time."""
         alerts: list[Alert] = []
         while self._owed:
             debt = self._owed[0]
-            charged, spent = store.atomically(partial(_paid, debt, self._limits, now))
+            charged, spent = self._store.atomically(partial(_paid, debt, self._limits, now))
             alerts += [*(a for _, raised in charged for a in raised), *spent]
             if self._database is not None:
                 name = KEPT + debt.reservation.reservation_id
                 self._database.write("DELETE FROM memos WHERE key = ?", (name,))
             self._owed.pop(0)
         if self._gone:
-            store.atomically(lambda rows: rows.memo(KEPT))  # where nothing was owed, it was not asked yet
+            self._store.atomically(
+                lambda rows: rows.memo(KEPT)
+            )  # where nothing was owed, it was not asked yet
             self._gone = False
             self._warn("the limits' store is back; what was used meanwhile is counted")
         return tuple(alerts)

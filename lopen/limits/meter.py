@@ -59,7 +59,6 @@ from lopen.limits.report import left_line, snapshot_line
 from lopen.limits.store import LimitsStore, Rows
 from lopen.models import messages
 from lopen.settings.schema import Settings
-from lopen.store.database import Database
 
 T = TypeVar("T")
 log = logging.getLogger("lopen.limits")
@@ -121,18 +120,17 @@ class Meter:
         settings: Settings,
         clock: Clock,
         *,
-        debts_in: Database | None = None,
         exempt: tuple[str, ...] = (),
         warn: Callable[[str], None] = log.warning,
     ) -> None:
-        """Open nothing yet. `debts_in` keeps what a store that lies elsewhere is owed; `exempt` circuit rules do not
+        """Open nothing yet. `exempt` circuit rules do not
         hold; `warn` is told once when the store goes and once when it is back."""
         self._store = store
         self._budget = settings.budget
         self._clock = clock
         self._limits = agent_limits(settings.resources.model_dump())
         self.max_cost = settings.budget.max_cost_usd  # 0 means no limit
-        self._debts = Debts(debts_in, self._limits, warn)
+        self._debts = Debts(store, self._limits, warn)
         self._latest: dict[str, BudgetState] = {}  # as the store said last
         self._late: tuple[Event, ...] = ()  # of debts paid meanwhile, told with the next settlement
         self._specs: tuple[BudgetSpec, ...] = ()
@@ -383,7 +381,7 @@ class Meter:
             return otherwise()
         try:
             if self._debts.due:
-                self._late += raised(self._debts.pay(self._store, self._clock.now()))
+                self._late += raised(self._debts.pay(self._clock.now()))
             if self._to_recover:
                 self._late += self._recovered()
                 self._to_recover = ""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from lopen.core.errors import WrongUsage
 from lopen.core.extras import install_command
-from lopen.limits.records import EVIDENCE_KEPT
 from lopen.limits.sqlite_store import SqliteStore
 from lopen.limits.store import LimitsStore
-from lopen.settings.schema import Budget
+from lopen.settings.schema import Settings
 from lopen.store.database import Database
 
 
-def open_limits(budget: Budget, database: Database, *, evidence_max: int = EVIDENCE_KEPT) -> LimitsStore:
-    """Where budgets and circuits are counted. `evidence_max`: `memory.evidence_max`, for whoever writes."""
-    local = SqliteStore(database, evidence_max=evidence_max)
+def open_limits(settings: Settings, database: Database) -> LimitsStore:
+    """Where budgets and circuits are counted."""
+    budget, kept = settings.budget, settings.memory.evidence_max
+    local = SqliteStore(database, evidence_max=kept)
     if budget.store == "sqlite":
         return local
     try:
@@ -24,6 +24,4 @@ def open_limits(budget: Budget, database: Database, *, evidence_max: int = EVIDE
         ) from error
 
     prefix = project_prefix(budget.key_prefix, str(database.path.parent.parent))
-    return RedisStore(
-        budget.store, prefix=prefix, ttl_s=budget.ttl_s, evidence_max=evidence_max, copies=local
-    )
+    return RedisStore(budget.store, prefix=prefix, ttl_s=budget.ttl_s, evidence_max=kept, copies=local)

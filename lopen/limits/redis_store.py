@@ -42,6 +42,7 @@ from lopen.limits.records import (
 )
 from lopen.limits.sqlite_store import SqliteStore
 from lopen.limits.store import Rows
+from lopen.store.database import Database
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -231,7 +232,7 @@ class RedisStore:
         """`answer_s`: a server that takes longer for an answer is gone. `operation_s`: so is one where other writers
         come between for longer.
 
-        `evidence_max`: see `SqliteStore`. `copies`: where budgets outlive their expiry; None: nowhere."""
+        `evidence_max`: see `SqliteStore`. `copies`: where budgets outlive their expiry, and debts this process; None: nowhere."""
         try:
             self._client: Any = redis.Redis.from_url(
                 url,
@@ -249,6 +250,7 @@ class RedisStore:
         self.evidence_max = evidence_max
         self._operation_s = operation_s
         self._copies = copies
+        self.debts_in: Database | None = copies.database if copies else None
 
     def key(self, *parts: str) -> str:
         """The name of something under the prefix."""

@@ -127,19 +127,21 @@ class SqliteRows:
 class SqliteStore:
     """`LimitsStore` over a `Database`."""
 
+    debts_in: Database | None = None
+
     def __init__(self, database: Database, *, evidence_max: int = EVIDENCE_KEPT) -> None:
         """`evidence_max`: alerts of a budget and incidents of a circuit that are kept; older ones are summed up."""
-        self._database = database
+        self.database = database
         self._evidence_max = evidence_max
 
     def atomically(self, work: Callable[[Rows], T]) -> T:
         """`work` in one transaction, or inside the one that is already open."""
-        with _reached(), self._database.transaction() as connection:
+        with _reached(), self.database.transaction() as connection:
             return work(SqliteRows(connection, self._evidence_max))
 
     def _read(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         with _reached():
-            return [tuple(row) for row in self._database.connection.execute(sql, values)]
+            return [tuple(row) for row in self.database.connection.execute(sql, values)]
 
     def _all(self, kind: type[V], sql: str, *values: object) -> list[V]:
         with _reached():

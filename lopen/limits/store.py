@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 from lopen.limits.budget import BudgetState, Charge
 from lopen.limits.circuits import CircuitState
 from lopen.limits.records import Alert, Dropped, Incident, Reservation, Spend
+from lopen.store.database import Database
 
 T = TypeVar("T")
 
@@ -43,6 +44,10 @@ class Rows(Protocol):
 
 class LimitsStore(Protocol):
     """Budgets, circuits, alerts, incidents and small memos."""
+
+    debts_in: (
+        Database | None
+    )  # keeps the debts of a store that lies elsewhere; None where the store lies in it
 
     def atomically(self, work: Callable[[Rows], T]) -> T:
         """Run `work` on one consistent view; it may be run again where another writer came between."""

@@ -28,7 +28,7 @@ Begin = Callable[[str], Meter]
 
 @pytest.fixture
 def store(database: Database, own_redis: RedisServer) -> Iterator[RedisStore]:
-    opened = open_limits(_settings(own_redis).budget, database)
+    opened = open_limits(_settings(own_redis), database)
     assert isinstance(opened, RedisStore)
     yield opened
     opened.close()

@@ -25,12 +25,10 @@ from tests.limits.redis_server import RedisServer
 class Watched:
     """A meter over a store that can be taken away, and what was said about that."""
 
-    def __init__(
-        self, store: SqliteStore | RedisStore, clock: FakeClock, debts_in: Database | None = None
-    ) -> None:
+    def __init__(self, store: SqliteStore | RedisStore, clock: FakeClock) -> None:
         self.said: list[str] = []
         self.clock = clock
-        self.meter = Meter(store, Settings(), clock, debts_in=debts_in, warn=self.said.append)
+        self.meter = Meter(store, Settings(), clock, warn=self.said.append)
         self.meter.open("s1", "m", "t1")
 
     def spend(self, tokens: int) -> None:
@@ -67,12 +65,12 @@ def test_a_redis_that_goes_and_comes_back_empty_is_caught_up(
 
 def owing(database: Database, url: str, clock: FakeClock) -> Watched:
     """A process of the project whose Redis may be gone."""
-    return Watched(RedisStore(url, copies=SqliteStore(database)), clock, database)
+    return Watched(RedisStore(url, copies=SqliteStore(database)), clock)
 
 
 def owed(database: Database) -> list[Debt]:
     """The debts that the project keeps."""
-    return Debts(database, AgentLimits())._owed
+    return Debts(RedisStore("redis://nowhere", copies=SqliteStore(database)), AgentLimits())._owed
 
 
 def test_what_a_gone_redis_is_owed_is_paid_by_the_next_process_once(
@@ -134,11 +132,6 @@ def test_what_a_crash_left_is_charged_when_the_store_is_back_if_it_was_gone_at_t
         clock.advance(RETRY_S)
         found = [(s.tokens_used, s.reserved) for s in resumed.meter.states()]
         assert found == [(1_000, 0), (1_000, 0), (0, 0)], "an estimate uses up no task"
-
-
-def test_a_debt_that_another_version_kept_is_passed_over(database: Database) -> None:
-    database.write("INSERT INTO memos VALUES ('debt:1', '{\"specs\": 3}'), ('debt:2', 'x')")
-    assert owed(database) == []
 
 
 @pytest.fixture

@@ -122,7 +122,7 @@ def _store_waiting_sessions(project: Project) -> None:
         rule="duplicate_call",
         needs_ack=True,
     )
-    with closing(open_limits(Settings().budget, store.database)) as limits:
+    with closing(open_limits(Settings(), store.database)) as limits:
         limits.atomically(lambda rows: rows.put_circuit(tripped))
     store.database.close()
 

@@ -22,7 +22,7 @@ def report(context: CommandContext) -> ExitCode:
 
     settings = context.load().settings
     store = open_store(context)
-    limits = open_limits(settings.budget, store.database)
+    limits = open_limits(settings, store.database)
     found = gathered(store, context.root / ".lopen", settings, limits)
     limits.close()
     context.emit("memory", **asdict(found))
