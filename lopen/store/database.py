@@ -273,7 +273,9 @@ def _connect(path: Path, timeout_s: float) -> Connection:
         private_folder(path.parent)
         if str(path) != ":memory:":
             # SQLite gives its journals the permissions of the database, which holds inputs and outputs of tools.
-            os.close(os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            # A file that exists is not opened: closing it would drop the locks of this process's other connections.
+            with suppress(FileExistsError):
+                os.close(os.open(path, os.O_RDONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None, factory=Connection)
     except sqlite3.Error as error:
         raise storage_error(path, error) from error

@@ -142,6 +142,11 @@ class Site:
             for left in (self.folder / "tmp").iterdir():
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
 
+    def clone(self, root: Path) -> Path:
+        """Return the files of lopen's clone, in which the module is built."""
+        (folder,) = (self.folder / "home" / "cache" / "lopen" / "clones").iterdir()
+        return folder / "calc" / root.name
+
     def lopen(self, root: Path, *arguments: str, decide: Decide | None = None, **more: Any) -> Outcome:
         """Run a command in a copy."""
         return self.preloaded.run(root, self.environment | self.variables, arguments, decide=decide, **more)

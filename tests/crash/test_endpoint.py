@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from lopen.models.fake_api import Raw
-from tests.crash.building import MOST_BROKEN, PER_REQUEST, Site, Standard
+from tests.crash.building import MOST_BROKEN, PER_REQUEST, Site, Standard, git
 from tests.crash.endpoint_faults import AWAY, EVIL, HEAD, PATIENCE, FaultyModel, broken, faults, meet
 from tests.crash.endpoint_faults import events_of as events
 from tests.crash.sweep import sites
@@ -102,5 +102,7 @@ def test_a_slow_answer_is_waited_for(meeting: Meeting) -> None:
         ran = meeting.site.lopen(root, "run", "calc")
 
         assert ran.code == 0, ran.ran.err
-        assert (root / "evil.py").read_text() == "never"  # it came whole: it counts
+        assert (
+            git(root, meeting.site.environment, "show", "lopen/calc:evil.py") == "never"
+        )  # it came whole: it counts
         assert meeting.site.found(root).tokens == PER_REQUEST * (meeting.standard.asked.whole + 1)

@@ -28,7 +28,8 @@ class Effect:
 
 EFFECTS = (
     Effect("the session's state is saved", "lopen.store.sessions:SessionStore.save", 9),
-    Effect("the branch is made", "lopen.git.branches:Branches.start"),
+    Effect("the branch is made", "lopen.loop.module_branch:ModuleBranch.begin"),
+    Effect("the branch is published", "lopen.files.workplace:Workplace.publish", 2),
     Effect("a commit's object is written", "lopen.git.commits:write_commit", 2),
     Effect("a reference is moved", "lopen.git.refs:References.move", 2),
     Effect("the index follows", "lopen.git.repository:install_index", 2),

@@ -129,8 +129,10 @@ def test_paths_that_leave_the_project_and_protected_ones_are_refused(make_projec
     for call, result in zip(calls[1:-1], results[1:-1], strict=True):
         assert result.is_error, (call, result.text)
         assert "root:" not in result.text
-    assert not (project.root.parent / "outside.txt").exists()
-    assert project.git("status", "--porcelain") == ""
+    for place in (project.root, project.clone()):
+        assert not (place.parent / "outside.txt").exists()
+    assert project.git("status", "--porcelain").split() == ["??", ".lopen/", "??", "specs/"]
+    assert not (project.clone() / ".claude").exists()
 
 
 def _touching(path: str) -> list[Call]:

@@ -71,7 +71,7 @@ def test_of_forty_identical_failing_calls_four_are_made(
     ran = project.drive()
 
     assert ran.code == 3, ran.err
-    assert project.read("tried").splitlines() == ["once"] * 4
+    assert (project.clone() / "tried").read_text().splitlines() == ["once"] * 4
     paused = ran.named("session_paused")[0]
     assert paused["kind"] == "circuit"
     assert "run_command was called 5 times in a row with the same arguments" in paused["message"]

@@ -275,7 +275,7 @@ def test_research_is_done_by_a_sub_agent_with_reading_tools(make_project: MakePr
     read, refused = tool_results(second)
     assert read.data["ok"]
     assert refused.is_error
-    assert path in project.git("ls-files").splitlines()
+    assert project.holds(path)
 
 
 def test_write_spec_answers_with_the_problems(make_project: MakeProject) -> None:

@@ -37,6 +37,22 @@ def test_a_new_file_holds_every_table_and_survives_a_power_cut(database: Databas
     assert pragma == {"user_version": SCHEMA, "journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
 
 
+def test_a_second_connection_in_a_process_loses_nothing_of_the_first(tmp_path: Path) -> None:
+    """SQLite's locks belong to the process: closing any descriptor of the file would release them."""
+    path = tmp_path / "state.db"
+    with closing(Database(path)) as first:
+        Database(path).close()
+        other = f"from lopen.store.database import Database; from pathlib import Path; d = Database(Path({str(path)!r}))"
+        subprocess.run(
+            [sys.executable, "-c", f"{other}; rows = d.version(); d.close()"], check=True, timeout=60
+        )
+        put(first, "kept")
+        with closing(Database(path)) as second:
+            assert rows(second) == ["kept"]
+    with closing(Database(path)) as later:
+        assert rows(later) == ["kept"]
+
+
 def test_a_database_of_an_older_lopen_is_not_used(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     Database(path).close()
