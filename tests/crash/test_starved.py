@@ -41,7 +41,7 @@ def test_a_state_folder_without_rights_is_named_and_nothing_is_paid_for(place: P
 
         ran = place.site.lopen(root, "run", "calc", arrange=ordinary).ran
 
-        for path in files:
+        for path in [state, *state.rglob("*")]:
             path.chmod(0o755 if path.is_dir() else 0o644)
         assert ran.code == 3  # the work waits for a person, who makes the folder writable
         assert str(state) in ran.err
