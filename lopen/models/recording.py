@@ -1,4 +1,4 @@
-"""A recording of model exchanges: its values, its file, which is read as untrusted input, and how it is made.
+"""A recording of model exchanges: its values, its file, and how it is made.
 
 The file is a sequence of independent gzip members: a header line, then one line of JSON per exchange. A crash while
 one is written loses only that one. An exchange contains only what is new: the tool calls since the previous one and
@@ -7,7 +7,6 @@ the response. `RecordingModel` wraps any model; if the recording cannot be writt
 
 from __future__ import annotations
 
-import errno
 import gzip
 import hashlib
 import json
@@ -15,13 +14,13 @@ import os
 import re
 import threading
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from lopen.core.clock import Clock
 from lopen.core.errors import LopenError
@@ -40,11 +39,7 @@ from lopen.models.messages import (
 )
 
 VERSION: Final = 1
-MOST_FILE_BYTES: Final = 64 * 2**20
-MOST_LINE_BYTES: Final = 32 * 2**20
 CHUNK: Final = 16 * 1024
-MOST_EXCHANGES: Final = 100_000
-MOST_TOTAL_BYTES: Final = 512 * 2**20
 Redact = Callable[[str], str]
 KEPT: Final = frozenset({"type", "id", "name", "tool_use_id", "signature"})  # of a content block
 # Patterns of text that differs from run to run without a meaning, and their replacements
@@ -72,34 +67,13 @@ class RecordedCall:
     exit_code: int | None = None
 
 
-def _streamable(block: Json) -> Json:
-    """Return a content block if it has the fields that streaming its kind needs."""
-    kind = str(block.get("type"))
-    texts = {"text": ("text",), "thinking": ("thinking",), "tool_use": ("id", "name")}.get(kind, ("type",))
-    wrong = [name for name in texts if not isinstance(block.get(name), str)]
-    if kind == "tool_use" and not isinstance(block.get("input"), dict):
-        wrong.append("input")
-    if wrong:
-        raise ValueError(f"{', '.join(wrong)} of {kind[:40]!r} is missing or not valid")
-    return block
-
-
-def _counted(usage: Any) -> Any:
-    """Return usage that counts every kind of token."""
-    if isinstance(usage, dict):
-        for name in (name for name in Usage.__slots__ if name != "estimated"):
-            if not isinstance(count := usage.get(name), int) or count < 0:
-                raise ValueError(f"{name} is missing or negative")
-    return usage
-
-
 @dataclass(frozen=True, slots=True)
 class RecordedResponse:
     """A model's response. `unparsed` lists the tool calls whose input was not valid JSON."""
 
-    content: tuple[Annotated[Json, AfterValidator(_streamable)], ...]
+    content: tuple[Json, ...]
     stop_reason: StopReason
-    usage: Annotated[Usage, BeforeValidator(_counted)]
+    usage: Usage
     unparsed: tuple[str, ...] = ()
 
 
@@ -147,12 +121,12 @@ def member(line: Mapping[str, Any] | RecordedExchange) -> bytes:
 
 
 def load(path: Path) -> Recording:
-    """Read the recording in `path`, without a last member that a crash truncated. Time and memory are bounded.
+    """Read the recording in `path`, without a last line that a crash truncated.
 
     Raises:
         UnreadableRecording: the content is not valid; the message names the line.
     """
-    lines = enumerate((text for text, _ in read_members(path)), start=1)
+    lines = enumerate(_lines(path), start=1)
     number, first = next(lines, (0, b""))
     if not number:
         raise UnreadableRecording(f"{path} is empty: no exchange was recorded")
@@ -161,69 +135,34 @@ def load(path: Path) -> Recording:
         raise UnreadableRecording(
             f"{path}:1: not a recording that this version of lopen reads", hint=f"Expected version {VERSION}."
         )
-    exchanges: list[RecordedExchange] = []
-    for number, text in lines:
-        if number > MOST_EXCHANGES:
-            raise UnreadableRecording(f"{path}:{number}: more than {MOST_EXCHANGES} exchanges")
-        exchanges.append(_exchange(path, number, text))
-    return Recording(str(header["module"]), str(header.get("created", "")), tuple(exchanges))
+    exchanges = tuple(_exchange(path, number, text) for number, text in lines)
+    return Recording(str(header["module"]), str(header.get("created", "")), exchanges)
 
 
-def save(path: Path, recording: Recording) -> None:
+def save(path: Path, recording: Recording, *, mode: int | None = None) -> None:
     """Write a whole recording; the file is there complete or not at all."""
     header = member(header_line(recording.module, recording.created))
-    replace_file(path, header + b"".join(map(member, recording.exchanges)), mode=None)
+    replace_file(path, header + b"".join(map(member, recording.exchanges)), mode=mode)
 
 
-def merge(recordings: Iterable[Recording]) -> Recording:
-    """Join the parts of a session's recording, renumbering exchanges. The header is that of the first part."""
-    parts = list(recordings)
-    exchanges: list[RecordedExchange] = []
-    for part in parts:
-        base = len(exchanges)
-        numbers = {exchange.n: base + i for i, exchange in enumerate(part.exchanges, start=1)}
-        exchanges += [replace(e, n=numbers[e.n], after=numbers.get(e.after, 0)) for e in part.exchanges]
-    return replace(parts[0], exchanges=tuple(exchanges))
-
-
-def read_members(path: Path) -> Iterator[tuple[bytes, int]]:
-    """Yield the text of each complete member and its end in the file; raises `UnreadableRecording`."""
+def _lines(path: Path) -> Iterator[bytes]:
+    """Yield the text of each complete member; raises `UnreadableRecording`."""
     try:
-        size = path.stat().st_size
-        if size > MOST_FILE_BYTES:
-            raise UnreadableRecording(f"{path} is larger than {MOST_FILE_BYTES // 2**20} MB")
-        data = memoryview(path.read_bytes())
+        data = path.read_bytes()
     except OSError as error:
         raise UnreadableRecording(f"cannot read {path}: {error.strerror or error}") from error
-    at, total, number = 0, 0, 0
+    at = 0
     while at < len(data):
-        number += 1
-        text, used = _inflated(path, number, data, at)
-        if used is None:
-            return  # truncated by a crash
-        at, total = at + used, total + len(text)
-        if total > MOST_TOTAL_BYTES:
-            raise UnreadableRecording(f"{path}:{number}: unpacks to more than {MOST_TOTAL_BYTES // 2**20} MB")
-        yield text, at
-
-
-def _inflated(path: Path, number: int, data: memoryview, at: int) -> tuple[bytes, int | None]:
-    """Decompress one member; return its text and compressed size, or None as size if the data ends inside it.
-
-    The input is split into small chunks, because the decompressor copies all bytes after the member's end.
-    """
-    unpack = zlib.decompressobj(wbits=31)
-    text, place = bytearray(), at
-    while not unpack.eof and place < len(data):
-        chunk = data[place : place + CHUNK]
-        place += len(chunk)
-        try:
-            text += unpack.decompress(chunk, MOST_LINE_BYTES + 1 - len(text))
-        except zlib.error as error:
-            raise UnreadableRecording(f"{path}:{number}: damaged or not a recording ({error})") from error
-        if len(text) > MOST_LINE_BYTES:
-            raise UnreadableRecording(f"{path}:{number}: a line of more than {MOST_LINE_BYTES // 2**20} MB")
-    return bytes(text), place - at - len(unpack.unused_data) if unpack.eof else None
+        unpack, text = zlib.decompressobj(wbits=31), b""
+        while not unpack.eof and at < len(data):
+            piece = data[at : at + CHUNK]  # the decompressor copies all that follows the member's end
+            try:
+                text += unpack.decompress(piece)
+            except zlib.error as error:
+                raise UnreadableRecording(f"{path} is damaged, or not a recording: {error}") from error
+            at += len(piece) - len(unpack.unused_data)
+        if unpack.eof:  # else truncated by a crash
+            yield text
 
 
 def _header(path: Path, text: bytes) -> dict[str, Any]:
@@ -263,10 +202,12 @@ class Recorder:
         self._redact = redact
         self._guard = threading.Lock()
         self._recorded: dict[str, int] = {}  # digest of a response's content → its exchange
-        self._n = self._existing_exchanges() if path.exists() else 0
-        if not path.exists() or path.stat().st_size == 0:
-            private_folder(path.parent)
-            self._append(header_line(module, clock.now().isoformat(timespec="seconds")))
+        known = Recording(module, clock.now().isoformat(timespec="seconds"), ())
+        if path.exists() and path.stat().st_size:
+            known = load(path)
+        self._n = len(known.exchanges)
+        private_folder(path.parent)
+        save(path, known, mode=0o600)  # without what a crash truncated
 
     def record(self, request: Request, response: Response, *, step: str) -> None:
         """Append one exchange to the file."""
@@ -295,24 +236,10 @@ class Recorder:
             ),
         )
 
-    def _append(self, line: Json | RecordedExchange) -> None:
-        data = member(line)
-        if self._path.parent.is_symlink():
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(self._path.parent))
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        file = os.open(self._path, flags, 0o600)
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(file, view) :]
-        finally:
-            os.close(file)
-
-    def _existing_exchanges(self) -> int:
-        """Count the exchanges in the file, and remove a member that a crash truncated."""
-        ends = [end for _, end in read_members(self._path)]
-        os.truncate(self._path, ends[-1] if ends else 0)
-        return max(len(ends) - 1, 0)
+    def _append(self, exchange: RecordedExchange) -> None:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
+        with os.fdopen(os.open(self._path, flags, 0o600), "ab") as file:
+            file.write(member(exchange))
 
 
 class RecordingModel:

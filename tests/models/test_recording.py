@@ -1,4 +1,4 @@
-"""Recordings: what is written is read again, a crash loses one exchange, and a hostile file is only an error."""
+"""Recordings: what is written is read again, a crash loses one exchange, and a damaged file is only an error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import pytest
 
 from lopen.core.clock import FakeClock
 from lopen.core.events import Event, Notice
-from lopen.models import recording as format_
 from lopen.models.messages import Json, ModelError, Response, ScriptedModel, ToolUse, TransientFailure, Usage
 from lopen.models.recording import (
     RecordedCall,
@@ -26,7 +25,6 @@ from lopen.models.recording import (
     calls_since,
     load,
     member,
-    merge,
     save,
 )
 from tests.models.conftest import ignore, request
@@ -155,12 +153,6 @@ class TestCrash:
             (2, "toolu_9"),
         ]
 
-    def test_an_empty_file_is_begun_anew(self, tmp_path: Path) -> None:
-        path = tmp_path / "s.jsonl.gz"
-        path.touch()
-        recorder(path).record(request(), response(call(0)), step="s")
-        assert len(load(path).exchanges) == 1
-
 
 GOOD_HEADER = {"lopen_recording": 1, "module": "m", "created": "2026"}
 GOOD_LINE: dict[str, Any] = {
@@ -185,11 +177,7 @@ def spoiled(**changes: Any) -> dict[str, Any]:
     return GOOD_LINE | changes
 
 
-def spoiled_response(**changes: Any) -> dict[str, Any]:
-    return GOOD_LINE | {"response": GOOD_LINE["response"] | changes}
-
-
-class TestHostileFiles:
+class TestDamagedFiles:
     def test_the_line_that_the_others_spoil_is_good(self, tmp_path: Path) -> None:
         path = tmp_path / "r"
         path.write_bytes(member(GOOD_HEADER) + member(GOOD_LINE))
@@ -199,33 +187,13 @@ class TestHostileFiles:
         ("data", "said"),
         [
             (b"", "r is empty: no exchange was recorded"),
-            (b"plain text", "r:1: damaged"),
+            (b"plain text", "r is damaged"),
             (member({"lopen_recording": 2, "module": "m"}), "r:1: not a recording that this version of lopen reads"),
             (member({"module": "m"}), "r:1"),
-            (member(GOOD_HEADER) + b"garbage" * 10, "r:2: damaged"),
-            (member(GOOD_HEADER) + gzip.compress(b"[1]\n"), "r:2: Input should be an object"),
+            (member(GOOD_HEADER) + b"garbage" * 10, "r is damaged"),
             (member(GOOD_HEADER) + gzip.compress(b"{\n"), "r:2: Invalid JSON"),
-            (member(GOOD_HEADER) + gzip.compress(b"[" * 100_000), "r:2: Invalid JSON"),
             (member(GOOD_HEADER) + member(spoiled(n="1")), "r:2: n: Input should be a valid integer"),
-            (member(GOOD_HEADER) + member(spoiled(n=True)), "r:2: n: Input should be a valid integer"),
-            (member(GOOD_HEADER) + member(spoiled(offered=[1])), "offered.0: Input should be a valid string"),
             (member(GOOD_HEADER) + member(spoiled(calls=[{"tool": "a"}])), "calls.0.input: Field required"),
-            (member(GOOD_HEADER) + member(spoiled(response=[])), "response: Input should be an object"),
-            (member(GOOD_HEADER) + member(spoiled_response(stop_reason="x")), "response.stop_reason: Input should be 'end_turn'"),
-            (member(GOOD_HEADER) + member(spoiled_response(usage={})), "input_tokens is missing or negative"),
-            (
-                member(GOOD_HEADER)
-                + member(spoiled_response(usage=dict.fromkeys(Usage.__slots__, -1))),
-                "is missing or negative",
-            ),
-            (
-                member(GOOD_HEADER) + member(spoiled_response(content=[{"type": "tool_use", "id": "x"}])),
-                "name, input of 'tool_use' is missing",
-            ),
-            (
-                member(GOOD_HEADER) + member(spoiled_response(content=[{"type": "text", "text": None}])),
-                "text of 'text' is missing",
-            ),
         ],
         ids=lambda value: value if isinstance(value, str) else "file",
     )  # fmt: skip
@@ -242,24 +210,6 @@ class TestHostileFiles:
         with pytest.raises(UnreadableRecording, match="cannot read"):
             load(tmp_path / "none")
 
-    def test_a_bomb_is_not_unpacked(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        path = tmp_path / "r"
-        monkeypatch.setattr(format_, "MOST_LINE_BYTES", 2**20)
-        path.write_bytes(member(GOOD_HEADER) + gzip.compress(b" " * 2**22))
-        with pytest.raises(UnreadableRecording, match="r:2: a line of more than"):
-            load(path)
-        monkeypatch.setattr(format_, "MOST_TOTAL_BYTES", 2**20)
-        path.write_bytes(member(GOOD_HEADER) + member(spoiled(padding=" " * 2**19)) * 4)
-        with pytest.raises(UnreadableRecording, match="unpacks to more than"):
-            load(path)
-
-    def test_a_file_too_large_is_not_read(self, tmp_path: Path) -> None:
-        path = tmp_path / "r"
-        with path.open("wb") as file:
-            file.truncate(format_.MOST_FILE_BYTES + 1)
-        with pytest.raises(UnreadableRecording, match="larger than"):
-            load(path)
-
 
 def test_a_long_recording_is_read_in_good_time(tmp_path: Path) -> None:
     path = tmp_path / "r"
@@ -275,15 +225,6 @@ class TestExport:
         save(tmp_path / "r", whole)
         assert load(tmp_path / "r") == whole
         assert [p.name for p in tmp_path.iterdir()] == ["r"]
-
-    def test_parts_are_merged_with_new_numbers(self) -> None:
-        parts = [
-            Recording("m", "2026", (exchange(1), exchange(2, after=1))),
-            Recording("n", "2027", (exchange(1), exchange(5), exchange(6, after=5))),
-        ]
-        merged = merge(parts)
-        assert merged.module == "m"
-        assert [(e.n, e.after) for e in merged.exchanges] == [(1, 0), (2, 1), (3, 0), (4, 0), (5, 4)]
 
 
 def exchange(n: int, **changes: Any) -> RecordedExchange:
