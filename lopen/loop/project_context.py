@@ -237,7 +237,6 @@ def surroundings(context: SessionContext) -> Surroundings:
         warnings=tuple(map(_warning, warnings_for_builder(context.record.store, session)))
         if building
         else (),
-        versioned=True,
         limits=context.guards.meter.snapshot(),
         bounds=bounds(context.settings, session.step, context.guards.meter.gate.book),
         task_files=shown,

@@ -6,11 +6,9 @@ A connection lives in a thread of its own with an event loop, because lopen's co
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import logging
-import os
-import re
+import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, TimeoutError
@@ -24,7 +22,6 @@ from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.server.stdio import stdio_server
 from mcp.types import (
     CONNECTION_CLOSED,
     REQUEST_TIMEOUT,
@@ -38,12 +35,7 @@ from lopen.core.errors import LopenError
 
 MOST_PAGES = 50  # of a server's list of tools
 STOP_S = 10.0  # the SDK closes standard input, waits, and ends the whole process group
-ERRORS_SHOWN = 500  # bytes of what the server wrote to standard error
-LAST_WORDS_S = 0.5  # for reading them after its end
-CHUNK = 65_536
-
-_MAYBE_HALF = re.compile(r"\\u[dD][89a-fA-F]")
-_HALF = re.compile("[\ud800-\udfff]")
+ERRORS_SHOWN = 500  # characters of what the server wrote to standard error
 
 logging.getLogger("mcp").addHandler(logging.NullHandler())  # failures come as values; nothing else is printed
 
@@ -85,7 +77,8 @@ class McpConnection:
             command=argv[0], args=list(argv[1:]), env=dict(variables), cwd=folder
         )
         self._timeout_s = start_timeout_s
-        self._errors = _Errors()
+        # What the server writes to standard error; `close` closes it
+        self._errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
         self._loop = asyncio.new_event_loop()
         self._started: Future[list[RemoteTool]] = Future()
         self._client: Client | None = None
@@ -95,11 +88,11 @@ class McpConnection:
         try:
             self.tools = self._started.result(start_timeout_s)
         except BaseException as error:
-            self.close()
+            self._end_thread()
             if not isinstance(error, Exception):
                 raise
             reason = "no answer in time" if isinstance(error, TimeoutError) else _reason(error)
-            raise ServerFailed(reason + self._errors.said()) from None
+            raise ServerFailed(reason + self._last_words()) from None
 
     def call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> RemoteResult:
         """Call a tool and return its result.
@@ -109,18 +102,18 @@ class McpConnection:
         """
         client = self._client
         if client is None or not self._thread.is_alive():
-            raise ServerFailed("it has ended" + self._errors.said())
+            raise ServerFailed("it has ended" + self._last_words())
         request = client.call_tool(tool, dict(arguments), read_timeout_seconds=timeout_s)
         try:
             answer = asyncio.run_coroutine_threadsafe(request, self._loop)
         except RuntimeError:  # the loop has closed meanwhile
             request.close()
-            raise ServerFailed("it has ended" + self._errors.said()) from None
+            raise ServerFailed("it has ended" + self._last_words()) from None
         try:
             result = answer.result(timeout_s + STOP_S)
         except MCPError as error:
             if error.code == CONNECTION_CLOSED:
-                raise ServerFailed("it has ended" + self._errors.said()) from None
+                raise ServerFailed("it has ended" + self._last_words()) from None
             if error.code == REQUEST_TIMEOUT:
                 return RemoteResult(f"no answer within {timeout_s:g} s", ok=False)
             return RemoteResult(error.message, ok=False)
@@ -131,12 +124,21 @@ class McpConnection:
             return RemoteResult(f"its answer cannot be read: {_reason(error)}", ok=False)
         return RemoteResult(_text(result), ok=not result.is_error)
 
+    def _last_words(self) -> str:
+        """Return the end of what the server wrote to standard error, as a part of a message."""
+        self._errors.seek(0)
+        lines = " ".join(self._errors.read()[-ERRORS_SHOWN:].split())
+        return f" (it says: {lines})" if lines else ""
+
     def close(self) -> None:
         """End the server and wait for its end."""
+        self._end_thread()
+        self._errors.close()
+
+    def _end_thread(self) -> None:
         with suppress(RuntimeError):  # the loop is closed already
             self._loop.call_soon_threadsafe(self._end)
         self._thread.join(STOP_S)
-        self._errors.close()
 
     def _run(self) -> None:
         try:
@@ -150,7 +152,7 @@ class McpConnection:
 
     async def _serve(self) -> None:
         """Hold the connection until `close`, which may also come during the start."""
-        transport = stdio_client(self._parameters, errlog=self._errors.file)
+        transport = stdio_client(self._parameters, errlog=self._errors)
         with anyio.CancelScope() as self._open:
             async with Client(transport, read_timeout_seconds=self._timeout_s, cache=None) as client:
                 await self._ready(client)
@@ -172,33 +174,6 @@ class McpConnection:
                 break
         self._client = client
         self._started.set_result(tools)
-
-
-class _Errors:
-    """The end of what a server writes to standard error: a thread reads it, so that it fills neither disk nor pipe."""
-
-    def __init__(self) -> None:
-        source, target = os.pipe()
-        self.file = os.fdopen(target, "w")
-        self._end = b""
-        self._thread = threading.Thread(target=self._read, args=(source,), name="mcp-errors", daemon=True)
-        self._thread.start()
-
-    def _read(self, source: int) -> None:
-        with os.fdopen(source, "rb", buffering=0) as stream:
-            while part := stream.read(CHUNK):
-                self._end = (self._end + part)[-ERRORS_SHOWN:]
-
-    def said(self) -> str:
-        """Return the end as a part of a message. The server has ended, or is about to."""
-        self.close()
-        self._thread.join(LAST_WORDS_S)
-        lines = " ".join(self._end.decode("utf-8", "replace").split())
-        return f" (it says: {lines})" if lines else ""
-
-    def close(self) -> None:
-        """Close lopen's end of the pipe; the thread ends with the last process that holds the other."""
-        self.file.close()
 
 
 def _described(tool: Any) -> RemoteTool:
@@ -247,13 +222,11 @@ def serve(name: str, version: str, instructions: str, tools: Sequence[ServedTool
     for tool in tools:
         hints = ToolAnnotations(read_only_hint=tool.read_only, destructive_hint=False, open_world_hint=False)
         server.add_tool(tool.run, annotations=hints, structured_output=False)
-    anyio.run(server.serve)
+    anyio.run(server.run_stdio_async)
 
 
 class _StrictServer(MCPServer[Any]):
-    """The SDK's server, which says what it does not understand: the SDK drops unknown arguments and leaves a message
-    with half of a surrogate pair unanswered.
-    """
+    """The SDK's server, which refuses unknown arguments: the SDK drops them, a limit that is misspelt among them."""
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -267,26 +240,3 @@ class _StrictServer(MCPServer[Any]):
         if name in known and (unknown := sorted(set(arguments) - set(known[name]))):
             raise ToolError(f"{name} has no argument {', '.join(unknown)}; it takes {', '.join(known[name])}")
         return await super().call_tool(name, arguments, context)
-
-    async def serve(self) -> None:
-        """Serve on standard input and output until the client closes them."""
-        lines = _MessageLines(os.fdopen(os.dup(0), "rb"), encoding="utf-8", errors="replace")
-        async with stdio_server(stdin=anyio.wrap_file(lines)) as (reading, writing):
-            await self._lowlevel_server.run(
-                reading, writing, self._lowlevel_server.create_initialization_options()
-            )
-
-
-class _MessageLines(io.TextIOWrapper):
-    """The messages of a client, one a line, with U+FFFD for halves of surrogate pairs."""
-
-    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]  # as TextIOWrapper does
-        """Return the next message; empty at the end."""
-        line = super().readline(size)
-        if not _MAYBE_HALF.search(line):
-            return line
-        try:
-            message = json.dumps(json.loads(line), ensure_ascii=False)
-        except (ValueError, RecursionError):
-            return line  # the SDK says what is wrong
-        return _HALF.sub("\ufffd", message) + "\n"

@@ -56,7 +56,7 @@ class Surroundings:
     `research`: (topic, excerpt). `work_in_progress`: the uncommitted diff after an interruption, else "".
     `limits`: budgets and circuits now; `bounds`: the limits that shape the work, the same in all of a session.
     `warnings`: those of the last accepted verdict. `task_files`: what the task builds on.
-    `established`: the criteria that verdicts found to hold. `versioned`: the model may know of git. In step 1 `readme`
+    `established`: the criteria that verdicts found to hold. In step 1 `readme`
     is the README's path and beginning; in planning `set_up` says what the repository lacks for its quality gates; in
     steps 1 to 5 `questions` says who answers `ask_user`.
     """
@@ -76,7 +76,6 @@ class Surroundings:
     established: frozenset[str] = frozenset()
     warnings: Sequence[str] = ()
     task_files: TaskFiles = TaskFiles()
-    versioned: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +131,7 @@ def _stable(step: Step, around: Surroundings, templates: str) -> str:
             for path, text in around.conventions
         ),
     ]
-    history = ("history",) if around.versioned else ()  # git.enabled = false hides git
-    names = ("role", "constraints", *history, instructions(step))
+    names = ("role", "constraints", "history", instructions(step))
     texts = [template(name, templates) for name in names]
     return "\n\n".join([*texts, joined(parts)]).rstrip() + "\n"
 
@@ -267,7 +265,7 @@ def _own(session: Session, spec: Specification | None, around: Surroundings, req
             around.work_in_progress,
             3,
             data=True,
-            rest="`git diff` shows all of it" if around.versioned else "read_file gives the files",
+            rest="`git diff` shows all of it",
         ),
         Part("Set-up of this repository", around.set_up),
         Part("Questions", around.questions),
