@@ -74,7 +74,7 @@ class TestInAnotherProject:
         project.specify()
         ran = project.lopen("run", "calc", "--model", "replay:README.md")
         assert ran.code == 1
-        assert "README.md:1: damaged or not a recording" in ran.err
+        assert "README.md is damaged, or not a recording" in ran.err
 
 
 class TestInAScratchClone:
