@@ -8,11 +8,10 @@ import sys
 import pytest
 
 from lopen.core.errors import LopenError
-from lopen.models.messages import ModelError, Rejected, TransientFailure
-from tests.endpoint import ScriptedEndpoint, Status, status
+from lopen.models.messages import Rejected, TransientFailure
+from tests.endpoint import ScriptedEndpoint, status
 from tests.models.conftest import Reach, ignore, request
 from tests.models.exchange import failure
-from tests.no_network import NetworkForbidden
 
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
@@ -23,31 +22,6 @@ def test_a_redirect_sends_the_prompt_nowhere(reach: Reach, code: int) -> None:
     assert isinstance(said, Rejected)
     assert f"redirects to {other.url}/[key]/v1 (HTTP {code}); nothing was sent there" in said.message
     assert "model.base_url" in said.hint
-
-
-@pytest.mark.parametrize(
-    ("exempt", "direct"),
-    [("127.0.0.1", False), ("example.invalid", True), (".invalid, other.org", True), ("*", True)],
-)
-def test_a_host_that_no_proxy_names_is_reached_directly(
-    reach: Reach, monkeypatch: pytest.MonkeyPatch, exempt: str, direct: bool
-) -> None:
-    monkeypatch.setenv("NO_PROXY", exempt)
-    # the test's own ban on lookups meets a direct connection
-    reached = NetworkForbidden if direct else ModelError
-    with ScriptedEndpoint() as proxy:
-        monkeypatch.setenv("HTTP_PROXY", proxy.url)
-        with pytest.raises(reached) as found:
-            reach("http://endpoint.example.invalid").send(request(), ignore)
-    # a proxy is asked for the whole address, which the endpoint does not serve
-    assert ("http://endpoint.example.invalid/v1/messages is not served" in str(found.value)) != direct
-
-
-def test_this_machines_own_endpoint_is_reached_without_a_proxy(
-    reach: Reach, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    assert isinstance(failure(reach, Status(402, "reached")), Rejected)
 
 
 def test_a_proxy_that_needs_a_missing_library_names_it(reach: Reach, monkeypatch: pytest.MonkeyPatch) -> None:

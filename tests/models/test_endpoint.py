@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import itertools
 import json
 import threading
 from typing import Any
@@ -12,19 +11,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from lopen.models.fake_api import Message, MessagesEndpoint
-from lopen.models.messages import Rejected, Response, SystemBlock, ToolSpec, Usage
-from lopen.models.request_body import body_of
+from lopen.models.messages import Rejected, Response
 from tests.endpoint import (
     NoResponse,
     ScriptedEndpoint,
-    last_result,
     silence,
     text,
-    tool_results,
-    tools,
-    verdict,
 )
-from tests.messages_api import PromptCache
 from tests.models.conftest import Reach, ignore, request
 
 HEADERS = {"x-api-key": "k", "anthropic-version": "2023-06-01", "content-type": "application/json"}
@@ -119,90 +112,3 @@ class TestServing:
         thread.join(10)
         assert not thread.is_alive()
         assert len(failures) == 1
-
-
-class TestScripting:
-    def test_turns_may_use_what_the_tools_gave(self, reach: Reach) -> None:
-        def second(body: Any) -> Message:
-            return text(f"{last_result(body, 'write_file').data['bytes']} of {len(tool_results(body))}")
-
-        with ScriptedEndpoint([tools(("write_file", {"path": "a"})), second]) as endpoint:
-            model = reach(endpoint.url)
-            first = model.send(request(), ignore)
-            outcome = {
-                "type": "tool_result",
-                "tool_use_id": first.tool_uses[0].id,
-                "content": '{"bytes": 3}\nraw',
-            }
-            history = [
-                *request().messages,
-                {"role": "assistant", "content": first.content},
-                {"role": "user", "content": [outcome]},
-            ]
-            assert model.send(request(messages=history), ignore).text == "3 of 1"
-            assert endpoint.left == 0
-            with pytest.raises(LookupError):
-                last_result(endpoint.requests[1], "read_file")
-
-    def test_the_oracle_and_routes_do_not_use_up_the_script(self, reach: Reach) -> None:
-        submit = ToolSpec("submit_verdict", "", {"type": "object"})
-        routes = [(lambda body: "question" in json.dumps(body["messages"]), [text("an answer")])]
-        with ScriptedEndpoint(
-            [text("a turn")], oracle=[verdict(), verdict(False)], routes=routes
-        ) as endpoint:
-            model = reach(endpoint.url)
-            oracle = request(tools=[submit], tool_choice="submit_verdict", purpose="oracle")
-            verdicts = [model.send(oracle, ignore).tool_uses[0] for _ in range(2)]
-            assert [use.input and use.input["passed"] for use in verdicts] == [True, False]
-            assert verdicts[0].id != verdicts[1].id
-            assert model.send(request("a question"), ignore).text == "an answer"
-            assert model.send(request(), ignore).text == "a turn"
-            counts = len(endpoint.requests), len(endpoint.oracle_requests), len(endpoint.routed_requests)
-            assert counts == (1, 2, 1)
-
-
-class TestPromptCache:
-    def test_a_growing_conversation_is_read_and_only_its_end_written(self, reach: Reach) -> None:
-        system = [SystemBlock("stable " * 2000, cached=True)]
-        history = list(request("first " * 500).messages)
-        usages: list[Usage] = []
-        with ScriptedEndpoint(text("an answer")) as endpoint:
-            model = reach(endpoint.url)
-            for turn in range(4):
-                response = model.send(request(system=system, messages=history), ignore)
-                usages.append(response.usage)
-                history += [
-                    {"role": "assistant", "content": response.content},
-                    {"role": "user", "content": [{"type": "text", "text": f"more {turn} " * 100}]},
-                ]
-        assert usages[0].cache_read_tokens == 0
-        for before, after in itertools.pairwise(usages):
-            assert after.cache_read_tokens == before.cache_read_tokens + before.cache_write_tokens
-            assert after.cache_write_tokens < 400
-
-    def test_the_mark_before_the_last_bridges_a_turn_of_many_blocks(self) -> None:
-        cache = PromptCache(smallest=1)
-        opening = request("first " * 500).messages
-        cache.input_usage(body_of(request(messages=opening)))
-        uses = [{"type": "tool_use", "id": f"t{i}", "name": "write_file", "input": {}} for i in range(15)]
-        results = [{"type": "tool_result", "tool_use_id": f"t{i}", "content": "{}"} for i in range(15)]
-        history = [*opening, {"role": "assistant", "content": uses}, {"role": "user", "content": results}]
-        assert cache.input_usage(body_of(request(messages=history))).cache_read_tokens > 700
-
-    def test_another_model_or_another_beginning_reads_nothing(self) -> None:
-        def body(model: str, words: str) -> dict[str, Any]:
-            block = {"type": "text", "text": words * 5000, "cache_control": {"type": "ephemeral"}}
-            return {"model": model, "system": [block], "messages": []}
-
-        cache = PromptCache()
-        assert cache.input_usage(body("m", "a")).cache_write_tokens > 1024
-        assert cache.input_usage(body("m", "a")).cache_read_tokens > 1024
-        assert cache.input_usage(body("n", "a")).cache_read_tokens == 0
-        assert cache.input_usage(body("m", "b")).cache_read_tokens == 0
-
-    def test_a_small_prefix_is_not_kept(self) -> None:
-        block = {"type": "text", "text": "small", "cache_control": {"type": "ephemeral"}}
-        body = {"model": "m", "system": [block], "messages": [{"role": "user", "content": "hello"}]}
-        cache = PromptCache()
-        assert cache.input_usage(body) == cache.input_usage(body)
-        assert cache.input_usage(body).cache_write_tokens == 0

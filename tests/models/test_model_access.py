@@ -106,10 +106,28 @@ class TestProviders:
             reach("", provider=provider, api_key="").send(request(), ignore)
         assert f"[{provider}]" in caught.value.hint
 
-    def test_foundry_speaks_through_its_own_client(
-        self, reach: Reach, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize(
+        ("provider", "variables", "path"),
+        [
+            (
+                "bedrock",
+                {"AWS_REGION": "eu-central-1", "AWS_BEARER_TOKEN_BEDROCK": "token"},
+                "/model/claude-test/invoke-with-response-stream",
+            ),
+            ("foundry", {"ANTHROPIC_FOUNDRY_API_KEY": "foundry-key"}, "/anthropic/v1/messages"),
+        ],
+    )
+    def test_a_provider_is_asked_through_its_own_client(
+        self,
+        reach: Reach,
+        monkeypatch: pytest.MonkeyPatch,
+        provider: str,
+        variables: dict[str, str],
+        path: str,
     ) -> None:
-        monkeypatch.setenv("ANTHROPIC_FOUNDRY_API_KEY", "foundry-key")
-        with ScriptedEndpoint([text("hello")], key="foundry-key") as endpoint:
-            model = reach(endpoint.url, provider="foundry", api_key="")
-            assert model.send(request(), ignore).text == "hello"
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        prefix = "/anthropic" if provider == "foundry" else ""
+        with ScriptedEndpoint([text("hello")]) as endpoint, pytest.raises(Rejected) as caught:
+            reach(endpoint.url + prefix, provider=provider, api_key="").send(request(), ignore)
+        assert f"{path} is not served here" in str(caught.value)

