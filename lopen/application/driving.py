@@ -16,7 +16,7 @@ from lopen.application.command_context import CommandContext
 from lopen.application.demo_project import RECORDED, as_demo, plays_recording
 from lopen.application.estimate import preview
 from lopen.application.open_store import created, one_session, open_store, store_of
-from lopen.application.revert_record import refuse_unfinished
+from lopen.application.reverting import refuse_unfinished
 from lopen.application.run_options import ResumeOptions, RunOptions
 from lopen.application.workplaces import require_repository
 from lopen.core.errors import ExitCode, LopenError, StorageError, WrongUsage, did_you_mean

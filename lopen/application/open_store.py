@@ -108,7 +108,7 @@ def _refuse_emptied(path: Path) -> None:
 
 def _settle(context: CommandContext, store: SessionStore) -> None:
     if cut_off := store.unfinished_reverts():
-        from lopen.application.revert_record import settle
+        from lopen.application.reverting import settle
 
         settle(context, store, cut_off)
 

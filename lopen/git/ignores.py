@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
 
 from lopen.core.files import TEMPORARY
 from lopen.git.command import GitCommand
@@ -91,20 +89,6 @@ def ignored_paths(content: GitCommand) -> list[str]:
     """Return what git ignores in the work tree, without lopen's own state; a folder counts once and ends in `/`."""
     answer = content.run("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
     return [path for path in answer.fields() if path.split("/", 1)[0] != _LOPEN]
-
-
-def ignored_by(rules: Mapping[str, bytes], paths: Iterable[str], git: GitCommand) -> list[str]:
-    """Return those of `paths` that these `.gitignore` files (path → content) ignore, whatever the work tree has."""
-    with TemporaryDirectory(prefix="lopen-") as name:
-        folder = Path(name)
-        apart = GitCommand(git.executable, folder, git.clock, {"GIT_LITERAL_PATHSPECS": "0"})
-        apart.run("init", "--quiet", "--template=")
-        for path, content in rules.items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_bytes(content)
-        listed = b"".join(b"./" + os.fsencode(path) + b"\0" for path in paths)
-        found = apart.run("check-ignore", "-z", "--stdin", stdin=listed, accept=(0, 1)).fields()
-    return [path.removeprefix("./") for path in found]
 
 
 MOST_CHANGED = 50_000  # files, in one work tree

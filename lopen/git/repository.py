@@ -382,13 +382,13 @@ class Repository:
 
     # reverting
 
-    def backup(self, session_id: str, exclude: Mapping[str, str] = NO_EXCLUSIONS) -> str:
+    def backup(self, session_id: str) -> str:
         """Save the head and uncommitted work under `refs/lopen/backup/<session>/<n>`; return that name.
 
         The reference's commit has the work tree as its tree and the head as its parent.
         """
         purpose, head = "stored in a backup", self.head().commit
-        tree = self.snapshot(exclude, bounded=False)
+        tree = self.snapshot(bounded=False)
         if head is not None and self.tree_of(head) == tree:
             saved = head
         else:
@@ -406,10 +406,10 @@ class Repository:
         subject = self.git.run("log", "-1", "--format=%s", kept).text
         return Backup(name, kept, self.references.tip(f"{kept}^") or kept if subject == UNCOMMITTED else kept)
 
-    def reset_to(self, commit: str, exclude: Mapping[str, str] = NO_EXCLUSIONS) -> None:
+    def reset_to(self, commit: str) -> None:
         """Reset branch, index and work tree to `commit`: uncommitted work is lost, so call `backup` first.
 
-        Ignored and excluded files do not change.
+        Ignored files do not change.
 
         Raises:
             GitError: the commit does not exist, or an operation of git is in progress.
@@ -418,7 +418,7 @@ class Repository:
             raise GitError(f"a {operation} is in progress", hint=f"abort it first: git {operation} --abort")
         head = self.head().commit
         tree = self.tree_of(commit)
-        now = self.snapshot(exclude, bounded=False)
+        now = self.snapshot(bounded=False)
         # Files first: if one is not writable, the branch is unchanged and the reset can be repeated.
         self.restore(tree, [change.path for change in self.changes(now, tree)])
         self.references.move("HEAD", commit, head, f"revert to {commit[:12]}")

@@ -233,37 +233,6 @@ def test_a_command_that_makes_too_many_files_is_told(make_project: MakeProject) 
     assert not (project.clone() / "made").exists()
 
 
-def test_undo_leaves_what_the_restored_ignore_file_ignores(two_tasks: Project) -> None:
-    project = two_tasks
-    assert project.lopen("revert", "--to", "calc-t1").code == 0
-    place = project.clone()
-    (place / "data/set").mkdir(parents=True)
-    (place / "src").mkdir()
-    (place / ".gitignore").write_text("__pycache__/\ndata/\n*.env\n!keep.env\n")
-    (place / "src/.gitignore").write_text("local\n")
-    kept = {
-        "data/set/a.bin": "large\n",
-        "own.env": "KEY=x\n",
-        "src/local": "mine\n",
-        "keep.env": "not ignored\n",
-    }
-    for path, text in kept.items():
-        (place / path).write_text(text)
-    assert project.lopen("revert", "--to", "calc-t1").code == 0
-    (place / "later.txt").write_text("after the revert\n")
-
-    undone = project.lopen("revert", "--undo")
-
-    assert undone.code == 0, undone.err
-    assert {path: (place / path).read_text() for path in kept} == kept
-    assert (place / "src/.gitignore").read_text() == "local\n"
-    assert not (place / "later.txt").exists()
-    assert "later.txt" in undone.out
-    assert not any(path in undone.out for path in kept)
-    backup = project.git("for-each-ref", "--format=%(refname)", "refs/lopen/backup").splitlines()[-1]
-    assert "own.env" not in project.git("ls-tree", "-r", "--name-only", backup)
-
-
 def test_a_branch_that_stands_for_another_is_refused(make_project: MakeProject) -> None:
     project = make_project([plan(tasks=("Add", "Say it")), build("calc-t1"), second()])
     project.specify()

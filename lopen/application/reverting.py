@@ -1,0 +1,300 @@
+"""Reverts: going back to a commit of the session, undoing that, and completing one that was interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from lopen.application.command_context import CommandContext
+from lopen.core.errors import LopenError, did_you_mean
+from lopen.core.events import Reverted
+from lopen.judge.verdict import Verdict, accepted, verdict_from_json
+from lopen.store.journal import ConversationStore
+from lopen.store.sessions import SessionStore
+from lopen.workflow import changes
+from lopen.workflow.session import RevertIntent, Session
+from lopen.workflow.task_tree import State
+
+if TYPE_CHECKING:
+    from lopen.files.workplace import Workplace
+    from lopen.git.repository import Backup, Repository
+
+
+def revert_session(
+    context: CommandContext, store: SessionStore, session_id: str, *, to: str | None, undo: bool
+) -> tuple[Session, Reverted] | None:
+    """Move the session's branch and files back, or with `undo` to the latest backup; return None if nothing is to do.
+
+    The present state is saved under refs/lopen/backup first. Tasks whose commits are removed are open again.
+
+    Raises:
+        LopenError: there is no commit or backup to go to, or a checkout of the person stands on the branch.
+    """
+    from lopen.store.folder import module_lock
+    from lopen.store.project_documents import write_plan
+
+    with module_lock(context.root, store.load(session_id).module):
+        session = store.load(session_id)
+        place = _open_place(context, store, session)
+        repository = place.repository
+        if not undo and to is None and _is_in_place(session, repository):
+            return None
+        restored = _latest_backup(store, session, repository) if undo else None
+        intent = _intent(session, repository, to, restored)
+        place.publish_backup(intent.backup)
+        _move(context, store, session, place, intent)
+        if restored is not None:
+            work = repository.changes(restored.head, restored.saved)
+            repository.restore(repository.tree_of(restored.saved), [change.path for change in work])
+        changed, event = recorded(store, session, repository, intent)
+        write_plan(context.root, changed)
+    return changed, event
+
+
+def _is_in_place(session: Session, repository: Repository) -> bool:
+    """True if a complete session's branch and files are as its last commit left them."""
+    if not session.finished or session.intents.revert is not None:
+        return False
+    commits = [c.sha for c in repository.session_commits(session.id)]
+    return _target(session, commits, None) == repository.head().commit and not repository.dirty(
+        lambda _: False
+    )
+
+
+def _move(
+    context: CommandContext,
+    store: SessionStore,
+    session: Session,
+    place: Workplace,
+    intent: RevertIntent,
+) -> None:
+    """Reset the branch as intended. If this process dies meanwhile, the next command finds the intent."""
+    store.save(changes.intend_revert(session, intent), datetime.now(UTC))
+    try:
+        place.repository.reset_to(intent.commit)
+        place.move_back(session.branch or "", intent.head, intent.commit)
+    except LopenError:
+        store.save(session, datetime.now(UTC))  # the failure is reported, and the command can be repeated
+        context.warn(f"backup: {intent.backup}")
+        raise
+
+
+def _open_place(context: CommandContext, store: SessionStore, session: Session) -> Workplace:
+    """Return the session's clone, on its branch as the person's repository has it, with the earlier backups.
+
+    Raises:
+        LopenError: the session has no branch, or a checkout of the person stands on it.
+    """
+    from lopen.application.workplaces import workplace_of
+    from lopen.core.clock import SystemClock
+    from lopen.sandbox.known_secrets import KnownSecrets
+
+    if session.branch is None:
+        raise LopenError(
+            f"{session.module} has no commits to revert to", hint="commits start after the approval"
+        )
+    settings, secrets = context.load().settings, KnownSecrets(context.root, os.environ)
+    place = workplace_of(context, settings, store, session, SystemClock(), secrets)
+    if place.person.branch_tip(session.branch) is None:
+        raise LopenError(
+            f"branch {session.branch} does not exist any more", hint="to undo merged work: git revert COMMIT"
+        )
+    place.person.references.require_plain(session.branch)
+    if folder := place.person.references.checked_out(session.branch):
+        away = session.start_branch or place.person.references.likely_base(session.branch) or "main"
+        raise LopenError(
+            f"{session.branch} is checked out in {folder}, and lopen does not change your checkout",
+            hint=f"git switch {shlex.quote(away)}, then revert again",
+        )
+    place.follow(session.branch)
+    return place
+
+
+def _latest_backup(store: SessionStore, session: Session, repository: Repository) -> Backup:
+    """Return the newest backup of the session. Raise `LopenError` if it has none, or it was restored already."""
+    from lopen.application.session_report import reverts
+
+    latest, before = repository.latest_backup(session.id), reverts(store, session)
+    if before and before[-1][1].undo:
+        raise LopenError(
+            "nothing is left to undo: the latest revert is undone",
+            hint=f"to revert again: lopen revert {session.module} --to TASK; "
+            f"work from after that revert is kept in {before[-1][1].backup}",
+        )
+    if latest is None:
+        raise LopenError(f"{session.id} has no backup to restore", hint=f"lopen status {session.module}")
+    return latest
+
+
+def _intent(
+    session: Session,
+    repository: Repository,
+    to: str | None,
+    restored: Backup | None,
+) -> RevertIntent:
+    """Back up the current state and return the intent. Without `to`, an interrupted revert is continued.
+
+    An interrupted revert keeps its first backup, which was made before files changed.
+    """
+    interrupted = session.intents.revert if restored is None else None
+    commits = [c.sha for c in repository.session_commits(session.id)]
+    if restored is not None:
+        commit = restored.head
+    else:
+        commit = interrupted.commit if interrupted and to is None else _target(session, commits, to)
+    head = repository.head().commit
+    assert head is not None
+    backup = repository.backup(session.id)
+    kept = interrupted.backup if interrupted is not None else backup
+    undo = restored is not None or (interrupted is not None and to is None and interrupted.undo)
+    return RevertIntent(commit, kept, head, undo)
+
+
+def _target(session: Session, commits: list[str], to: str | None) -> str:
+    """Return the commit to go back to: that of the task `to`, else of the newest completed task."""
+    if to is not None:
+        task = session.tree.task(to)
+        if task is None or task.commit is None:
+            known = [t.id for t in session.tree.tasks if t.commit]
+            hint = did_you_mean(to, known, f"lopen status {session.module}")
+            raise LopenError(f"{to} has no commit in session {session.id}", hint=hint)
+        if task.commit not in commits:
+            raise LopenError(
+                f"the commit {task.commit[:12]} of {to} is not in this branch's history",
+                hint=f"lopen status {session.module}",
+            )
+        return task.commit
+    done = [t.commit for t in session.tree.tasks if t.commit in commits]
+    newest = next((c for c in reversed(commits) if c in done), None) or session.start_commit
+    if newest is None:
+        raise LopenError(
+            f"{session.id} has no commit to revert to",
+            hint="no task is complete and the first commit is unknown",
+        )
+    return newest
+
+
+def recorded(
+    store: SessionStore, session: Session, repository: Repository, intent: RevertIntent
+) -> tuple[Session, Reverted]:
+    """Store that the branch was reverted as intended: tasks whose commits are removed are open again."""
+    commits = repository.session_commits(session.id, within=intent.commit)
+    remaining = {c.sha for c in commits}
+    removed = [t.id for t in session.tree.tasks if t.commit and t.commit not in remaining]
+    by_task = {c.task: c.sha for c in commits}
+    restored = {t.id: by_task[t.id] for t in session.tree.tasks if t.open and t.id in by_task}
+    done = "restored the work of" if intent.undo else "reverted the work to"
+    note = f"A person {done} commit {intent.commit[:12]}; what was there is kept in {intent.backup}."
+    now = datetime.now(UTC)
+    changed = changes.record_revert(session, removed, restored, note)
+    if intent.undo:
+        trees = [repository.tree_of(commit.sha) for commit in commits]
+        changed = _verified_again(
+            changed, list(map(verdict_from_json, store.verdicts(session.id))), [c.sha for c in commits], trees
+        )
+    event = Reverted(intent.commit, intent.backup, tuple(removed), tuple(restored), intent.undo)
+    with store.database.transaction():
+        store.save(changed, now)
+        ConversationStore(store.database, session.id, redact=str).clear()  # it rests on files that are gone
+        store.append_event(session.id, now, event.name, body(event))
+    return changed, event
+
+
+def _verified_again(
+    session: Session, verdicts: Sequence[Verdict], commits: Sequence[str], trees: Sequence[str]
+) -> Session:
+    """Return the session with what the verdicts say of the restored commits, so that an undo needs no new judgement.
+
+    `trees` are those of `commits`, oldest first. A verdict counts for a component if all of its tasks were committed by then.
+    """
+    passed = [v for v in verdicts if accepted(v) and v.tree in trees]
+    verified: set[str] = set()
+    for component in session.tree.components:
+        made = {commits.index(t.commit) for t in component.tasks if t.commit in commits}
+        ready = not component.verified and made and all(t.state is State.COMPLETE for t in component.tasks)
+        judged = (
+            v for v in passed if v.scope == "module" or (v.scope, v.subject) == ("component", component.id)
+        )
+        if ready and any(len(trees) - 1 - trees[::-1].index(v.tree) >= max(made) for v in judged):
+            verified.add(component.id)
+    whole = all(c.verified or c.id in verified for c in session.tree.components)
+    complete = whole and any(v.scope == "module" and v.tree == trees[-1] for v in passed)
+    return changes.record_verified(session, verified, module=complete)
+
+
+def body(event: Reverted) -> str:
+    """Return the event's fields as stored."""
+    return json.dumps(asdict(event))
+
+
+def settle(context: CommandContext, store: SessionStore, ids: Sequence[str]) -> None:
+    """Complete or report interrupted reverts. Change no files: they may be newer than the revert.
+
+    A module whose lock is held is skipped.
+    """
+    from lopen.store.folder import Locked, module_lock
+
+    for session_id in ids:
+        try:
+            module = store.load(session_id).module
+            with module_lock(context.root, module):
+                _settle(context, store, store.load(session_id))
+        except Locked:
+            continue
+        except LopenError as error:
+            context.warn(f"an interrupted revert of {session_id} cannot be completed: {error.message}")
+
+
+def _settle(context: CommandContext, store: SessionStore, session: Session) -> None:
+    from lopen.application.workplaces import workplace_of
+    from lopen.core.clock import SystemClock
+    from lopen.sandbox.known_secrets import KnownSecrets
+    from lopen.store.project_documents import write_plan
+
+    intent = session.intents.revert
+    if intent is None or session.branch is None:
+        return
+    settings, clock = context.load().settings, SystemClock()
+    secrets = KnownSecrets(context.root, os.environ)
+    place = workplace_of(context, settings, store, session, clock, secrets)
+    repository = place.repository
+    tip, summary = (
+        repository.branch_tip(session.branch),
+        f"a revert to {intent.commit[:12]} was interrupted",
+    )
+    backup = f"backup: {intent.backup}"
+    if tip == intent.head:  # also the case if only uncommitted work was to be removed
+        context.warn(
+            f"{summary} before the branch moved; some files may have changed; {backup}; {again(session)}"
+        )
+        return
+    if tip != intent.commit:
+        store.save(changes.intend_revert(session, None), clock.now())
+        context.warn(f"{summary}, and {session.branch} has moved since: nothing is changed; {backup}")
+        return
+    place.move_back(session.branch, intent.head, intent.commit)
+    repository.align_index()
+    changed, event = recorded(store, session, repository, intent)
+    write_plan(context.root, changed)
+    opened = f"; reopened: {', '.join(event.reopened)}" if event.reopened else ""
+    context.warn(f"{summary} and is now complete; {backup}{opened}; next: lopen resume {session.id}")
+
+
+def again(session: Session) -> str:
+    """Return the instruction that completes an interrupted revert."""
+    return f"complete it with: lopen revert {session.module}"
+
+
+def refuse_unfinished(session: Session) -> None:
+    """Raise `LopenError` for a session with an interrupted revert: its files may be half reverted."""
+    if session.intents.revert is not None:
+        raise LopenError(
+            f"a revert of {session.id} to {session.intents.revert.commit[:12]} was interrupted; "
+            f"backup: {session.intents.revert.backup}",
+            hint=again(session),
+        )
