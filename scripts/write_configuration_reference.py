@@ -37,9 +37,6 @@ the line, and the nearest known key.
 session_tokens = 300_000
 ```
 
-Editors that know JSON Schema for TOML (Taplo, Even Better TOML) complete and check the file: write the schema with
-`lopen config schema > lopen.schema.json`, and name it in the file's first line, `#:schema ./lopen.schema.json`.
-
 ## Who may set a key
 
 A project's file comes with the repository, so lopen does not trust it with everything. In the tables below,

@@ -1,8 +1,7 @@
 """A person's commands: refused under a lopen session's processes, and under Claude Code's.
 
 Marks tell: the variable that the model's commands carry (trusted ones, such as verify commands, do not), the marker
-inside the sandbox, and, without both, an ancestor process that is lopen itself or holds a module's lock. Where a run goes
-on out of sight, a process namespace may hide the ancestors. Of Claude
+inside the sandbox, and, without both, an ancestor process that is lopen itself or holds a module's lock. Of Claude
 Code: the variables that it gives to what it runs, and an ancestor that is `claude`.
 
 See docs/reference/workflow.md.
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from lopen.core.errors import LopenError
 from lopen.sandbox.ancestry import ancestor_commands, enclosing_session, nearest_ancestor_in, runs_below_lopen
-from lopen.store.folder import held_out_of_sight, is_locked, lock_holder
+from lopen.store.folder import is_locked, lock_holder
 
 # Claude Code sets these for every command that it runs; its other variables are a person's settings too.
 CLAUDE_VARIABLES = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
@@ -35,11 +34,6 @@ def require_person(command: str, root: Path | None = None) -> None:
         raise NotAPerson(
             f"`lopen {command}` is a person's command and cannot run inside a lopen session",
             hint="run it yourself in your own terminal",
-        )
-    if root is not None and _held_out_of_sight(root):
-        raise NotAPerson(
-            f"`lopen {command}` is a person's command, and a run of this project goes on that is out of sight from here",
-            hint="run it where the run was started: outside of any container or process namespace of its own",
         )
     if trace := under_claude_code():
         raise NotAPerson(
@@ -81,12 +75,6 @@ def _is_claude(program: str, arguments: Sequence[str]) -> bool:
         return False
     script = next((a for a in arguments[1:] if not a.startswith("-")), "")
     return os.path.basename(script) == "claude" or "/claude-code/" in script
-
-
-def _held_out_of_sight(root: Path) -> bool:
-    """Return True if a run goes on that this process cannot see, so that it may be below it unseen."""
-    folder = root / ".lopen" / "locks"
-    return any(held_out_of_sight(folder, path.stem) for path in folder.glob("*.lock"))
 
 
 def _drivers(root: Path) -> dict[int, int]:

@@ -14,15 +14,13 @@ from lopen.core.errors import LopenError
 from lopen.core.events import Reverted, SessionFailed, from_fields
 from lopen.judge.verdict import established, verdict_from_json
 from lopen.limits.budget import BudgetState
-from lopen.limits.circuits import CircuitState, RuleBook
-from lopen.settings.schema import Settings
 from lopen.store.archives import ArchivedSession
 from lopen.store.audit import last_failure
 from lopen.store.folder import is_worked_on
 from lopen.store.sessions import SessionStore
-from lopen.workflow.next_step import FAILURES_TO_ASK, displayed_step, scope_of, standing_work
+from lopen.workflow.next_step import displayed_step, scope_of, standing_work
 from lopen.workflow.pauses import Question
-from lopen.workflow.session import MAX_CLARIFICATIONS, Session
+from lopen.workflow.session import Session
 from lopen.workflow.steps import Step, phase_of
 from lopen.workflow.task_tree import progress
 
@@ -175,70 +173,6 @@ def module_object(root: Path, store: SessionStore, name: str, budget: BudgetStat
         "cost_usd": budget.cost_usd if budget else 0.0,
         "unpriced_tokens": budget.unpriced_tokens if budget else 0,
     }
-
-
-@dataclass(frozen=True, slots=True)
-class Counter:
-    """A counter and the limit at which lopen acts; `rung` is its recorded escalation."""
-
-    name: str
-    used: int
-    limit: int
-    rung: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.used}/{self.limit}" + (f" ({self.rung})" if self.rung else "")
-
-
-def counters(
-    session: Session, settings: Settings, circuit: CircuitState | None, book: RuleBook
-) -> list[Counter]:
-    """Return every counter; failures are counted per task."""
-    found = [
-        Counter("iterations", session.limits.iterations, session.limits.iterations_granted),
-        Counter("questions asked", session.dialogue.clarifications, MAX_CLARIFICATIONS),
-        *_failures(session, settings.workflow.failure_threshold),
-        Counter(
-            "failed boundaries in a row",
-            session.limits.failed_boundaries,
-            session.limits.confirmed_boundaries + FAILURES_TO_ASK,
-        ),
-        Counter(
-            "added tasks",
-            sum(t.added for t in session.tree.tasks),
-            max(session.plan.planned_tasks, 1) + session.limits.confirmed_tasks,
-        ),
-        Counter(
-            "files edited since the last test run",
-            len(circuit.calls.edited) if circuit else 0,
-            settings.tool_discipline.max_files_edited,
-        ),
-    ]
-    if circuit is not None:
-        found += [
-            Counter(
-                "calls since the last passing verify",
-                circuit.calls.iteration_count,
-                book["max_iterations"].threshold,
-            ),
-            Counter("identical calls in a row", circuit.row().same_calls, book["duplicate_call"].threshold),
-        ]
-    return found
-
-
-def _failures(session: Session, threshold: int) -> list[Counter]:
-    counts = {t.id: t.failures for t in session.tree.tasks if t.failures and not t.given_up}
-    if session.limits.step_failures:
-        counts[session.step.value] = session.limits.step_failures
-    return [
-        Counter(
-            f"failures in a row of {subject}",
-            failures,
-            max(threshold, session.limits.confirmed_failures(subject)),
-            session.limits.pressure.get(subject, ""),
-        )
-        for subject, failures in counts.items()
-    ]
 
 
 INTERRUPTED = "the last run was interrupted; everything up to then is saved"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +19,6 @@ from lopen.core.money import MOST_USD
 
 Candidates = list[tuple[str, str]]
 GROUPS = frozenset({"session", "budget", "circuit"})  # their subcommands are named like commands
-SANDBOXES = ("auto", "bwrap", "landlock", "none")
 
 
 ProjectOption = Annotated[
@@ -72,39 +71,6 @@ def tasks(ctx: typer.Context, incomplete: str) -> Candidates:
     return _matching(_rows(_root(ctx), query), incomplete)
 
 
-def budget_ids(ctx: typer.Context, incomplete: str) -> Candidates:
-    """Complete the budgets of modules, sessions and tasks; none while they are kept in Redis."""
-    return _matching(_rows(_root(ctx), "SELECT budget_id, '' FROM budgets ORDER BY budget_id"), incomplete)
-
-
-def circuit_ids(ctx: typer.Context, incomplete: str) -> Candidates:
-    """Complete the circuits; none while they are kept in Redis."""
-    return _matching(_rows(_root(ctx), "SELECT circuit_id, '' FROM circuits ORDER BY circuit_id"), incomplete)
-
-
-def models(incomplete: str) -> Candidates:
-    """Complete the short names of models, with the models that they stand for."""
-    from lopen.settings.schema import ALIASES
-
-    return _matching([*ALIASES.items(), *((model, "") for model in ALIASES.values())], incomplete)
-
-
-def sandboxes(incomplete: str) -> Candidates:
-    """Complete the modes of the sandbox."""
-    return _matching([(mode, "") for mode in SANDBOXES], incomplete)
-
-
-def branches(ctx: typer.Context, incomplete: str) -> Candidates:
-    """Complete the local branches of the checkout, which lie as files below its git folder or packed in one."""
-    folder = _root(ctx) / ".git"
-    heads = folder / "refs" / "heads"
-    found = {str(p.relative_to(heads)) for p in heads.rglob("*") if p.is_file()}
-    with suppress(OSError):
-        packed = (folder / "packed-refs").read_text("utf-8", "replace").split()
-        found |= {ref.removeprefix("refs/heads/") for ref in packed if ref.startswith("refs/heads/")}
-    return _matching([(name, "") for name in sorted(found)], incomplete)
-
-
 ModuleArgument = Annotated[
     str, typer.Argument(help="Module: the name of its folder in specs/.", autocompletion=modules)
 ]
@@ -144,7 +110,6 @@ SandboxOption = Annotated[
         "--sandbox",
         metavar="MODE",
         help="Sandbox for commands: auto, bwrap, landlock or none.",
-        autocompletion=sandboxes,
     ),
 ]
 NetworkOption = Annotated[bool, typer.Option("--allow-network", help="Allow commands to use the network.")]
@@ -160,7 +125,6 @@ OPTIONS: dict[str, Any] = {
             "--model",
             metavar="NAME",
             help="Model for every phase, or replay:FILE.",
-            autocompletion=models,
         ),
     ],
     "unattended": Annotated[

@@ -24,7 +24,6 @@ Value = Any  # whatever TOML or JSON can hold
 
 ANYONE = Trust("anyone")
 SHOWN_CHARACTERS = 60
-DRAFT = "http://json-schema.org/draft-07/schema#"  # the one that TOML editors read
 
 _USERINFO = re.compile(r"//[^/@\s]*@")  # name and password in an address
 
@@ -94,24 +93,6 @@ def keys() -> Mapping[str, Key]:
 def sections() -> frozenset[str]:
     """Every table name: `budget`, `budget.by_task_type`, …"""
     return frozenset(name.rsplit(".", depth)[0] for name in keys() for depth in range(1, name.count(".") + 1))
-
-
-def json_schema() -> dict[str, Any]:
-    """Return the configuration file's JSON Schema, with which editors complete and check it."""
-    whole: dict[str, Any] = {"$schema": DRAFT, "title": "lopen configuration", **_table()}
-    for key in keys().values():
-        *path, leaf = key.name.split(".")
-        table = whole
-        for part in path:
-            table = table["properties"].setdefault(part, _table())
-        found = key.adapter.json_schema()
-        whole.setdefault("$defs", {}).update(found.pop("$defs", {}))
-        table["properties"][leaf] = {**found, "description": key.meaning, "default": key.default}
-    return whole
-
-
-def _table() -> dict[str, Any]:
-    return {"type": "object", "additionalProperties": False, "properties": {}}
 
 
 def nearest(name: str) -> str:

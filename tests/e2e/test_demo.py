@@ -95,10 +95,6 @@ def test_the_example_is_built_in_a_hostile_home_and_what_was_built_is_shown(tmp_
     assert (folder.stat().st_mode & 0o077) == 0
     tail = ran.stdout[ran.stdout.index("Commits on lopen/tariff") :]
     assert all(subject in tail for subject in SUBJECTS[1:])
-    assert "FAILED task tariff-t5" in tail
-    assert "passed module tariff" in tail
-    assert "Ran 32 tests" in tail
-    assert "passed (exit code 0)" in tail
     assert f"{Path(sys.executable).parent}" in tail  # PATH does not find lopen here
     assert "answers are recorded" in ran.stdout
     assert "approves it on your behalf" in ran.stdout

@@ -9,25 +9,20 @@ import typer
 from lopen.application.command_context import CommandContext
 from lopen.application.limits import no_such, now, opened_limits, tell, the_one
 from lopen.cli.command import command, group
-from lopen.cli.parameters import NO_REASON, ReasonOption, budget_ids
+from lopen.cli.parameters import NO_REASON, ReasonOption
 from lopen.core.errors import ExitCode, WrongUsage
 
 GRANTED = ("extension", "reset")
 app = group("Token budgets of modules, sessions and tasks.", default="show")
-BudgetId = Annotated[
-    str, typer.Argument(help="module:NAME, session:ID or task:ID", autocompletion=budget_ids)
-]
+BudgetId = Annotated[str, typer.Argument(help="module:NAME, session:ID or task:ID")]
 PausedBudget = Annotated[
     str | None,
     typer.Argument(
         help="module:NAME, session:ID or task:ID; without it, the budget that is used up.",
         show_default=False,
-        autocompletion=budget_ids,
     ),
 ]
-OneBudget = Annotated[
-    str | None, typer.Argument(help="Only this budget.", show_default=False, autocompletion=budget_ids)
-]
+OneBudget = Annotated[str | None, typer.Argument(help="Only this budget.", show_default=False)]
 TokensArgument = Annotated[
     int | None, typer.Argument(help="Additional tokens, 1 to 1,000,000.", show_default=False)
 ]

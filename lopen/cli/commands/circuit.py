@@ -9,22 +9,18 @@ import typer
 from lopen.application.command_context import CommandContext
 from lopen.application.limits import no_such, now, opened_limits, resource_limits, rules, tell, the_one
 from lopen.cli.command import command, group
-from lopen.cli.parameters import circuit_ids
 from lopen.core.errors import ExitCode
 
 app = group("Circuit breakers.", default="status")
-CircuitId = Annotated[str, typer.Argument(help="session:ID", autocompletion=circuit_ids)]
+CircuitId = Annotated[str, typer.Argument(help="session:ID")]
 OpenCircuit = Annotated[
     str | None,
     typer.Argument(
         help="session:ID; without it, the circuit that waits for a person.",
         show_default=False,
-        autocompletion=circuit_ids,
     ),
 ]
-OneCircuit = Annotated[
-    str | None, typer.Argument(help="Only this circuit.", show_default=False, autocompletion=circuit_ids)
-]
+OneCircuit = Annotated[str | None, typer.Argument(help="Only this circuit.", show_default=False)]
 OneOwner = Annotated[
     str | None, typer.Argument(help="Only incidents of this circuit or budget.", show_default=False)
 ]

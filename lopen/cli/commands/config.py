@@ -130,20 +130,6 @@ def path(context: CommandContext) -> None:
             context.say(f"{scope}: {file}{'' if file.exists() else ' (missing)'}")
 
 
-@app.command("schema")
-@command
-def schema(context: CommandContext) -> None:
-    """Print the JSON Schema of the configuration files, for editors."""
-    import json
-
-    from lopen.settings.keys import json_schema
-
-    found = json_schema()
-    context.emit("config_schema", schema=found)
-    if not context.json:
-        context.say(json.dumps(found, indent=2))
-
-
 @app.command("unset")
 @command
 def unset(context: CommandContext, key: KeyArgument, user: ForUser = False) -> None:

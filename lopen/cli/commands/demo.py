@@ -6,9 +6,7 @@ import os
 import shlex
 import shutil
 import tempfile
-import textwrap
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -19,10 +17,7 @@ from lopen.application.run_options import RunOptions
 from lopen.cli import parameters as o
 from lopen.cli.command import command
 from lopen.core.errors import ExitCode, LopenError
-from lopen.core.events import VerdictGiven
 from lopen.example import INTERPRETER, MODULE
-from lopen.git.commits import CommitInfo
-from lopen.sandbox.command import CommandResult
 
 FolderArgument = Annotated[
     Path | None, typer.Argument(metavar="DIR", help="New or empty folder (default: a temporary one).")
@@ -66,7 +61,7 @@ def demo(
     finally:  # also where it was interrupted
         if code is not ExitCode.OK:
             context.say(f"to continue the demo: {typed} resume -C {shlex.quote(str(context.root))}")
-    return _show(context, mode, typed) if code is ExitCode.OK else code
+    return _show(context, typed) if code is ExitCode.OK else code
 
 
 def fresh_folder(wanted: Path | None) -> Path:
@@ -106,82 +101,33 @@ def own_command() -> str:
     return shlex.quote(str(beside)) if beside.exists() else f"{shlex.quote(str(INTERPRETER))} -m lopen"
 
 
-@dataclass(frozen=True, slots=True)
-class Built:
-    """A finished session: its commits, its verdicts, and a new run of its tests."""
-
-    session: str
-    branch: str
-    commits: Sequence[CommitInfo]
-    verdicts: Sequence[VerdictGiven]
-    command: str
-    tests: CommandResult
-
-
-def _show(context: CommandContext, mode: str, typed: str) -> ExitCode:
-    """Show the result, run its tests once more and return their exit code."""
-    result = built(context, mode)
-    for line in lines(context.root, result, typed):
-        context.say(line)
-    context.emit(
-        "demo_complete",
-        session=result.session,
-        folder=str(context.root),
-        recorded=True,
-        branch=result.branch,
-        commits=[{"commit": c.sha, "subject": c.subject, "verdict": c.verdict} for c in result.commits],
-        verdicts=[asdict(verdict) for verdict in result.verdicts],
-        tests={
-            "command": result.command,
-            "exit_code": result.tests.exit_code,
-            "output": result.tests.output,
-        },
-    )
-    return ExitCode.OK if result.tests.exit_code == 0 else ExitCode.FAILED
-
-
-def built(context: CommandContext, mode: str) -> Built:
-    """Read the finished session back, and run the test command of its specification."""
+def _show(context: CommandContext, typed: str) -> ExitCode:
+    """Show the commits, and how to look at the result. `typed` is the command that starts lopen."""
     from lopen.application.open_store import open_store
-    from lopen.application.workplaces import sandbox_for, temporary_workplace
+    from lopen.application.workplaces import person_repository
     from lopen.core.clock import SystemClock
-    from lopen.git.repository import Repository
-    from lopen.sandbox.command import Command
     from lopen.sandbox.known_secrets import KnownSecrets
 
-    store = open_store(context)
-    session = store.latest()
+    session = open_store(context).latest()
     assert session is not None
-    assert session.approval is not None
-    repository = Repository.open(context.root, clock=SystemClock())
-    line = session.approval.commands["verify-tests"] or "true"
-    settings, branch = context.load({"sandbox.mode": mode}).settings, session.branch or ""
+    assert session.branch is not None
     secrets = KnownSecrets(context.root, os.environ)
-    with temporary_workplace(context.root, settings, secrets, repository.branch_tip(branch) or "") as place:
-        tests = sandbox_for(settings, place.root, session.id, context.root).run(Command(line, cwd=place.root))
-    return Built(
-        session=session.id,
-        branch=branch,
-        commits=repository.session_commits(session.id, within=branch),
-        verdicts=[r.event for r in store.events(session.id) if isinstance(r.event, VerdictGiven)],
-        command=line,
-        tests=tests,
+    repository = person_repository(context.root, context.load().settings, SystemClock(), secrets)
+    commits = repository.session_commits(session.id, within=session.branch)
+    context.say(f"\nCommits on {session.branch}, one per task:")
+    for commit in commits:
+        context.say(f"  {commit.sha[:8]} {commit.subject}")
+    context.say("\nThe model's answers were recorded. Everything else happened in this repository:")
+    context.say(f"  cd {shlex.quote(str(context.root))}")
+    context.say(
+        f"  {typed} status {MODULE}\n  {typed} log\n  {typed} diff {MODULE}\n  {typed} merge {MODULE}"
     )
-
-
-def lines(root: Path, result: Built, lopen: str) -> Iterator[str]:
-    """Yield the report. `lopen` is the command that starts lopen."""
-    yield f"\nCommits on {result.branch}, one per task:"
-    for commit in result.commits:
-        yield f"  {commit.sha[:8]} {commit.subject}"
-    yield "\nVerdicts, in order:"
-    for verdict in result.verdicts:
-        passed = "passed" if verdict.passed else "FAILED"
-        yield f"  {passed} {verdict.scope} {verdict.subject}: {verdict.summary}"
-    passed = "passed" if result.tests.exit_code == 0 else "FAILED"
-    yield f"\nThe module's tests, run again:\n  $ {result.command}"
-    yield textwrap.indent(result.tests.output.strip("\n"), "  ")
-    yield f"  {passed} (exit code {result.tests.exit_code})"
-    yield "\nThe model's answers were recorded. Everything else happened in this repository:"
-    yield f"  cd {shlex.quote(str(root))}"
-    yield f"  {lopen} status {MODULE}\n  {lopen} log\n  {lopen} diff {MODULE}\n  {lopen} merge {MODULE}"
+    context.emit(
+        "demo_complete",
+        session=session.id,
+        folder=str(context.root),
+        recorded=True,
+        branch=session.branch,
+        commits=[{"commit": c.sha, "subject": c.subject, "verdict": c.verdict} for c in commits],
+    )
+    return ExitCode.OK

@@ -8,7 +8,7 @@ import typer
 
 from lopen.application.command_context import CommandContext
 from lopen.cli.command import command
-from lopen.cli.parameters import ModuleArgument, branches
+from lopen.cli.parameters import ModuleArgument
 from lopen.core.errors import ExitCode
 
 IntoOption = Annotated[
@@ -17,7 +17,6 @@ IntoOption = Annotated[
         "--into",
         metavar="BRANCH",
         help="Merge into this branch (default: where the module's began).",
-        autocompletion=branches,
     ),
 ]
 

@@ -21,7 +21,6 @@ from lopen.workflow.task_tree import State, TaskTree, progress
 
 if TYPE_CHECKING:
     from lopen.application.limits import ProjectLimits
-    from lopen.application.session_report import Counter
     from lopen.limits.budget import BudgetState
     from lopen.limits.circuits import CircuitState
     from lopen.store.sessions import SessionStore
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 SCREEN = 24  # lines
 AllOption = Annotated[
-    bool, typer.Option("--all", help="Also every finished task, budget, counter and verdict (as -v).")
+    bool, typer.Option("--all", help="Also every finished task, budget and verdict (as -v).")
 ]
 
 
@@ -60,7 +59,6 @@ def status(context: CommandContext, module: UnfinishedModule = None, all: AllOpt
         context.emit("server", url=server.url, pid=server.pid)
     for session in sessions:
         limits = looked_up(context, store.database)
-        counted = [asdict(c) for c in session_counters(context, session, limits)]
         still = standstill(context.root, store, session) if session.status == "failed" else None
         failed = None if session.finished else last_failure(store.database, session.id)
         context.emit(
@@ -68,7 +66,6 @@ def status(context: CommandContext, module: UnfinishedModule = None, all: AllOpt
             **session_object(store, session) | present_state(context.root, store, session),
             failure=None if still is None else asdict(still),
             failed_verification=None if failed is None else asdict(failed),
-            counters=counted,
             limits_unknown=limits.unknown or None,
         )
         if not context.json:
@@ -241,7 +238,7 @@ def tree_lines(tree: TaskTree, selected: str | None) -> list[str]:
 
 
 def limits_lines(context: CommandContext, session: Session, limits: ProjectLimits) -> list[str]:
-    """Return budgets, circuits and counters against their limits."""
+    """Return budgets and circuits against their limits."""
     from lopen.application.memory_report import memory_line
     from lopen.limits.report import budget_lines, circuit_lines
 
@@ -251,13 +248,4 @@ def limits_lines(context: CommandContext, session: Session, limits: ProjectLimit
         *(budget_lines(budgets) if budgets else []),
         *(line for c in circuits for line in circuit_lines(c, limits.book, now)),
         memory_line(context.root / ".lopen"),
-        *(f"  {counter}" for counter in session_counters(context, session, limits)),
     ]
-
-
-def session_counters(context: CommandContext, session: Session, limits: ProjectLimits) -> list[Counter]:
-    """Return the counters of the guardrails against their limits."""
-    from lopen.application.session_report import counters
-
-    circuits = _own_limits(session, limits)[1]
-    return counters(session, context.load().settings, circuits[0] if circuits else None, limits.book)
