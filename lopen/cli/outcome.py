@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -20,7 +21,7 @@ from typer.exceptions import TyperException
 
 from lopen.application.command_context import find_root, json_line
 from lopen.cli.parameters import Invocation, command_name
-from lopen.cli.streams import CannotWrite, discard, prepare_streams
+from lopen.cli.streams import discard, prepare_streams
 from lopen.core.errors import ExitCode, LopenError, PersonNeeded, Stopped, did_you_mean
 from lopen.core.escape import inert
 
@@ -61,9 +62,9 @@ def guarded(arguments: Sequence[str]) -> int:
         discard(sys.stdout)
         return ExitCode.OK if _only_shows(arguments) else ExitCode.FAILED
     except (Exception, Stopped, KeyboardInterrupt) as error:  # noqa: BLE001 - the top: every failure ends here
-        if isinstance(error, CannotWrite):
-            discard(error.stream)
-        with suppress(BrokenPipeError, CannotWrite):
+        if _is_unwritable_stream(error):
+            discard(sys.stdout)
+        with suppress(OSError):
             return _report(error, invocation)
         discard(sys.stdout)
         return ExitCode.FAILED
@@ -95,7 +96,7 @@ def _report(error: BaseException, invocation: Invocation) -> ExitCode:
     try:
         sys.stderr.writelines(f"{line}\n" for line in lines)
         sys.stderr.flush()
-    except (BrokenPipeError, CannotWrite):  # a program may still read standard output
+    except OSError:  # a program may still read standard output
         discard(sys.stderr)
     if invocation.json:
         more = {"command": command} if command else {}
@@ -120,15 +121,24 @@ def _message(error: BaseException, invocation: Invocation) -> tuple[str, str, Ex
             return _STOPPED[error.exit_code], "", error.exit_code, ""
         case KeyboardInterrupt():
             return _STOPPED[ExitCode.INTERRUPTED], "", ExitCode.INTERRUPTED, ""
+        case OSError() if _is_unwritable_stream(error):
+            hint = "free some disk space, or redirect the output"
+            return f"cannot write the output: {error.strerror}", hint, ExitCode.FAILED, ""
         case _:
             where = _save_details(error, invocation)
             what = f"{type(error).__name__}: {error}".rstrip(": ")
             return f"internal error in lopen: {what}", f"details: {where}; {ISSUES}", ExitCode.FAILED, ""
 
 
+def _is_unwritable_stream(error: BaseException) -> bool:
+    """Return True for a failure to write standard output or error; only files have a name."""
+    return isinstance(error, OSError) and error.filename is None and error.errno in (errno.ENOSPC, errno.EIO)
+
+
 def _is_bug(error: BaseException) -> bool:
     """True for an error that lopen does not foresee: only there a traceback helps."""
-    return not isinstance(error, (LopenError, TyperException, typer.Abort, Stopped, KeyboardInterrupt))
+    expected = (LopenError, TyperException, typer.Abort, Stopped, KeyboardInterrupt)
+    return not isinstance(error, expected) and not _is_unwritable_stream(error)
 
 
 def _usage(error: TyperException) -> tuple[str, str, ExitCode, str]:

@@ -1,61 +1,16 @@
-"""The standard streams of a command: failures are named, and characters that the encoding lacks are escaped."""
+"""The standard streams of a command: characters that the encoding lacks are escaped, a closed stream is discarded."""
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TextIO
-
-from lopen.core.errors import LopenError
-
-
-class CannotWrite(LopenError):
-    """A standard stream cannot be written, for example because its disk is full. A closed pipe is not meant."""
-
-    def __init__(self, stream: TextIO, error: OSError) -> None:
-        name = "standard error" if stream is sys.stderr else "standard output"
-        super().__init__(
-            f"cannot write to {name}: {error.strerror}",
-            hint="free some disk space, or redirect the output",
-        )
-        self.stream = stream
-
-
-class _Stream(io.TextIOWrapper):
-    """A standard stream that raises `CannotWrite`: an `OSError` alone does not name the file.
-
-    A terminal that was closed becomes the null device: SIGHUP follows, unless it is ignored.
-    """
-
-    is_terminal = False
-
-    def write(self, text: str, /) -> int:
-        with _writing_to(self):
-            return super().write(text)
-
-    def flush(self) -> None:
-        with _writing_to(self):
-            super().flush()
-
-
-@contextmanager
-def _writing_to(stream: _Stream) -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        if not (stream.is_terminal and error.errno == errno.EIO):
-            raise CannotWrite(stream, error) from error
-        discard(stream)
 
 
 def prepare_streams() -> None:
-    """Replace Python's standard streams: characters that the encoding lacks are escaped, failures are named.
+    """Have Python's standard streams escape characters that their encoding lacks.
 
     A closed descriptor (`>&-`) becomes the null device. A stream that a calling program has replaced is left alone.
     """
@@ -69,19 +24,9 @@ def prepare_streams() -> None:
 def _prepared(stream: TextIO | None) -> TextIO:
     if stream is None:
         return open(os.devnull, "w", encoding="utf-8", errors="backslashreplace")
-    if type(stream) is not io.TextIOWrapper:  # replaced already, or unknown
-        return stream
-    encoding, buffering, through = stream.encoding, stream.line_buffering, stream.write_through
-    is_terminal = stream.isatty()
-    prepared = _Stream(
-        stream.detach(),
-        encoding=encoding,
-        errors="backslashreplace",
-        line_buffering=buffering,
-        write_through=through,
-    )
-    prepared.is_terminal = is_terminal
-    return prepared
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
+    return stream
 
 
 def discard(stream: TextIO) -> None:

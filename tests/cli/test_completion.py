@@ -24,10 +24,6 @@ def state(project: Path) -> Path:
             connection.execute(
                 "INSERT INTO tasks VALUES (?, ?, 'C1', 0, 'pending', '{}')", (name, f"{module}-T1")
             )
-        connection.execute(
-            "INSERT INTO budgets (budget_id, last_updated, body) VALUES ('session:calc-1', '2026', '{}')"
-        )
-        connection.execute("INSERT INTO circuits (circuit_id, body) VALUES ('session:calc-1', '{}')")
     database.close()
     return project
 
@@ -82,23 +78,12 @@ def test_nothing_is_offered_where_the_current_folder_is_gone(
         ("config show sandbox.max_m", ["sandbox.max_memory_mb"]),
         ("config set sandbox.mode ", ["auto", "bwrap", "landlock", "none"]),
         ("config set workflow.unattended t", ["true"]),
-        ("run calc --sandbox b", ["bwrap"]),
-        ("run calc --model s", ["sonnet"]),
-        ("resume --model claude-h", ["claude-haiku-5-5"]),
-        ("merge calc --into ", ["lopen/calc", "main", "old"]),
-        ("budget extend s", ["session:calc-1"]),
-        ("circuit ack ", ["session:calc-1"]),
         ("revert --to calc", ["calc-T1"]),
     ],
 )
 def test_keys_and_values_of_options_are_offered(
     lopen: Lopen, state: Path, words: str, offered: list[str]
 ) -> None:
-    heads = state / ".git" / "refs" / "heads"
-    (heads / "lopen").mkdir(parents=True)
-    for name in ("main", "lopen/calc"):
-        (heads / name).write_text("0" * 40)
-    (state / ".git" / "packed-refs").write_text(f"# pack-refs with: peeled\n{'1' * 40} refs/heads/old\n")
     assert _offered(lopen, words) == offered
 
 

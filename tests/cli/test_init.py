@@ -95,40 +95,6 @@ def test_the_specification_that_init_writes_passes_check(lopen: Lopen) -> None:
     assert (last["event"], last["problems"], last["warnings"]) == ("check", 0, 6)
 
 
-def test_the_pre_commit_hook_stops_a_commit_that_fails(
-    lopen: Lopen, project: Path, surroundings: dict[str, str]
-) -> None:
-    (project / "Makefile").write_text("lint:\n\t@true\ntest:\n\t@test -e good && true\n")
-    assert "wrote .git/hooks/pre-commit" in lopen("init", "--pre-commit-hook").stdout
-    commit = ["git", "-c", "user.name=n", "-c", "user.email=e@x", "commit", "-q", "--allow-empty", "-m", "m"]
-    assert subprocess.run(commit, cwd=project, env=surroundings, capture_output=True, check=False).returncode
-    (project / "good").write_text("")
-    subprocess.run(commit, cwd=project, env=surroundings, capture_output=True, check=True)
-
-
-def test_an_existing_hook_is_left_alone(lopen: Lopen, project: Path) -> None:
-    (project / "Makefile").write_text("test:\n\ttrue\n")
-    hook = project / ".git" / "hooks" / "pre-commit"
-    hook.write_text("#!/bin/sh\n")
-    assert "kept .git/hooks/pre-commit (exists)" in lopen("init", "--pre-commit-hook").stdout
-    assert hook.read_text() == "#!/bin/sh\n"
-
-
-def test_a_hooks_folder_outside_the_repository_is_left_alone(
-    lopen: Lopen, project: Path, tmp_path: Path, surroundings: dict[str, str]
-) -> None:
-    (project / "Makefile").write_text("test:\n\ttrue\n")
-    subprocess.run(
-        ["git", "config", "core.hooksPath", str(tmp_path / "hooks")],
-        cwd=project,
-        env=surroundings,
-        check=True,
-    )
-    done = lopen("init", "--pre-commit-hook")
-    assert "no pre-commit hook" in done.stderr
-    assert not (tmp_path / "hooks").exists()
-
-
 @pytest.mark.parametrize("linked", [".lopen", "specs"])
 def test_init_follows_no_link_out_of_the_project(
     lopen: Lopen, project: Path, tmp_path: Path, linked: str

@@ -67,7 +67,7 @@ def test_output_that_cannot_be_written_is_said_in_one_line_and_is_no_bug(
     done = _with_full_stdout(project, surroundings, *arguments)
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
-        "lopen: cannot write to standard output: No space left on device",
+        "lopen: cannot write the output: No space left on device",
         "  free some disk space, or redirect the output",
     ]
     assert not list(project.parent.rglob("*crash-*"))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import subprocess
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -21,9 +19,6 @@ from lopen.specification.spec import NEW_BEHAVIOUR, NEW_CRITERIA, NEW_DESCRIPTIO
 NewModule = Annotated[
     str | None, typer.Argument(help="Module to write a specification for, to be filled in.")
 ]
-PreCommit = Annotated[
-    bool, typer.Option("--pre-commit-hook", help="Also make git run lint and tests before each commit.")
-]
 Example = Annotated[
     bool,
     typer.Option("--example", help="Write a complete specification to read and to build (module tariff)."),
@@ -35,7 +30,6 @@ def init(
     context: CommandContext,
     module: NewModule = None,
     example: Example = False,
-    pre_commit_hook: PreCommit = False,
 ) -> ExitCode | None:
     """Set up a project, with verify commands detected from its files.
 
@@ -56,15 +50,11 @@ def init(
     if module is not None and specification is not None:
         text = specification_text() if example else outline_text(module, detected)
         written = write_new(context, specification, text)
-    if pre_commit_hook:
-        _pre_commit(context, detected)
     _warn_without_repository(context)
     if example:
         context.say(f"next: lopen run {module}  (shows it and asks for your approval)")
         return None
     _report(context, detected, module, written=written)
-    if not (pre_commit_hook or context.json or detected.missing) and (context.root / ".git").exists():
-        context.say("to run lint and tests before each commit: lopen init --pre-commit-hook")
     return None
 
 
@@ -74,7 +64,7 @@ def _specification_path(root: Path, module: str) -> Path:
     return spec_path(root, module)
 
 
-def write_new(context: CommandContext, path: Path, text: str, *, mode: int = 0o644) -> bool:
+def write_new(context: CommandContext, path: Path, text: str) -> bool:
     """Create the file; return False if it exists. Follow no symbolic link below the project's root."""
     shown = path.relative_to(context.root) if path.is_relative_to(context.root) else path
     for folder in path.parents:
@@ -86,7 +76,7 @@ def write_new(context: CommandContext, path: Path, text: str, *, mode: int = 0o6
             raise LopenError(f"{folder} is not a folder", hint="rename or remove it, then try again")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
     except FileExistsError:
         _tell(context, "kept", str(shown), "exists")
         return False
@@ -102,45 +92,6 @@ def _tell(context: CommandContext, did: str, path: str, why: str = "") -> None:
     context.emit("init_file", action=did, path=path)
     if not context.json:
         context.say(f"{did} {path}" + (f" ({why})" if why else ""))
-
-
-def _pre_commit(context: CommandContext, detected: Detected) -> None:
-    if not any(detected.commands[name] for name in ("verify-lint", "verify-tests")):
-        context.warn("no pre-commit hook written: neither a test runner nor a linter was found")
-        return
-    folder = _hooks_folder(context.root)
-    if folder is None:
-        context.warn(
-            "no pre-commit hook written: this is not a git repository, or its hooks folder is outside of it"
-        )
-        return
-    write_new(context, folder / "pre-commit", pre_commit(detected), mode=0o755)
-
-
-def _hooks_folder(root: Path) -> Path | None:
-    """Return the repository's hooks folder; None if git uses a folder outside of the repository."""
-    from lopen.git.command import find_git
-    from lopen.git.errors import GitError
-
-    environment = os.environ | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
-    query = [
-        "-C",
-        str(root),
-        "rev-parse",
-        "--path-format=absolute",
-        "--git-common-dir",
-        "--git-path",
-        "hooks",
-    ]
-    try:
-        argv = [find_git(root), *query]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=10, env=environment, check=False)
-    except (GitError, OSError, subprocess.TimeoutExpired):
-        return None
-    if done.returncode != 0:
-        return None
-    common, hooks = (Path(line) for line in done.stdout.splitlines())
-    return hooks if hooks.is_relative_to(common) else None
 
 
 def _warn_without_repository(context: CommandContext) -> None:
@@ -230,13 +181,3 @@ description: {NEW_DESCRIPTION.format(module=module)}
 
 {chr(10).join(command_lines(detected))}
 """
-
-
-def pre_commit(detected: Detected) -> str:
-    """Return a git hook that runs lint and tests before each commit."""
-    lines = ["#!/bin/sh", "# Written by lopen init: a commit needs all of these to pass."]
-    for name in ("verify-lint", "verify-tests"):
-        command = detected.commands[name]
-        if command:
-            lines += [f"echo {shlex.quote(f'{name}: {command}')}", f"( {command} ) || exit 1"]
-    return "\n".join(lines) + "\n"
