@@ -10,10 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lopen.application.approval import record, specification
-from lopen.application.command_context import CommandContext
+from lopen.application.command_context import CommandContext, RunOptions
+from lopen.application.decisions import record, specification
 from lopen.application.open_store import open_store
-from lopen.application.run_options import RunOptions
 from lopen.application.wiring import StandIns, wired
 from lopen.cli.command import TerminalPresentation
 from lopen.core.clock import Clock, SystemClock

@@ -16,10 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lopen.application.command_context import CommandContext
+from lopen.application.command_context import CommandContext, RunOptions
 from lopen.application.demo_project import as_demo, prepare
 from lopen.application.driving import drive_module
-from lopen.application.run_options import RunOptions
 from lopen.application.workplaces import recording_path
 from lopen.core.errors import ExitCode
 from lopen.example import MODULE, RECORDING

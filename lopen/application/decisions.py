@@ -1,31 +1,226 @@
-"""A person's decisions on a session, for the commands and for the server: confirm, answer, skip, pause.
+"""A person's decisions, for the commands and the server: who is a person, approve, confirm, answer, skip, pause.
 
-Who decides is checked by the caller. A session that a process works on keeps what it is asked in the store and takes
-it at its next safe point. See docs/reference/workflow.md.
+Marks tell a person from a session: the variable that the model's commands carry (trusted ones, such as verify commands,
+do not), the marker inside the sandbox, and, without both, an ancestor process that is lopen itself or holds a module's
+lock. Of Claude Code: the variables that it gives to what it runs, and an ancestor that is `claude`. A session that a
+process works on keeps what it is asked in the store and takes it at its next safe point. See docs/reference/workflow.md.
 """
 
 from __future__ import annotations
 
+import getpass
 import os
 import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from lopen.application.command_context import CommandContext
 from lopen.core.errors import LopenError, WrongUsage, did_you_mean
+from lopen.core.escape import exact
 from lopen.core.events import QuestionAsked
 from lopen.limits.admin_actions import NoSuch, confirm_budget
 from lopen.limits.opening import open_limits
+from lopen.sandbox.ancestry import ancestor_commands, enclosing_session, nearest_ancestor_in, runs_below_lopen
 from lopen.sandbox.known_secrets import KnownSecrets
-from lopen.store.folder import Locked, is_running, module_holder, module_lock
+from lopen.specification.drift import compare_hashes, section_hashes, spec_hash
+from lopen.specification.modules import module_name
+from lopen.specification.spec import Problem, Specification, load_specification
+from lopen.store.folder import Locked, is_locked, is_running, lock_holder, module_holder, module_lock
 from lopen.store.journal import PersonRequest, add_request
 from lopen.store.project_documents import write_plan
 from lopen.store.sessions import SessionStore
 from lopen.workflow import changes
 from lopen.workflow.next_step import task_skipped
 from lopen.workflow.pauses import BudgetThreshold, Confirmation, Pause, Question
-from lopen.workflow.session import Session
+from lopen.workflow.session import Approval, Session
 from lopen.workflow.task_tree import Task
+
+# Claude Code sets these for every command that it runs; its other variables are a person's settings too.
+CLAUDE_VARIABLES = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
+_RUNTIMES = ("node", "nodejs", "bun", "deno")
+
+
+class NotAPerson(LopenError):
+    """A process of a session ran a command that only a person may run."""
+
+
+def require_person(command: str, root: Path | None = None) -> None:
+    """Raise `NotAPerson` if a session runs `lopen <command>`; `root` is the project whose sessions are checked."""
+    holders = _holders(root) if root is not None else {}
+    held = nearest_ancestor_in(holders, holders) is not None
+    if enclosing_session() is not None or held or runs_below_lopen():
+        raise NotAPerson(
+            f"`lopen {command}` is a person's command and cannot run inside a lopen session",
+            hint="run it yourself in your own terminal",
+        )
+    if trace := under_claude_code():
+        raise NotAPerson(
+            f"`lopen {command}` is a person's command and cannot run inside a Claude Code session ({trace})",
+            hint="run it yourself in a terminal that Claude Code did not start",
+        )
+
+
+def require_outside_session(command: str, root: Path) -> None:
+    """Raise `NotAPerson` if a process of a session that works in this project runs `lopen <command>`."""
+    if not is_locked(root):
+        return
+    holders = _drivers(root)
+    if enclosing_session() is not None or nearest_ancestor_in(holders, holders) is not None:
+        raise NotAPerson(
+            f"`lopen {command}` cannot run inside the lopen session that works on this project",
+            hint="the session continues by itself; run other commands of lopen in your own terminal",
+        )
+
+
+def under_claude_code(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the evidence that a Claude Code session runs this process; "" if there is none."""
+    name = next((name for name in CLAUDE_VARIABLES if environ.get(name)), "")
+    if name:
+        return f"{name} is set"
+    return "below a `claude` process" if any(_is_claude(p, a) for p, a in ancestor_commands()) else ""
+
+
+def _is_claude(program: str, arguments: Sequence[str]) -> bool:
+    """True if a process is Claude Code: its own binary, or a JavaScript runtime that runs its script.
+
+    An editor, a pager or a multiplexer with that name in its arguments is not.
+    """
+    first = os.path.basename(arguments[0]) if arguments else ""
+    if "claude" in (first, os.path.basename(program)) or "/claude/versions/" in program:
+        return True
+    runtime = os.path.basename(program) or first
+    if not runtime.startswith(_RUNTIMES):
+        return False
+    script = next((a for a in arguments[1:] if not a.startswith("-")), "")
+    return os.path.basename(script) == "claude" or "/claude-code/" in script
+
+
+def _drivers(root: Path) -> dict[int, int]:
+    """Process → when it started, of all who hold a module's lock now: a server, or who starts a run apart, held one once."""
+    return _started(root, "module-*.holder", released=False)
+
+
+def _holders(root: Path) -> dict[int, int]:
+    """Process → when it started, of all who hold or held a lock here; without the time a number means nobody."""
+    return _started(root, "*.holder", released=True)
+
+
+def _started(root: Path, pattern: str, *, released: bool) -> dict[int, int]:
+    folder = root / ".lopen" / "locks"
+    found = (
+        (who.get("pid"), who.get("started"))
+        for path in folder.glob(pattern)
+        for who in [lock_holder(folder, path.stem)]
+        if released or not who.get("released")
+    )
+    return {pid: started for pid, started in found if isinstance(pid, int) and isinstance(started, int)}
+
+
+MOST_LISTED = 20
+
+
+def specification(root: Path, store: SessionStore, module: str) -> Specification:
+    """Load the module's current specification and store its criterion ids."""
+    path = root / "specs" / module_name(module) / "SPECIFICATION.md"
+    spec = load_specification(path, module=module, known_ids=store.known_criteria(module))
+    store.remember_criteria(module, {c.id: c.text for c in spec.criteria})
+    return spec
+
+
+def checked(spec: Specification) -> Specification:
+    """Return the specification; raise `LopenError` if it has problems, or is not written yet."""
+    if spec.problems:
+        raise LopenError(
+            f"the specification has problems:{_listed(spec.problems)}",
+            hint=f"fix them, then: lopen approve {spec.module}",
+        )
+    if spec.unwritten:
+        raise LopenError(
+            f"the specification is not finished:{_listed(spec.unwritten)}",
+            hint=f"write what is missing, then: lopen approve {spec.module}",
+        )
+    return spec
+
+
+def _listed(problems: Sequence[Problem]) -> str:
+    """Return the problems, each on a line of its own with its path in the project."""
+    return "".join(f"\n  {'/'.join(p.path.parts[-3:])}:{p.line}: {p.message}" for p in problems[:MOST_LISTED])
+
+
+def expected(spec: Specification, digest: str) -> None:
+    """Raise `LopenError` unless `digest` is the beginning (8 characters or more) of the specification's hash."""
+    found = spec_hash(section_hashes(spec))
+    if len(digest) < 8 or not found.startswith(digest):
+        raise LopenError(
+            f"the specification has changed: its hash is {found}, expected {digest}",
+            hint=f"read it again, then: lopen approve {spec.module} --expect {found[:16]}",
+        )
+
+
+def changes_since(spec: Specification, given: Approval) -> list[str]:
+    """Return one line for each section and verify command that differs from what was approved."""
+    drift = compare_hashes(given.sections, section_hashes(spec)).named
+    named = (("changed", drift.changed), ("new", drift.new), ("removed", drift.removed))
+    lines = [f"{kind}: {address}" for kind, addresses in named for address in addresses]
+    now = spec.command_lines
+    for name in dict.fromkeys((*given.commands, *now)):
+        before, after = given.commands.get(name) or "none", now.get(name) or "none"
+        if before != after:
+            lines.append(f"command {name}: {exact(before)} → {exact(after)}")
+    return lines
+
+
+def show(context: CommandContext, spec: Specification, given: Approval | None) -> str:
+    """Print what is approved, and its changes since the approval `given`; return the specification's hash."""
+    digest = spec_hash(section_hashes(spec))
+    context.say(f"{spec.module}: {spec.description}")
+    context.say("acceptance criteria:")
+    for criterion in spec.criteria:
+        context.say(f"  {criterion.id}: {criterion.text}")
+    context.say("verify commands (lopen will run them):")
+    for command in spec.commands:
+        context.say(f"  {command.name}: {exact(command.command or 'none')}")
+    for warning in spec.warnings:
+        context.warn(f"{warning.path.relative_to(context.root)}:{warning.line}: {warning.message}")
+    if given is not None:
+        context.say(f"since the approval of {given.at.astimezone():%Y-%m-%d %H:%M} by {given.who}:")
+        for line in changes_since(spec, given) or ["nothing has changed"]:
+            context.say(f"  {line}")
+    context.say(f"specification hash: {digest}")
+    return digest
+
+
+def _user_name() -> str:
+    """Return the user's name, or the user id if there is no name, as in many containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"user {os.getuid()}"
+
+
+def record(
+    store: SessionStore, spec: Specification, note: str, test_removals: Sequence[str] = ()
+) -> Approval:
+    """Store the approval: who, when, the note, every section's hash, and the files whose tests may be removed."""
+    hashes = section_hashes(spec)
+    before = store.approval(spec.module)
+    changed: tuple[str, ...] = ()
+    if before is not None:
+        drift = compare_hashes(before.sections, hashes)
+        changed = (*drift.changed, *drift.removed) if drift.any else before.changed
+    approval = Approval(
+        who=_user_name(),
+        at=datetime.now(UTC),
+        note=note,
+        spec_hash=spec_hash(hashes),
+        sections=hashes,
+        commands=spec.command_lines,
+        changed=changed,
+        test_removals=tuple(test_removals),
+    )
+    return store.approve(spec.module, approval, spec.text)
 
 
 def confirm(context: CommandContext, store: SessionStore, session_id: str, note: str = "") -> Pause:

@@ -6,8 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from lopen.application.command_context import CommandContext
-from lopen.application.run_options import ResumeOptions
+from lopen.application.command_context import CommandContext, ResumeOptions
 from lopen.example import APPROVAL_NOTE, INTERPRETER, MODULE, RECORDING, lay_out
 from lopen.settings.sources import Loaded
 from lopen.store.sessions import SessionStore
@@ -42,7 +41,7 @@ def plays_recording(store: SessionStore, session: Session, options: ResumeOption
 
 def prepare(context: DemoContext) -> None:
     """Create the example in the context's folder as a repository with one commit, and approve its specification."""
-    from lopen.application.approval import checked, record, specification
+    from lopen.application.decisions import checked, record, specification
     from lopen.application.open_store import open_store
     from lopen.core.clock import SystemClock
     from lopen.git.clones import create_repository

@@ -11,13 +11,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Literal
 
-from lopen.application.approval import checked
-from lopen.application.command_context import CommandContext
+from lopen.application.command_context import CommandContext, ResumeOptions, RunOptions
+from lopen.application.decisions import checked
 from lopen.application.demo_project import RECORDED, as_demo, plays_recording
 from lopen.application.estimate import preview
 from lopen.application.open_store import created, one_session, open_store, store_of
 from lopen.application.reverting import refuse_unfinished
-from lopen.application.run_options import ResumeOptions, RunOptions
 from lopen.application.workplaces import require_repository
 from lopen.core.errors import ExitCode, LopenError, StorageError, WrongUsage, did_you_mean
 from lopen.core.stat_cache import signature_at
@@ -277,7 +276,7 @@ _DESKTOP = (
 
 def tell_next(context: CommandContext, session: Session) -> None:
     """Say where the work of a complete session is, or the commands that show, merge and propose it."""
-    from lopen.application.details import closing_lines
+    from lopen.application.reports import closing_lines
 
     if not context.json:
         for line in closing_lines(context, session):

@@ -9,9 +9,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from lopen.application.command_context import CommandContext
+from lopen.application.command_context import CommandContext, ResumeOptions
 from lopen.application.open_store import open_store, store_of
-from lopen.application.run_options import ResumeOptions
 from lopen.application.wiring import StandIns, wired
 from lopen.application.workplaces import temporary_workplace
 from lopen.core.errors import LopenError

@@ -9,10 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lopen.application.approval import specification
-from lopen.application.command_context import CommandContext
+from lopen.application.command_context import CommandContext, ResumeOptions, RunOptions
+from lopen.application.decisions import specification
 from lopen.application.open_store import one_session, open_store
-from lopen.application.run_options import ResumeOptions, RunOptions
 from lopen.application.wiring import StandIns, wired
 from lopen.application.workplaces import person_repository, recording_path, temporary_workplace
 from lopen.core.clock import SystemClock

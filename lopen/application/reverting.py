@@ -115,10 +115,16 @@ def _open_place(context: CommandContext, store: SessionStore, session: Session) 
     return place
 
 
+def reverts(store: SessionStore, session: Session) -> list[tuple[str, Reverted]]:
+    """Return the session's reverts with their times, oldest first."""
+    rows = store.database.connection.execute(
+        "SELECT ts, body FROM events WHERE session=? AND name=? ORDER BY seq", (session.id, Reverted.name)
+    )
+    return [(row["ts"], Reverted(**json.loads(row["body"]))) for row in rows]
+
+
 def _latest_backup(store: SessionStore, session: Session, repository: Repository) -> Backup:
     """Return the newest backup of the session. Raise `LopenError` if it has none, or it was restored already."""
-    from lopen.application.session_report import reverts
-
     latest, before = repository.latest_backup(session.id), reverts(store, session)
     if before and before[-1][1].undo:
         raise LopenError(

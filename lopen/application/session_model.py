@@ -16,8 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from lopen.application.command_context import CommandContext
-from lopen.application.run_options import ResumeOptions
+from lopen.application.command_context import CommandContext, ResumeOptions
 from lopen.application.workplaces import recording_path
 from lopen.core.clock import Clock, SystemClock
 from lopen.core.errors import LopenError, PersonNeeded, did_you_mean

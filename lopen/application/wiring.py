@@ -9,9 +9,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lopen.application.command_context import CommandContext, View
-from lopen.application.limits import kept_alerts
-from lopen.application.run_options import ResumeOptions
+from lopen.application.command_context import CommandContext, ResumeOptions, View
+from lopen.application.open_store import kept_alerts
 from lopen.application.session_model import REPLAY, session_model
 from lopen.application.workplaces import (
     HOOKS,

@@ -21,8 +21,7 @@ from lopen.core.errors import ExitCode, WrongUsage
 from lopen.core.trusted_programs import distrust
 
 if TYPE_CHECKING:
-    from lopen.application.command_context import View
-    from lopen.application.run_options import ResumeOptions
+    from lopen.application.command_context import ResumeOptions, View
     from lopen.loop.context import Approver, SessionContext
     from lopen.settings.schema import Settings
     from lopen.store.sessions import SessionStore

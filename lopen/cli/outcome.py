@@ -1,8 +1,9 @@
-"""The outcome of a command line: every failure becomes a message and an exit code here and nowhere else."""
+"""The outcome of a command line: its streams, and every failure as a message and an exit code, here and nowhere else."""
 
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import signal
@@ -14,16 +15,42 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 import typer
 from typer.exceptions import TyperException
 
 from lopen.application.command_context import find_root, json_line
 from lopen.cli.parameters import Invocation, command_name
-from lopen.cli.streams import discard, prepare_streams
 from lopen.core.errors import ExitCode, LopenError, PersonNeeded, Stopped, did_you_mean
 from lopen.core.escape import inert
+
+
+def prepare_streams() -> None:
+    """Have Python's standard streams escape characters that their encoding lacks.
+
+    A closed descriptor (`>&-`) becomes the null device. A stream that a calling program has replaced is left alone.
+    """
+    # Also the names with underscores: `shutil` asks `sys.__stdout__` for the terminal's width.
+    if sys.stdout is sys.__stdout__:
+        sys.stdout = sys.__stdout__ = _prepared(sys.stdout)  # type: ignore[misc, assignment]
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = sys.__stderr__ = _prepared(sys.stderr)  # type: ignore[misc, assignment]
+
+
+def _prepared(stream: TextIO | None) -> TextIO:
+    if stream is None:
+        return open(os.devnull, "w", encoding="utf-8", errors="backslashreplace")
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
+    return stream
+
+
+def discard(stream: TextIO) -> None:
+    """Discard what is still to be written, so that the interpreter does not fail at exit."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
 
 NUMBER = re.compile(r"-[\d.,]+")
 MISSING = re.compile(r"Missing argument '([^']+)'")

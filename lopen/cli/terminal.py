@@ -6,8 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lopen.application.command_context import CommandContext, View
-from lopen.application.run_options import ResumeOptions
+from lopen.application.command_context import CommandContext, ResumeOptions, View
 from lopen.cli.rendering.views import mode_for, subscriber
 from lopen.core.errors import LopenError
 from lopen.core.escape import inert
@@ -20,8 +19,7 @@ from lopen.tools.workbench import Nobody, Person
 from lopen.workflow.task_tree import TaskTree
 
 if TYPE_CHECKING:
-    from lopen.cli.rendering.live import ViewKey
-    from lopen.cli.rendering.picture import Snapshot
+    from lopen.cli.rendering.live import Snapshot, ViewKey
     from lopen.workflow.session import Session
 
 DIFF_LINES = 200
@@ -81,7 +79,7 @@ class TerminalApprover:
 
     def approve(self, spec: Specification) -> bool:
         """Return True only if the person approves this specification now."""
-        from lopen.application.approval import checked, record, show
+        from lopen.application.decisions import checked, record, show
         from lopen.application.estimate import tell
 
         if enclosing_session() is not None:
@@ -153,7 +151,7 @@ def _keys(context: CommandContext, running: list[SessionContext]) -> dict[str, V
 
 def diff_text(context: CommandContext, session: Session) -> str:
     """Return what the session has changed so far, as far as it fits a terminal."""
-    from lopen.application.details import module_diff
+    from lopen.application.reports import module_diff
 
     lines = module_diff(context, session).rstrip("\n").splitlines()
     more = [f"… {len(lines) - DIFF_LINES} more lines: lopen diff"] if len(lines) > DIFF_LINES else []
@@ -175,7 +173,7 @@ def request_pause(context: CommandContext, session: Session) -> str:
 
 def _snapshot(running: list[SessionContext]) -> Snapshot:
     """Return the picture's figures of the running session."""
-    from lopen.cli.rendering.picture import snapshot_of
+    from lopen.cli.rendering.live import snapshot_of
 
     if not running:
         return snapshot_of(TaskTree())

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 
 from lopen.application.decisions import release_circuit
-from lopen.application.limits import no_such, now, rules
+from lopen.application.open_store import no_such, now, rules
 from lopen.core.errors import LopenError
 from lopen.limits import admin_actions, report
 from lopen.limits.budget import BudgetState

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter
 
-from lopen.application.approval import changes_since, checked, expected, record, specification
+from lopen.application.decisions import changes_since, checked, expected, record, specification
 from lopen.application.open_store import created
 from lopen.core.escape import exact, inert
 from lopen.limits.admin_actions import NoSuch

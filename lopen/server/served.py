@@ -19,8 +19,7 @@ from typing import Annotated, Concatenate, ParamSpec, TypeVar
 from fastapi import Depends, Query, Request
 
 from lopen.application.command_context import CommandContext
-from lopen.application.limits import settled_limits
-from lopen.application.open_store import NOWHERE, open_store
+from lopen.application.open_store import NOWHERE, open_store, settled_limits
 from lopen.core.errors import LopenError
 from lopen.limits.store import LimitsStore
 from lopen.settings.schema import Settings

@@ -13,9 +13,16 @@ from lopen import __version__
 from lopen.application import decisions
 from lopen.application.command_context import CommandContext
 from lopen.application.detached import start_detached
-from lopen.application.details import TaskDetails, details, no_details
 from lopen.application.open_store import store_with
-from lopen.application.session_report import module_object, session_object, session_summary, standstill
+from lopen.application.reports import (
+    TaskDetails,
+    details,
+    module_object,
+    no_details,
+    session_object,
+    session_summary,
+    standstill,
+)
 from lopen.core.errors import ExitCode, LopenError, StoreUnreachable
 from lopen.limits.admin_actions import NoSuch
 from lopen.server.orders import AnswerRequest, ConfirmRequest, SkipRequest

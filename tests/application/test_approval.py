@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.application.approval import record
+from lopen.application.decisions import record
 from lopen.specification.spec import load_specification
 from lopen.store.database import Database
 from lopen.store.sessions import SessionStore

@@ -18,8 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.cli.rendering.live import scrolls
-from lopen.cli.rendering.picture import Board, Snapshot, frame, remaining, style_of
+from lopen.cli.rendering.live import Board, Snapshot, frame, remaining, scrolls, style_of
 from lopen.core import events as e
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
@@ -194,7 +193,7 @@ import time
 from datetime import UTC, datetime
 from lopen.core import events as e
 from lopen.cli.rendering.views import mode_for, subscriber
-from lopen.cli.rendering.picture import Snapshot
+from lopen.cli.rendering.live import Snapshot
 from tests.cli.test_live import TREE
 
 mode = mode_for(sys.stdout, json=False, quiet=False)

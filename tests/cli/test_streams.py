@@ -114,7 +114,7 @@ with open("said.txt", "w") as file:
 
 
 def test_a_terminal_s_width_is_still_known(project: Path, surroundings: dict[str, str]) -> None:
-    code = "import shutil; from lopen.cli.streams import *; prepare_streams(); print(*shutil.get_terminal_size((1, 1)))"
+    code = "import shutil; from lopen.cli.outcome import *; prepare_streams(); print(*shutil.get_terminal_size((1, 1)))"
     surroundings = {k: v for k, v in surroundings.items() if k not in ("COLUMNS", "LINES")}
     controller, terminal = os.openpty()
     try:
@@ -130,7 +130,7 @@ def test_what_is_written_to_a_closed_stream_needs_no_encoding(
     project: Path, surroundings: dict[str, str]
 ) -> None:
     surroundings |= {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    code = r"import sys; sys.stdout = sys.__stdout__ = None; from lopen.cli.streams import *; prepare_streams(); print('\u2713')"
+    code = r"import sys; sys.stdout = sys.__stdout__ = None; from lopen.cli.outcome import *; prepare_streams(); print('\u2713')"
     _python(code, project, surroundings)
 
 

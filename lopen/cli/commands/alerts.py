@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.application.limits import opened_limits, tell
+from lopen.application.open_store import opened_limits, tell
 from lopen.cli.command import command, group
 from lopen.core.errors import ExitCode
 
@@ -36,7 +36,7 @@ def listing(context: CommandContext, budget: BudgetOption = None, every: AllOpti
 @command
 def ack(context: CommandContext, alert_id: AlertId) -> ExitCode:
     """Acknowledge an alert, or all of them."""
-    from lopen.application.person_only import require_person
+    from lopen.application.decisions import require_person
     from lopen.limits import admin_actions, report
 
     require_person("alerts ack", context.root)

@@ -53,9 +53,8 @@ def approve(
     On a terminal it asks first; elsewhere it needs --yes, or --expect with the hash that was read.
     Only a person may run this command; it refuses to run inside a lopen session.
     """
-    from lopen.application.approval import record
+    from lopen.application.decisions import record, require_person
     from lopen.application.open_store import open_store
-    from lopen.application.person_only import require_person
     from lopen.files.listing import glob_matcher
     from lopen.files.protection import ToolRefused
     from lopen.specification.modules import module_name
@@ -90,8 +89,8 @@ def approve(
     if not run:
         context.say(f"next: lopen run {module}")
         return ExitCode.OK
+    from lopen.application.command_context import RunOptions
     from lopen.application.driving import drive_module
-    from lopen.application.run_options import RunOptions
 
     store.database.close()
     return drive_module(context, module, RunOptions())
@@ -101,7 +100,7 @@ def _shown(
     context: CommandContext, store: SessionStore, module: str, expect: str | None
 ) -> tuple[Specification, str]:
     """Show the specification as it is now; return it and its hash, which must be the expected one."""
-    from lopen.application.approval import checked, expected, show, specification
+    from lopen.application.decisions import checked, expected, show, specification
     from lopen.application.estimate import tell
     from lopen.settings.sources import load
 

@@ -11,8 +11,7 @@ from lopen.cli.parameters import NoColorOption, OptionalSession
 from lopen.core.errors import ExitCode, PersonNeeded, Stopped
 
 if TYPE_CHECKING:
-    from lopen.cli.rendering.live import ViewKey
-    from lopen.cli.rendering.picture import Snapshot
+    from lopen.cli.rendering.live import Snapshot, ViewKey
     from lopen.store.sessions import SessionStore
     from lopen.workflow.session import Session
 
@@ -27,7 +26,7 @@ def attach(
     """
     from lopen.application.detached import follow
     from lopen.application.open_store import one_session, open_store
-    from lopen.application.session_report import standstill
+    from lopen.application.reports import standstill
     from lopen.cli.rendering.views import mode_for, subscriber
     from lopen.store.folder import is_worked_on
 
@@ -78,8 +77,8 @@ class Shown:
 
     def snapshot(self) -> Snapshot:
         """Return tree, spend and limits as the run saved them, read once for the events that came together."""
-        from lopen.application.limits import looked_up
-        from lopen.cli.rendering.picture import snapshot_of
+        from lopen.application.open_store import looked_up
+        from lopen.cli.rendering.live import snapshot_of
 
         if self._taken is None or self.stale:
             session = self._store.load(self._id)

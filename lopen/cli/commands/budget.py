@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.application.limits import no_such, now, opened_limits, tell, the_one
+from lopen.application.open_store import no_such, now, opened_limits, tell, the_one
 from lopen.cli.command import command, group
 from lopen.cli.parameters import NO_REASON, ReasonOption
 from lopen.core.errors import ExitCode, WrongUsage
@@ -60,7 +60,7 @@ def extend(
     reason: ReasonOption = NO_REASON,
 ) -> ExitCode:
     """Grant a budget more tokens. Only a person may run this."""
-    from lopen.application.person_only import require_person
+    from lopen.application.decisions import require_person
     from lopen.limits import admin_actions, report
 
     require_person("budget extend", context.root)
@@ -82,7 +82,7 @@ def extend(
 @command
 def reset(context: CommandContext, budget_id: BudgetId) -> ExitCode:
     """Set the usage of a budget to zero. Only a person may run this."""
-    from lopen.application.person_only import require_person
+    from lopen.application.decisions import require_person
     from lopen.limits import admin_actions, report
 
     require_person("budget reset", context.root)

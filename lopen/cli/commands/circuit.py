@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.application.limits import no_such, now, opened_limits, resource_limits, rules, tell, the_one
+from lopen.application.open_store import no_such, now, opened_limits, resource_limits, rules, tell, the_one
 from lopen.cli.command import command, group
 from lopen.core.errors import ExitCode
 
@@ -81,7 +81,7 @@ def incidents(context: CommandContext, circuit_id: OneOwner = None) -> ExitCode:
 @command
 def ack(context: CommandContext, circuit_id: OpenCircuit = None) -> ExitCode:
     """Let one call through; its success lets the others follow. Only a person may run this."""
-    from lopen.application.person_only import require_person
+    from lopen.application.decisions import require_person
     from lopen.limits import admin_actions, report
 
     require_person("circuit ack", context.root)
@@ -100,7 +100,7 @@ def ack(context: CommandContext, circuit_id: OpenCircuit = None) -> ExitCode:
 @command
 def reset(context: CommandContext, circuit_id: CircuitId) -> ExitCode:
     """Let calls through again and reset the counters. Only a person may run this."""
-    from lopen.application.person_only import require_person
+    from lopen.application.decisions import require_person
     from lopen.limits import admin_actions, report
 
     require_person("circuit reset", context.root)

@@ -134,7 +134,7 @@ def path(context: CommandContext) -> None:
 @command
 def unset(context: CommandContext, key: KeyArgument, user: ForUser = False) -> None:
     """Remove one value from the project's file, or from your own with --user."""
-    from lopen.application.person_only import require_person
+    from lopen.application.decisions import require_person
     from lopen.core.errors import LopenError
     from lopen.settings.sources import project_file, unset_value, user_file
 
@@ -155,7 +155,7 @@ def unset(context: CommandContext, key: KeyArgument, user: ForUser = False) -> N
 @command
 def set_(context: CommandContext, key: KeyArgument, value: ValueArgument, user: ForUser = False) -> None:
     """Set one value in the project's file, or in your own with --user. Write lists as JSON."""
-    from lopen.application.person_only import require_person
+    from lopen.application.decisions import require_person
     from lopen.settings.sources import set_value
     from lopen.settings.trust import confirm
 

@@ -19,8 +19,8 @@ NoteOption = Annotated[str, typer.Option("--note", metavar="TEXT", help="Note fo
 def answer(context: CommandContext, session: SessionArgument, text: TextArgument) -> ExitCode:
     """Answer the question that a session waits for. Until `lopen resume`, a new answer replaces it."""
     from lopen.application import decisions
+    from lopen.application.decisions import require_person
     from lopen.application.open_store import one_session, open_store
-    from lopen.application.person_only import require_person
 
     require_person("answer", context.root)
     store = open_store(context)
@@ -37,8 +37,8 @@ def answer(context: CommandContext, session: SessionArgument, text: TextArgument
 def confirm(context: CommandContext, session: SessionArgument, note: NoteOption = "") -> ExitCode:
     """Confirm that a session may continue; `lopen resume` continues it."""
     from lopen.application import decisions
+    from lopen.application.decisions import require_person
     from lopen.application.open_store import one_session, open_store
-    from lopen.application.person_only import require_person
 
     require_person("confirm", context.root)
     store = open_store(context)
@@ -54,8 +54,8 @@ def confirm(context: CommandContext, session: SessionArgument, note: NoteOption 
 def skip(context: CommandContext, task: TaskArgument, reason: ReasonOption = NO_REASON) -> ExitCode:
     """Skip a task. Its criteria stay open, and the report says so. A running session does it after its turn."""
     from lopen.application import decisions
+    from lopen.application.decisions import require_person
     from lopen.application.open_store import open_store
-    from lopen.application.person_only import require_person
 
     require_person("skip", context.root)
     session, found, done = decisions.skip(context, open_store(context), task, reason)
@@ -72,9 +72,8 @@ def skip(context: CommandContext, task: TaskArgument, reason: ReasonOption = NO_
 @command
 def pause(context: CommandContext, session: OptionalSession = None) -> ExitCode:
     """Stop a running session at its next safe point; it ends with exit code 3, and `lopen resume` continues it."""
-    from lopen.application.decisions import ask_to_pause
+    from lopen.application.decisions import ask_to_pause, require_person
     from lopen.application.open_store import one_session, open_store
-    from lopen.application.person_only import require_person
 
     require_person("pause", context.root)
     store = open_store(context)

@@ -12,8 +12,7 @@ from typing import Annotated
 
 import typer
 
-from lopen.application.command_context import CommandContext
-from lopen.application.run_options import RunOptions
+from lopen.application.command_context import CommandContext, RunOptions
 from lopen.cli import parameters as o
 from lopen.cli.command import command
 from lopen.core.errors import ExitCode, LopenError
@@ -36,9 +35,9 @@ def demo(
 
     Tools, tests, verifications and commits are real. The default sandbox is the best that works here.
     """
+    from lopen.application.decisions import require_person
     from lopen.application.demo_project import RECORDED, as_demo, prepare
     from lopen.application.driving import drive_module
-    from lopen.application.person_only import require_person
 
     require_person("demo", context.root)
     mode, how = (sandbox, "as requested") if sandbox else best_sandbox()

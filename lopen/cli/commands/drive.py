@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lopen.application.command_context import CommandContext
-from lopen.application.run_options import ResumeOptions, RunOptions
+from lopen.application.command_context import CommandContext, ResumeOptions, RunOptions
 from lopen.cli.command import command
 from lopen.cli.parameters import ModuleArgument, OptionalSession
 from lopen.core.errors import ExitCode
@@ -40,7 +39,7 @@ def run(
     An unfinished session of the module is resumed. Without a specification, describe with -p what to draft.
     Exit codes: 0 complete, 1 failed, 3 a person is needed (the last line names the command).
     """
-    from lopen.application.person_only import require_outside_session
+    from lopen.application.decisions import require_outside_session
 
     require_outside_session("run", context.root)
     if detach and not dry_run:
@@ -60,8 +59,8 @@ def resume(
     session: OptionalSession = None,
 ) -> ExitCode:
     """Continue a session after an interruption, a pause or a crash (default: the latest unfinished one)."""
+    from lopen.application.decisions import require_outside_session
     from lopen.application.driving import drive_session
-    from lopen.application.person_only import require_outside_session
 
     require_outside_session("resume", context.root)
     return drive_session(context, session, options)
@@ -74,8 +73,8 @@ def plan(
     options: RunOptions,
 ) -> ExitCode:
     """Run only the planning phase, up to the tasks of the first component. It needs your approval too."""
+    from lopen.application.decisions import require_outside_session
     from lopen.application.driving import drive_module
-    from lopen.application.person_only import require_outside_session
 
     require_outside_session("plan", context.root)
     return drive_module(context, module, options, only="planning")
@@ -91,8 +90,8 @@ def build(
 
     Components without tasks are planned on the way.
     """
+    from lopen.application.decisions import require_outside_session
     from lopen.application.driving import drive_module
-    from lopen.application.person_only import require_outside_session
 
     require_outside_session("build", context.root)
     return drive_module(context, module, options, only="building")
@@ -105,8 +104,8 @@ def spec(
     options: RunOptions,
 ) -> ExitCode:
     """Draft a module's specification, or refine it, in conversation with the model; describe the request with -p."""
+    from lopen.application.decisions import require_outside_session
     from lopen.application.driving import drive_module
-    from lopen.application.person_only import require_outside_session
 
     require_outside_session("spec", context.root)
     return drive_module(context, module, options, only="requirement_gathering")

@@ -18,7 +18,7 @@ def install(context: CommandContext) -> ExitCode:
 
     The hooks store their counters in .lopen/, which is created if it is missing.
     """
-    from lopen.application.person_only import require_person
+    from lopen.application.decisions import require_person
     from lopen.claude_hooks import install as hooks
     from lopen.store.folder import state_folder
 
@@ -35,7 +35,7 @@ def install(context: CommandContext) -> ExitCode:
 @command
 def uninstall(context: CommandContext) -> ExitCode:
     """Remove lopen's hooks from .claude/settings.json. Only a person may run this."""
-    from lopen.application.person_only import require_person
+    from lopen.application.decisions import require_person
     from lopen.claude_hooks import install as hooks
 
     require_person("hooks uninstall", context.root)

@@ -42,7 +42,7 @@ def import_(context: CommandContext, source: Source, module: Module = "") -> Exi
 
     lopen invents nothing: it marks what the source lacks with TODO. It does not overwrite a specification.
     """
-    from lopen.application.person_only import require_outside_session
+    from lopen.application.decisions import require_outside_session
 
     require_outside_session("import", context.root)
     from lopen.application.verify_detection import command_lines, detect, listing

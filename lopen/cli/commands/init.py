@@ -36,7 +36,7 @@ def init(
     MODULE gets a specification to fill in. --example writes one that is complete: a small Python module without
     dependencies, which `lopen run tariff` builds.
     """
-    from lopen.application.person_only import require_outside_session
+    from lopen.application.decisions import require_outside_session
 
     require_outside_session("init", context.root)
     if example and module is not None:

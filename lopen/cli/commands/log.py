@@ -38,7 +38,7 @@ def log(
     """Show turns, tool calls, verdicts, guardrails and commits of a session."""
     from lopen.application.detached import follow as history
     from lopen.application.open_store import one_session, open_store, store_with
-    from lopen.application.session_report import INTERRUPTED
+    from lopen.application.reports import INTERRUPTED
     from lopen.cli.rendering.lines import line
     from lopen.cli.rendering.views import subscriber
     from lopen.store.archives import archive_path

@@ -38,7 +38,7 @@ def clean(context: CommandContext) -> ExitCode:
 
     What verify-setup installed is removed too; it is installed again when it is needed.
     """
-    from lopen.application.person_only import require_outside_session
+    from lopen.application.decisions import require_outside_session
 
     require_outside_session("memory clean", context.root)
     from lopen.application.memory_report import cleanup_line

@@ -27,8 +27,8 @@ def merge(context: CommandContext, module: ModuleArgument, into: IntoOption = No
 
     They run in a clone of their own. Your files and branches change only when all have passed.
     """
+    from lopen.application.decisions import require_person
     from lopen.application.merging import merge_module
-    from lopen.application.person_only import require_person
 
     require_person("merge", context.root)
     merge_module(context, module, into)

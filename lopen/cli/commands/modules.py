@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 @command
 def modules(context: CommandContext) -> ExitCode:
     """List every module that has a specification, with its progress."""
-    from lopen.application.limits import looked_up
-    from lopen.application.open_store import open_store
-    from lopen.application.session_report import module_object
+    from lopen.application.open_store import looked_up, open_store
+    from lopen.application.reports import module_object
     from lopen.core.money import cost_text
     from lopen.specification.modules import find_modules
 

@@ -40,9 +40,8 @@ def pr(
 
     Only a person may run this command.
     """
-    from lopen.application.limits import looked_up
-    from lopen.application.open_store import one_session, open_store, store_with
-    from lopen.application.person_only import require_person
+    from lopen.application.decisions import require_person
+    from lopen.application.open_store import looked_up, one_session, open_store, store_with
 
     require_person("pr", context.root)
     store = open_store(context)
@@ -100,7 +99,7 @@ def title_of(session: Session) -> str:
 
 def report(store: SessionStore, session: Session, budget: BudgetState | None) -> Iterator[str]:
     """Yield the text in Markdown: criteria with evidence, tasks with commits, what a person has to know, and cost."""
-    from lopen.application.session_report import criterion_states, present_verdicts, removed_work
+    from lopen.application.reports import criterion_states, present_verdicts, removed_work
 
     verdicts = present_verdicts(store, session)
     yield "## Acceptance criteria\n"

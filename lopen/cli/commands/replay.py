@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from lopen.application.command_context import CommandContext
-from lopen.application.run_options import RunOptions
+from lopen.application.command_context import CommandContext, RunOptions
 from lopen.cli import parameters as o
 from lopen.cli.command import command
 from lopen.core.errors import ExitCode, LopenError

@@ -28,8 +28,8 @@ def revert(
     All work, also uncommitted, is first saved under refs/lopen/backup. Tasks whose commits are removed are
     open again. --undo restores the latest of these backups, commits and uncommitted work alike.
     """
+    from lopen.application.decisions import require_person
     from lopen.application.open_store import one_session, open_store
-    from lopen.application.person_only import require_person
     from lopen.application.reverting import revert_session
     from lopen.specification.modules import find_modules, require_known
 

@@ -52,7 +52,7 @@ def serve(
     context: CommandContext, options: ServeOptions, projects: ProjectsArgument = None
 ) -> ExitCode | None:
     """Serve the REST API, the dashboard and metrics until Ctrl-C. Only a person may run this."""
-    from lopen.application.person_only import require_person
+    from lopen.application.decisions import require_person
 
     require_person("serve", context.root)
     if options.link:

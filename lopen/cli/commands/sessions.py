@@ -23,7 +23,7 @@ YesOption = Annotated[bool, typer.Option("--yes", help="Also delete an unfinishe
 def listing(context: CommandContext) -> ExitCode:
     """List sessions, newest first; archived ones last."""
     from lopen.application.open_store import open_store
-    from lopen.application.session_report import shown_status
+    from lopen.application.reports import shown_status
     from lopen.store.archives import archived_sessions
     from lopen.workflow.task_tree import progress
 
@@ -60,9 +60,8 @@ def listing(context: CommandContext) -> ExitCode:
 @command
 def show(context: CommandContext, session: SessionArgument) -> ExitCode:
     """Show the plan, verdicts and limits of a session, also of an archived one."""
-    from lopen.application.limits import looked_up
-    from lopen.application.open_store import open_store, store_with
-    from lopen.application.session_report import present_state, session_object
+    from lopen.application.open_store import looked_up, open_store, store_with
+    from lopen.application.reports import present_state, session_object
     from lopen.cli.commands.status import lines
 
     store = open_store(context)
@@ -81,8 +80,8 @@ def show(context: CommandContext, session: SessionArgument) -> ExitCode:
 @command
 def delete(context: CommandContext, session: SessionArgument, yes: YesOption = False) -> ExitCode:
     """Delete a session's record, archived or not. Its commits and its branch remain."""
+    from lopen.application.decisions import require_person
     from lopen.application.open_store import open_store, store_with
-    from lopen.application.person_only import require_person
     from lopen.store.archives import erase_session
     from lopen.store.folder import module_lock
 
@@ -105,8 +104,8 @@ def delete(context: CommandContext, session: SessionArgument, yes: YesOption = F
 @command
 def prune(context: CommandContext) -> ExitCode:
     """Archive finished sessions beyond `session.retention` or older than `session.retention_days`, now."""
+    from lopen.application.decisions import require_person
     from lopen.application.open_store import cleaned
-    from lopen.application.person_only import require_person
 
     require_person("session prune", context.root)
     count = cleaned(context).sessions_archived

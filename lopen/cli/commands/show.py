@@ -17,7 +17,7 @@ from lopen.core.money import cost_text
 from lopen.workflow.task_tree import State
 
 if TYPE_CHECKING:
-    from lopen.application.details import CallDetails, Details, TaskDetails
+    from lopen.application.reports import CallDetails, Details, TaskDetails
     from lopen.store.audit import VerificationRecord
 
 ShownArgument = Annotated[
@@ -43,8 +43,8 @@ LINES_OF_OTHERS = 10  # of a verification that is shown among others
 @command
 def show(context: CommandContext, wanted: ShownArgument) -> ExitCode:
     """Show a task with its criteria, diff, verifications, verdict and cost; or one verdict, call or verification."""
-    from lopen.application.details import TaskDetails, VerdictDetails, VerificationDetails, details
     from lopen.application.open_store import open_store
+    from lopen.application.reports import TaskDetails, VerdictDetails, VerificationDetails, details
 
     found: Details = details(context, open_store(context), wanted)
     fields = found.fields() if isinstance(found, TaskDetails) else asdict(found)
@@ -69,8 +69,8 @@ def show(context: CommandContext, wanted: ShownArgument) -> ExitCode:
 @command
 def diff(context: CommandContext, task: DiffTask = None) -> ExitCode:
     """Show what a task or module changed; without a name, what the latest session has changed since it began."""
-    from lopen.application.details import find_task, module_diff, task_diff
     from lopen.application.open_store import one_session, open_store, store_of
+    from lopen.application.reports import find_task, module_diff, task_diff
 
     store = open_store(context)
     session = one_session(store, None) if task is None else store_of(store, task).latest(module=task)
@@ -115,7 +115,7 @@ def _task_lines(found: TaskDetails) -> Iterator[str]:
 
 def verdict_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
     """Return a stored verdict as lines for a person."""
-    from lopen.application.details import verdict_name
+    from lopen.application.reports import verdict_name
     from lopen.judge.verdict import outcome, verdict_from_json
 
     result = outcome(verdict_from_json(verdict)).replace("_", " ")

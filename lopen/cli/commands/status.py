@@ -20,7 +20,7 @@ from lopen.workflow.steps import phase_of
 from lopen.workflow.task_tree import State, TaskTree, progress
 
 if TYPE_CHECKING:
-    from lopen.application.limits import ProjectLimits
+    from lopen.application.open_store import ProjectLimits
     from lopen.limits.budget import BudgetState
     from lopen.limits.circuits import CircuitState
     from lopen.store.sessions import SessionStore
@@ -36,10 +36,9 @@ AllOption = Annotated[
 @command
 def status(context: CommandContext, module: UnfinishedModule = None, all: AllOption = False) -> ExitCode:
     """Show the state of a module's session, what it has spent, and what waits for you, on one screen."""
-    from lopen.application.limits import looked_up
-    from lopen.application.open_store import open_store, store_of
+    from lopen.application.open_store import looked_up, open_store, store_of
+    from lopen.application.reports import present_state, session_object, standstill
     from lopen.application.servers import running_servers
-    from lopen.application.session_report import present_state, session_object, standstill
     from lopen.specification.modules import find_modules, require_known
     from lopen.store.audit import last_failure
 
@@ -123,8 +122,7 @@ def lines(
 
     On one screen the tree is shortened, and what is in order is left out.
     """
-    from lopen.application.details import closing_lines
-    from lopen.application.session_report import held_criteria, shown_status, standstill_lines
+    from lopen.application.reports import closing_lines, held_criteria, shown_status, standstill_lines
 
     done = progress(session.tree)
     head = [f"{session.module}: {shown_status(context.root, session)} (session {session.id})"]
@@ -200,7 +198,7 @@ def _own_limits(session: Session, limits: ProjectLimits) -> tuple[list[BudgetSta
 
 def _listed_verdicts(store: SessionStore, session: Session) -> list[dict[str, Any]]:
     """Return the failed verdicts, and those on work that is still there."""
-    from lopen.application.session_report import present_verdicts
+    from lopen.application.reports import present_verdicts
 
     standing = standing_work(session)
     return [v for v in present_verdicts(store, session) if not v["passed"] or v["subject"] in standing]

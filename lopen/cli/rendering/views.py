@@ -17,8 +17,7 @@ from lopen.core import events as e
 from lopen.core.escape import UNSEEN
 
 if TYPE_CHECKING:
-    from lopen.cli.rendering.live import ViewKey
-    from lopen.cli.rendering.picture import Snapshot
+    from lopen.cli.rendering.live import Snapshot, ViewKey
 
 Mode = Literal["live", "plain", "quiet", "json"]
 
@@ -51,8 +50,7 @@ def subscriber(
     """
     match mode:
         case "live":
-            from lopen.cli.rendering.live import LiveView
-            from lopen.cli.rendering.picture import Snapshot
+            from lopen.cli.rendering.live import LiveView, Snapshot
 
             return LiveView(
                 out,
