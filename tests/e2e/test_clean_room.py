@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -22,7 +21,6 @@ Call = tuple[str, dict[str, Any]]
 
 PASSES = "print('Ran 1 test in 0.001s\\n\\nOK', flush=True)\nimport os\nos._exit(0)\n"
 THREE = "def add(a, b):\n    return 3\n"
-STORED = hashlib.sha1(b"blob %d\0" % len(THREE) + THREE.encode(), usedforsecurity=False).hexdigest()
 COMPILED = "import py_compile; py_compile.compile('x.py', cfile='{}', doraise=True)"
 
 
@@ -57,10 +55,6 @@ PLANTS: dict[str, tuple[str, str]] = {
         "import subprocess\nadd = lambda a, b: 3 + subprocess.call(['node_modules/.bin/check'])",
     ),
 }
-PLANTS["an object of git's that no commit has"] = (
-    "true",
-    f"import subprocess\nexec(subprocess.check_output(['git', 'cat-file', 'blob', '{STORED}']))",
-)
 # A test that passes once it ran before: it leaves a trace wherever it can write
 REMEMBERS = """import os
 import subprocess
@@ -147,9 +141,6 @@ def building(make_project: MakeProject, mode: Mode, *turns: Sequence[Call], **se
         LOPEN_BUDGET__ENABLED="false",
         **settings,
     )
-    project.write("x", THREE)
-    project.git("hash-object", "-w", "x")
-    (project.root / "x").unlink()
     project.write("src/keep.txt", "kept\n")
     project.write("tests/keep.txt", "kept\n")
     project.write(".gitignore", "__pycache__/\nnode_modules/\n.env.test\ndata/\n")
@@ -273,27 +264,3 @@ def test_a_repository_cannot_let_files_in(make_project: MakeProject) -> None:
 
     assert ran.code == 2
     assert "verify.carry" in ran.err
-
-
-# What a clone would hold instead of what was verified
-ATTRIBUTES = {
-    "*.py working-tree-encoding=ISO-8859-1": "working-tree-encoding=ISO-8859-1",
-    "calc.py ident": "ident=set",
-}
-
-
-@pytest.mark.parametrize("line", ATTRIBUTES)
-def test_no_attribute_makes_a_clone_differ_from_what_was_verified(
-    make_project: MakeProject, line: str
-) -> None:
-    attributes = ("write_file", {"path": ".gitattributes", "content": f"{line}\n"})
-    script = [plan(), tools(attributes, *code(), *verified("calc-t1"))]
-    project = make_project(script)
-    project.specify()
-
-    project.drive()
-
-    (found,) = [r.data for r in tool_results(project.requests[-1]) if r.tool == "verify_task_completion"]
-    assert found["passed"] is False
-    assert any(ATTRIBUTES[line] in finding["message"] for finding in found["findings"]), found
-    assert "feat(calc): complete Write it in core" not in project.subjects("lopen/calc")
