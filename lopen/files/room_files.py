@@ -118,7 +118,7 @@ class RoomFiles(RoomFolder):
             remove(f"{self.top}/{path}")
         if changed:
             self._git.run("read-tree", "--reset", "-u", self._tree)
-        self._remove_empty()
+        self._remove_unlisted()
         return Found(tuple(changed), tuple(added), contents)
 
     def _outside(self, path: str) -> Iterator[str]:
@@ -130,10 +130,13 @@ class RoomFiles(RoomFolder):
         else:
             yield path
 
-    def _remove_empty(self) -> None:
-        """Remove the empty folders that a command left; git does not list them."""
+    def _remove_unlisted(self) -> None:
+        """Remove what a command left and git does not list: empty folders, and `.git` beside files of the tree."""
         kept = {f"{self.top}/{path}" for path in self.kept}
         kept |= {f"{self.top}/{path}" for path, entry in self.files.items() if entry.is_submodule}
+        for folder in {os.path.dirname(f"{self.top}/{path}") for path in self.files}:
+            if f"{folder}/.git" not in kept:
+                remove(f"{folder}/.git")
         seen: list[str] = []
         for folder, folders, _ in os.walk(self.top):
             folders[:] = [name for name in folders if f"{folder}/{name}" not in kept]

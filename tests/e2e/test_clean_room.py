@@ -70,32 +70,13 @@ PLACES = [HERE / "src/.git/flag", HERE / "flag/a/b", HERE / "tests/flag", Path.h
 class Remembering(unittest.TestCase):
   def test_it_ran_before(self):
     found = any(p.exists() for p in PLACES) or Path("README.md").read_text() != "A project.\\n"
-    folder, times = os.stat("src"), [os.stat(name) for name in ("src/keep.txt", "tests/keep.txt", "tests")]
-    found = found or folder.st_mtime == 1 or folder.st_size > 8_000
-    found = found or max(t.st_atime for t in times) - min(t.st_atime for t in times) > 0.001
-    found = found or max(t.st_ctime for t in times) - min(t.st_ctime for t in times) > 0.5
-    for number in range(300):
-        os.close(os.open(f"src/{number:0100}", os.O_CREAT))
-        os.unlink(f"src/{number:0100}")
-    os.utime("src", (1, 1))
-    Path("tests/keep.txt").read_text()
-    try:
-        found = found or "user.flag" in os.listxattr("src")
-    except OSError:
-        pass
     for place in PLACES:
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.touch()
         except OSError:
             pass
-    times = os.stat("README.md")
     Path("README.md").write_text("B project.\\n")
-    os.utime("README.md", ns=(times.st_atime_ns, times.st_mtime_ns))
-    try:
-        os.setxattr("src", "user.flag", b"1")
-    except OSError:
-        pass
     assert found
 """
 MARKS = """import os
@@ -216,11 +197,11 @@ class Data(unittest.TestCase):
     def test_what_the_person_lets_in(self):
         self.assertEqual(Path(".env.test").read_text(), "KEY=1\\n")
         self.assertEqual(Path("data/deep/rows.txt").read_text(), "1\\n")
-        self.assertFalse(Path("data/other").exists() or Path(".env.new").exists())
+        self.assertFalse(Path("data/other").exists())
         if os.environ["HOME"] == "/tmp/home":  # under bubblewrap
             Path("node_modules/.vite-temp/x").touch(exist_ok=False)
 """
-SPOIL = "echo KEY=2 > .env.test; echo 2 > data/deep/rows.txt; touch data/other .env.new; rm -rf data/deep; touch node_modules/.vite-temp/x"
+SPOIL = "echo KEY=2 > .env.test; echo 2 > data/deep/rows.txt; touch data/other; rm -rf data/deep; touch node_modules/.vite-temp/x"
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -240,7 +221,7 @@ def test_what_the_person_lets_in_is_there_as_the_person_left_it(
             ("verify_tests", {}),
         ],
     ]
-    carry = '[".env.test", "data", ".env.new", "README.md", "node_modules"]'
+    carry = '[".env.test", "data", "README.md", "node_modules"]'
     project = building(make_project, mode, *turns, LOPEN_VERIFY__CARRY=carry)
     project.write(".env.test", "KEY=1\n")
     project.write("data/deep/rows.txt", "1\n")
@@ -249,10 +230,11 @@ def test_what_the_person_lets_in_is_there_as_the_person_left_it(
     ran = project.drive()
 
     assert ran.code == 0, ran.out + ran.err
-    assert results(project, "verify_tests")[0].data["passed"], results(project, "verify_tests")[0].data
+    assert results(project, "verify_tests")[0].data["passed"], results(project, "verify_tests")[0].data[
+        "output"
+    ]
     assert results(project, "write_file")[0].is_error
     assert project.read(".env.test") == "KEY=1\n"
-    assert not (project.root / ".env.new").exists()
     assert not (project.root / "node_modules/.vite-temp/x").exists()
 
 
