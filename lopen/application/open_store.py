@@ -26,7 +26,6 @@ from lopen.settings.schema import Settings
 from lopen.store.database import Database, ForeignDatabase, UnreadableDatabase
 from lopen.store.folder import (
     ARCHIVES_FOLDER,
-    CACHE,
     DATABASE,
     Locked,
     is_locked,
@@ -40,8 +39,7 @@ from lopen.workflow.session import Session
 if TYPE_CHECKING:
     from lopen.store.upkeep import CleanupResult
 
-
-INITIAL_FILES = {".gitignore", "config.toml", CACHE}  # of `.lopen/` before the first session
+INITIAL_FILES = {".gitignore", "config.toml"}  # of `.lopen/` before the first session
 NOWHERE = Path(":memory:")
 ELSEWHERE = "or by you with another HOME or XDG_DATA_HOME"
 HEADER_BYTES = 100  # of an SQLite file

@@ -23,7 +23,6 @@ from lopen.core.person import holds, sealed
 from lopen.core.process_identity import lives, start_time
 
 DATABASE = "state.db"
-CACHE = "cache"
 ARCHIVES_FOLDER = "session_archives"
 GITIGNORE = "# written by lopen: everything but this file and the configuration stays out of git\n*\n!.gitignore\n!config.toml\n"
 
@@ -57,8 +56,7 @@ def state_folder(root: Path) -> Path:
 def require_plain(folder: Path) -> None:
     """Require that `.lopen/` is a folder that holds only regular files and folders.
 
-    A symbolic link from a cloned repository could make lopen read and write anywhere. Links in the cache, which
-    can be deleted at any time, are removed.
+    A symbolic link from a cloned repository could make lopen read and write anywhere.
 
     Raises:
         LopenError: it is not such a folder.
@@ -74,9 +72,6 @@ def require_plain(folder: Path) -> None:
             hint="rename or remove it: lopen keeps its state in a folder of that name",
         )
     for entry in entries:
-        if entry.name == CACHE:
-            _remove_links(entry)
-            continue
         _require_plain_entry(entry)
         if entry.is_dir():
             for inner in _entries(entry.path):
@@ -90,12 +85,6 @@ def _require_plain_entry(entry: os.DirEntry[str]) -> None:
             f"{entry.path} is {problem}",
             hint="remove it: lopen keeps its state in regular files of the project",
         )
-
-
-def _remove_links(cache: os.DirEntry[str]) -> None:
-    for entry in (cache, *(() if cache.is_symlink() else _entries(cache.path))):
-        if entry.is_symlink():
-            os.unlink(entry.path)
 
 
 def _entries(folder: Path | str) -> list[os.DirEntry[str]]:

@@ -8,8 +8,6 @@ and a failure does not stop the work.
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
@@ -23,7 +21,7 @@ from lopen.core.events import IterationEnded, Recorded, SessionStarted
 from lopen.store.archives import archive_session, delete_limit_rows
 from lopen.store.caps import KEPT_ROWS, delete_older
 from lopen.store.database import UnreadableDatabase
-from lopen.store.folder import CACHE, Locked, exclusive_lock
+from lopen.store.folder import Locked, exclusive_lock
 from lopen.store.log_rotation import LogFile, LogLimits, log_names
 from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
@@ -34,13 +32,11 @@ if TYPE_CHECKING:
 STATE_BYTES = 5 * 1024 * 1024  # that `.lopen/` stays under, but for `UNCOUNTED`
 # Files that the user keeps (recordings, archives), and damaged files
 UNCOUNTED = ("recordings", "session_archives", "corrupted")
-SHARED_CACHE = ("home", "verify")  # folders of the cache whose entries are removed one by one
 EVENTS_BETWEEN_CHECKS = 256
 FEWER_ROWS = (500, 50)  # of each kind, where `.lopen/` is too large
 TRACEBACKS = ("check-*.txt", "crash-*.txt")  # named by the time, so that the newest sort last
 LAST_CLEANUP = "memory:last"  # the memo with the result of the last cleanup that changed anything
 STALE_S = 3_600.0  # the process of an older temporary file has ended
-CACHE_UNUSED_S = 600  # no command uses it any more
 
 
 def log_limits(settings: Settings) -> LogLimits:
@@ -55,7 +51,7 @@ def footprint(folder: Path) -> Mapping[str, int]:
     parts: dict[str, int] = {}
     for entry in sorted(folder.glob("*")):
         name = "state.db" if entry.name.startswith("state.db") else entry.name
-        parts[name] = parts.get(name, 0) + _measured(entry)[0]
+        parts[name] = parts.get(name, 0) + _size(entry)
     return parts
 
 
@@ -64,42 +60,13 @@ def counted(parts: Mapping[str, int]) -> int:
     return sum(size for name, size in parts.items() if name not in UNCOUNTED)
 
 
-def _measured(path: Path) -> tuple[int, float]:
-    """Return the bytes in a file or folder and the time of its last change; what is gone meanwhile is nothing."""
-    size, changed = 0, 0.0
+def _size(path: Path) -> int:
+    """Return the bytes in a file or folder; what is gone meanwhile is nothing."""
+    size = 0
     for entry in (path, *(path.rglob("*") if path.is_dir() and not path.is_symlink() else ())):
         with suppress(OSError):
-            found = entry.lstat()
-            size += 0 if entry.is_dir() else found.st_size
-            changed = max(changed, found.st_mtime)
-    return size, changed
-
-
-def trim_cache(folder: Path, limit: int, *, older_than: float) -> None:
-    """Remove the largest entries of the cache that were not changed since `older_than` until half of `limit` is left.
-
-    Everything in the cache is derived and can be made again; what a command uses at this moment is spared.
-    """
-    entries = [
-        inner
-        for entry in folder.glob("*")
-        for inner in (entry.glob("*") if entry.name in SHARED_CACHE else [entry])
-    ]
-    found = sorted(((*_measured(entry), entry) for entry in entries), reverse=True)
-    left = sum(size for size, _, _ in found)
-    for size, changed, entry in found:
-        if left > limit // 2 and changed < older_than:
-            remove(entry)
-            left -= size
-
-
-def remove(path: Path) -> None:
-    """Delete a file or folder; what cannot be deleted stays."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-        return
-    with suppress(OSError):
-        os.unlink(path)
+            size += 0 if entry.is_dir() else entry.lstat().st_size
+    return size
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,12 +155,6 @@ class Upkeep:
             before = counted(footprint(self._folder))
             freed = self._apply_policy()
             self._store.database.reclaim()
-            if self._over():
-                trim_cache(
-                    self._folder / CACHE,
-                    self._state_bytes,
-                    older_than=self._clock.now().timestamp() - CACHE_UNUSED_S,
-                )
             if self._over():
                 freed += self._keep_least()
             after = footprint(self._folder)

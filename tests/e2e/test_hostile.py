@@ -223,24 +223,6 @@ def test_links_out_of_the_project_are_neither_read_nor_written_through(
         place.unlink()
 
 
-def test_a_cache_that_leads_out_is_taken_away(make_project: MakeProject, tmp_path: Path) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    project = make_project([plan(), build("calc-t1")])
-    project.specify()
-    assert project.lopen("approve", "calc", "--yes").code == 0
-    cache = project.root / ".lopen" / "cache"
-    shutil.rmtree(cache, ignore_errors=True)
-    cache.mkdir()
-    for name in ("home", "hooks", "shadow"):
-        (cache / name).symlink_to(elsewhere)
-
-    ran = project.lopen("run", "calc")
-
-    assert ran.code == 0, ran.err
-    assert list(elsewhere.iterdir()) == []
-
-
 # What would be shown
 
 

@@ -166,21 +166,6 @@ def test_what_cannot_be_made_smaller_is_said_once(
     assert "notes (2.9 MB); next: lopen memory report" in warnings[0]
 
 
-def test_the_cache_counts_and_what_no_command_uses_any_more_goes(
-    folder: Path, store: SessionStore, make_upkeep: MakeUpkeep
-) -> None:
-    old, fresh = folder / "cache" / "home" / ".npm", folder / "cache" / "home" / ".cache"
-    for path in (old, fresh):
-        path.mkdir(parents=True)
-        (path / "large").write_bytes(b"x" * 1_500_000)
-    for path in (old / "large", old):
-        os.utime(path, (0, 0))
-    assert counted(footprint(folder)) > 3_000_000
-    make_upkeep(state_bytes=2_500_000).clean()
-    assert (old.exists(), fresh.exists()) == (False, True)
-    assert counted(footprint(folder)) < 2_500_000
-
-
 def test_recordings_and_archives_do_not_count(folder: Path, store: SessionStore) -> None:
     before = counted(footprint(folder))
     for name in ("recordings", "session_archives", "corrupted"):
