@@ -20,7 +20,6 @@ from anthropic.resources.messages import Messages
 from lopen.core.clock import Clock
 from lopen.core.errors import LopenError
 from lopen.core.extras import install_command
-from lopen.models.failures import Refusal, classify
 from lopen.models.messages import (
     ModelError,
     NoCredentials,
@@ -36,6 +35,7 @@ from lopen.models.messages import (
     parse_input,
 )
 from lopen.models.request_body import body_of
+from lopen.models.retry import Refusal, classify
 
 Provider = Literal["anthropic", "bedrock", "vertex", "foundry"]
 T = TypeVar("T")

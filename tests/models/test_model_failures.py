@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from lopen.core.clock import FakeClock
 from lopen.models import fake_api
-from lopen.models.failures import MAX_WAIT_S, Refusal, classify, retry_after_s
 from lopen.models.messages import ContextTooLong, Rejected, TransientFailure
+from lopen.models.retry import MAX_WAIT_S, Refusal, classify, retry_after_s
 from tests.endpoint import (
     NoResponse,
     Raw,
