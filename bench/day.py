@@ -39,7 +39,7 @@ UNLIMITED: dict[str, Any] = {
     "budget.session_tokens": 0,
     "budget.task_tokens": 0,
     "budget.by_task_type.implement": 0,
-    "recording.enabled": False,
+    "workflow.record": False,
     "workflow.max_iterations": 10**9,
 }
 

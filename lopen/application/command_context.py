@@ -50,7 +50,7 @@ class ResumeOptions:
             "budget.max_cost_usd": self.max_cost,
             "sandbox.mode": self.sandbox or None,
             "sandbox.network": True if self.allow_network else None,
-            "recording.enabled": self.record,
+            "workflow.record": self.record,
         }
         return {key: value for key, value in given.items() if value is not None}
 

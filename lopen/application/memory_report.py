@@ -144,7 +144,7 @@ def report_lines(found: MemoryReport, settings: Settings) -> Iterator[str]:
         )
     yield (
         f"Sessions: {found.sessions} kept, {found.unfinished} of them unfinished; {found.archived} archived"
-        f" (beyond {settings.session.retention}, or {settings.session.retention_days} days after they finished)"
+        f" (beyond {settings.memory.sessions_kept}, or {settings.memory.session_max_age_days} days after they finished)"
     )
     rows = found.rows
     yield (

@@ -106,8 +106,8 @@ def _verify(
         LopenError: one did not pass.
     """
     place.repository.reset_to(merge.commit)
-    recording = settings.recording.model_copy(update={"enabled": False})
-    settings = settings.model_copy(update={"recording": recording})
+    workflow = settings.workflow.model_copy(update={"record": False})
+    settings = settings.model_copy(update={"workflow": workflow})
     quiet, stand_ins = CommandContext(context.root), StandIns(place, publish=False)
     verified = []
     with wired(quiet, settings, store, session, ResumeOptions(), stand_ins=stand_ins) as loop:

@@ -62,7 +62,7 @@ def replay_session(context: CommandContext, wanted: str, options: RunOptions) ->
     if not recording.exists():
         raise LopenError(
             f"{found.id} has no recording",
-            hint="recording.enabled is false, the answers were replayed, or a cleanup deleted it",
+            hint="workflow.record is false, the answers were replayed, or a cleanup deleted it",
         )
     options = replace(options, model=f"replay:{recording}")
     settings = _without_budget(context.load(options.flags()).settings)

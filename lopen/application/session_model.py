@@ -155,7 +155,7 @@ def session_model(
     real = AnthropicModel(settings.model, os.environ, clock)
     stack.callback(real.close)
     recorder = None
-    if settings.recording.enabled:
+    if settings.workflow.record:
         recorder = _recorder(context, journal.session, clock, secrets.redact)
     model = real if recorder is None else RecordingModel(real, recorder, step, journal.tell)
     return SecretFilteringModel(model, secrets, journal.session.id, journal.tell)

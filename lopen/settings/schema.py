@@ -300,6 +300,12 @@ class Workflow(SettingsSection):
         "",
         description="Folder of prompt templates that replace the bundled ones; empty for the bundled ones.",
     )
+    record: OwnSwitch = Field(
+        True, description="Keep the exchanges with the model in `.lopen/recordings/`, without secrets."
+    )
+    notify_command: OwnText = Field(
+        "", description="Shell command run when a run ends or needs a person; empty for none."
+    )
 
 
 class Git(SettingsSection):
@@ -357,17 +363,6 @@ class Verify(SettingsSection):
 # kept data
 
 
-class SessionSettings(SettingsSection):
-    """Keeping sessions."""
-
-    retention: Limit = Field(
-        10, le=10_000, description="Finished sessions kept before older ones are archived."
-    )
-    retention_days: Limit = Field(
-        7, le=3_650, description="Age at which a finished session is archived, in days."
-    )
-
-
 class Memory(SettingsSection):
     """Sizes and ages of what lopen keeps in `.lopen/`."""
 
@@ -379,19 +374,17 @@ class Memory(SettingsSection):
     log_keep: Limit = Field(
         5, le=1_000, description="Rotated files kept of each log, and tracebacks of each kind."
     )
+    sessions_kept: Limit = Field(
+        10, le=10_000, description="Finished sessions kept before older ones are archived."
+    )
+    session_max_age_days: Limit = Field(
+        7, le=3_650, description="Age at which a finished session is archived, in days."
+    )
     evidence_max: Limit = Field(
         100, le=100_000, description="Entries kept in a list of evidence; older ones are summarised."
     )
     tool_history_max: OwnNumber = Field(
         50, le=100_000, description="Recent tool calls in which the circuits look for patterns."
-    )
-
-
-class RecordingSettings(SettingsSection):
-    """Recording of model exchanges."""
-
-    enabled: OwnSwitch = Field(
-        True, description="Keep the exchanges with the model in `.lopen/recordings/`, without secrets."
     )
 
 
@@ -444,14 +437,6 @@ class Hooks(SettingsSection):
     )
 
 
-class Notify(SettingsSection):
-    """Telling a person."""
-
-    command: OwnText = Field(
-        "", description="Shell command run when a run ends or needs a person; empty for none."
-    )
-
-
 class Serve(SettingsSection):
     """The address of the server."""
 
@@ -469,7 +454,6 @@ class Settings(SettingsSection):
     model: ModelSettings = Field(default_factory=ModelSettings)
     budget: Budget = Field(default_factory=Budget)
     workflow: Workflow = Field(default_factory=Workflow)
-    session: SessionSettings = Field(default_factory=SessionSettings)
     git: Git = Field(default_factory=Git)
     tool_discipline: ToolDiscipline = Field(default_factory=ToolDiscipline)
     sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
@@ -479,6 +463,4 @@ class Settings(SettingsSection):
     memory: Memory = Field(default_factory=Memory)
     mcp: Mcp = Field(default_factory=Mcp)
     hooks: Hooks = Field(default_factory=Hooks)
-    notify: Notify = Field(default_factory=Notify)
-    recording: RecordingSettings = Field(default_factory=RecordingSettings)
     serve: Serve = Field(default_factory=Serve)

@@ -212,6 +212,10 @@ REMOVED = {
     "git.auto_commit": "lopen commits each finished task in its own clone",
     "git.branch_prefix": "a module's branch is lopen/<module>",
     "session.auto_resume": "lopen run goes on with an unfinished session; --new begins another",
+    "session.retention": "it is memory.sessions_kept now",
+    "session.retention_days": "it is memory.session_max_age_days now",
+    "recording.enabled": "it is workflow.record now",
+    "notify.command": "it is workflow.notify_command now",
     "guardrails.disabled": "no guardrail can be switched off; those that advise never block",
     "sandbox.package_indexes": "verify-setup needs slirp4netns or pasta; without them lopen asks first",
 }

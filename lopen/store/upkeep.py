@@ -222,8 +222,8 @@ class Upkeep:
 
     def _due(self, now: datetime) -> Iterator[tuple[str, str]]:
         """Yield finished sessions that exceed the policy's number or age."""
-        newest = set(self._store.ids()[: self._settings.session.retention])
-        cutoff = (now - timedelta(days=self._settings.session.retention_days)).isoformat()
+        newest = set(self._store.ids()[: self._settings.memory.sessions_kept])
+        cutoff = (now - timedelta(days=self._settings.memory.session_max_age_days)).isoformat()
         rows = self._store.database.connection.execute(
             "SELECT id FROM sessions WHERE updated_at<?", (cutoff,)
         )

@@ -1,4 +1,4 @@
-"""`notify.command`: what the person's command is told at each end of a run."""
+"""`workflow.notify_command`: what the person's command is told at each end of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHOW = 'printf "%s|%s|%s|%s\\n" "$LOPEN_EXIT_CODE" "$LOPEN_MESSAGE" "$HOME" "${A
 
 def test_notification_says_how_the_run_ended(make_project: MakeProject, tmp_path: Path) -> None:
     told = tmp_path / "told"
-    project = make_project([plan(), build("calc-t1")], LOPEN_NOTIFY__COMMAND=f"{SHOW} >> {told}")
+    project = make_project([plan(), build("calc-t1")], LOPEN_WORKFLOW__NOTIFY_COMMAND=f"{SHOW} >> {told}")
     project.specify()
 
     project.lopen("run", "calc")

@@ -103,7 +103,7 @@ def delete(context: CommandContext, session: SessionArgument, yes: YesOption = F
 @app.command()
 @command
 def prune(context: CommandContext) -> ExitCode:
-    """Archive finished sessions beyond `session.retention` or older than `session.retention_days`, now."""
+    """Archive finished sessions beyond `memory.sessions_kept` or older than `memory.session_max_age_days`, now."""
     from lopen.application.decisions import require_person
     from lopen.application.open_store import cleaned
 
