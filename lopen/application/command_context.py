@@ -7,11 +7,11 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from lopen.core.errors import WrongUsage
 from lopen.core.escape import inert
@@ -62,34 +62,34 @@ class RunOptions(ResumeOptions):
     new: bool = False
 
 
-class View(Protocol):
-    """A subscriber that shows events on a stream until it is closed."""
+class View:
+    """A subscriber that shows events on a stream until it is closed; this one shows nothing."""
 
     def __call__(self, recorded: Recorded) -> None:
         """Show the event."""
-        ...
 
     def shows(self, text: str) -> bool:
         """Show other text than an event's; return False if the caller can print it."""
-        ...
+        return False
 
     def suspended(self) -> AbstractContextManager[None]:
         """Leave the terminal to a prompt for the time of the context."""
-        ...
+        return nullcontext()
 
     def close(self) -> None:
         """Restore the stream. May be called again."""
-        ...
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        self.close()
 
 
-class Presentation(Protocol):
-    """A shell's way to show a run and to ask the person. The command line has one; a command inside a test may have none."""
+class Presentation:
+    """A shell's way to show a run and to ask the person; this one shows nothing and asks nobody."""
 
     def view(
         self,
@@ -99,61 +99,10 @@ class Presentation(Protocol):
         running: list[SessionContext],
     ) -> View:
         """Return the view that shows the run. `running` gets the session's loop once there are any."""
-        ...
+        return View()
 
     def person(self, context: CommandContext, settings: Settings, view: View) -> Person:
         """Return the person who answers the model's questions."""
-        ...
-
-    def approver(
-        self, context: CommandContext, settings: Settings, store: SessionStore, view: View
-    ) -> Approver:
-        """Return the person who may approve a specification."""
-        ...
-
-    def confirms(self, question: str) -> bool | None:
-        """Ask a yes-or-no question; return None if nobody can be asked."""
-        ...
-
-    def shows(self, text: str) -> bool:
-        """Show text above a live view; return False if there is none, and the caller prints it."""
-        ...
-
-
-class SilentView:
-    """A view that shows nothing."""
-
-    def __call__(self, recorded: Recorded) -> None: ...
-
-    def shows(self, text: str) -> bool:
-        return False
-
-    def suspended(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def close(self) -> None: ...
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-
-class NoPresentation:
-    """A presentation that shows nothing and asks nobody."""
-
-    def view(
-        self,
-        context: CommandContext,
-        options: ResumeOptions,
-        redact: Callable[[str], str],
-        running: list[SessionContext],
-    ) -> View:
-        return SilentView()
-
-    def person(self, context: CommandContext, settings: Settings, view: View) -> Person:
         from lopen.tools.workbench import Nobody
 
         return Nobody()
@@ -161,18 +110,18 @@ class NoPresentation:
     def approver(
         self, context: CommandContext, settings: Settings, store: SessionStore, view: View
     ) -> Approver:
+        """Return the person who may approve a specification."""
         from lopen.loop.context import NoApprover
 
         return NoApprover()
 
     def confirms(self, question: str) -> bool | None:
+        """Ask a yes-or-no question; return None if nobody can be asked."""
         return None
 
     def shows(self, text: str) -> bool:
+        """Show text above a live view; return False if there is none, and the caller prints it."""
         return False
-
-
-NO_PRESENTATION: Presentation = NoPresentation()
 
 
 @dataclass(frozen=True)
@@ -182,7 +131,7 @@ class CommandContext:
     root: Path
     json: bool = False
     verbose: bool = False
-    presentation: Presentation = NO_PRESENTATION
+    presentation: Presentation = field(default_factory=Presentation)
 
     def load(self, flags: Mapping[str, Any] | None = None) -> Loaded:
         """Return the effective settings and print their warnings."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast, get_type_hi
 import typer
 from typer.core import TyperGroup
 
-from lopen.application.command_context import CommandContext, find_root, is_root
+from lopen.application.command_context import CommandContext, Presentation, find_root, is_root
 from lopen.cli.parameters import OPTIONS, Invocation, JsonOption, ProjectOption, VerboseOption
 from lopen.core.errors import ExitCode, WrongUsage
 from lopen.core.trusted_programs import distrust
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 
-class TerminalPresentation:
+class TerminalPresentation(Presentation):
     """Shows a run on standard output and asks at the terminal. Imports lazily: most commands need neither."""
 
     def __init__(self) -> None:

@@ -275,7 +275,7 @@ def test_secrets_stay_out_of_json_lines() -> None:
     assert json.loads(shown)["message"] == "key [secret]"
 
 
-class _Terminal(io.StringIO):
+class _Terminal(io.TextIOWrapper):
     def isatty(self) -> bool:
         return True
 
@@ -294,5 +294,5 @@ class _Terminal(io.StringIO):
 def test_the_mode_follows_from_stream_and_options(
     terminal: bool, term: str, json_wanted: bool, quiet: bool, mode: str
 ) -> None:
-    stream = _Terminal() if terminal else io.StringIO()
+    stream = _Terminal(io.BytesIO(), "utf-8") if terminal else io.StringIO()
     assert mode_for(stream, json=json_wanted, quiet=quiet, environ={"TERM": term}) == mode

@@ -161,13 +161,6 @@ def test_a_low_terminal_shows_the_work_in_progress() -> None:
     assert any("more below" in text for text in lines)
 
 
-def test_without_utf_8_everything_is_ascii() -> None:
-    board = _board(e.SessionStarted("é漢", "repeat"), e.Notice("warning", "w" * 100))
-    lines = frame(board, Snapshot(TREE, 5, 10), width=60, height=24, now=NOW, ascii_only=True)
-    assert all(line.text.isascii() for line in lines)
-    assert any(line.text.startswith("> Parser") for line in lines)
-
-
 @given(
     st.integers(1, 200),
     st.integers(4, 60),

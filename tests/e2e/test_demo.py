@@ -89,9 +89,9 @@ def test_the_example_is_built_in_a_hostile_home_and_what_was_built_is_shown(tmp_
     ran = run_demo(str(folder), cwd=tmp_path, umask=0o077, **surroundings)
 
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert git(folder, "log", "--reverse", "--format=%s").splitlines() == SUBJECTS
+    assert git(folder, "log", "--reverse", "--format=%s", "lopen/tariff").splitlines() == SUBJECTS
     assert git(folder, "status", "--porcelain") == ""
-    assert git(folder, "branch", "--show-current") == "lopen/tariff"
+    assert git(folder, "branch", "--show-current") == "main"
     assert (folder.stat().st_mode & 0o077) == 0
     tail = ran.stdout[ran.stdout.index("Commits on lopen/tariff") :]
     assert all(subject in tail for subject in SUBJECTS[1:])
@@ -160,7 +160,7 @@ def test_an_interrupted_demo_goes_on_with_the_command_it_names(
         assert "lopen demo" in ran.err
         return
     assert ran.code == 0, ran.err
-    assert git(folder, "log", "--reverse", "--format=%s").splitlines() == SUBJECTS
+    assert git(folder, "log", "--reverse", "--format=%s", "lopen/tariff").splitlines() == SUBJECTS
 
 
 def test_a_demo_is_not_given_by_a_session_s_own_commands(tmp_path: Path) -> None:

@@ -22,8 +22,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from types import FrameType, TracebackType
-from typing import NamedTuple, Self, TextIO
+from typing import NamedTuple, TextIO
 
+from lopen.application.command_context import View
 from lopen.cli.rendering.lines import MARKS, STEP_TITLES, line, rows, step_title, test_counts
 from lopen.core import events as e
 from lopen.core.clock import Clock, SystemClock
@@ -151,7 +152,6 @@ def _activity(event: e.Event) -> str | None:
 
 HIGHEST = 14  # lines: a narrower window wraps them, and what then leaves the screen stays in the scrollback
 TIMED_TASKS = 2  # before that, a remaining time would be guessed
-ASCII_MARKS = {State.PENDING: "o", State.IN_PROGRESS: ">", State.COMPLETE: "+", State.FAILED: "x"}
 STYLES = {State.PENDING: "dim", State.IN_PROGRESS: "bold cyan", State.COMPLETE: "green", State.FAILED: "red"}
 _STYLES: dict[type[e.Event], str] = {
     e.IterationEnded: "yellow",
@@ -202,25 +202,22 @@ def frame(
     width: int,
     height: int,
     now: datetime,
-    ascii_only: bool = False,
     keys: str = "",
 ) -> list[Styled]:
     """Return the lines of the picture, top to bottom; none is wider than `width`.
 
     Foreign text enters through `clipped`. Of a tree that is too high, the lines around the task in progress are shown.
     """
-    rule = Styled(("-" if ascii_only else "─") * max(1, width - 1), "dim")
+    rule = Styled("─" * max(1, width - 1), "dim")
     foot = [*_current(board, width, now), *_progress(board, snapshot, width), _meter(board, snapshot, width)]
     if keys:
         foot.append(Styled(clipped(keys, width), "dim"))
     height = min(height, HIGHEST)
     room = max(1, height - len(foot) - 2)
-    tree = _tree(snapshot.tree, width, room, ASCII_MARKS if ascii_only else MARKS)
+    tree = _tree(snapshot.tree, width, room)
     lines = [rule, _title(board, width, now), *tree, *foot]
     while len(lines) > max(1, height):  # the last line says what is going on
         del lines[0]
-    if ascii_only:
-        return [Styled(text.encode("ascii", "replace").decode(), style) for text, style in lines]
     return lines
 
 
@@ -305,12 +302,12 @@ def _meter(board: Board, snapshot: Snapshot, width: int) -> Styled:
     return Styled(clipped(", ".join(parts), width), style)
 
 
-def _tree(tree: TaskTree, width: int, room: int, marks: dict[State, str]) -> list[Styled]:
+def _tree(tree: TaskTree, width: int, room: int) -> list[Styled]:
     lines: list[tuple[bool, Styled]] = []
     for component in tree.components:
-        lines.append((False, _component(component, width, marks)))
+        lines.append((False, _component(component, width)))
         if component.state is not State.COMPLETE:
-            lines += [(t.state is State.IN_PROGRESS, _task(t, width, marks)) for t in component.tasks]
+            lines += [(t.state is State.IN_PROGRESS, _task(t, width)) for t in component.tasks]
     return _window(lines, room)
 
 
@@ -329,17 +326,17 @@ def _window(lines: list[tuple[bool, Styled]], room: int) -> list[Styled]:
     return shown
 
 
-def _component(component: Component, width: int, marks: dict[State, str]) -> Styled:
+def _component(component: Component, width: int) -> Styled:
     done = sum(t.state is State.COMPLETE for t in component.tasks)
     count = f" {done}/{len(component.tasks)}" if component.tasks else ""
     state = component.state
-    return Styled(f"{marks[state]} {clipped(component.name, width - 2 - len(count))}{count}", STYLES[state])
+    return Styled(f"{MARKS[state]} {clipped(component.name, width - 2 - len(count))}{count}", STYLES[state])
 
 
-def _task(task: Task, width: int, marks: dict[State, str]) -> Styled:
+def _task(task: Task, width: int) -> Styled:
     given_up = " (skipped)" if task.given_up else ""
     label = clipped(f"{task.id} {task.name}", max(4, width - 4 - len(given_up)))
-    return Styled(f"  {marks[task.state]} {label}{given_up}", STYLES[task.state])
+    return Styled(f"  {MARKS[task.state]} {label}{given_up}", STYLES[task.state])
 
 
 def style_of(event: e.Event) -> str:
@@ -451,7 +448,7 @@ def scrolls(event: e.Event) -> bool:
             return True
 
 
-class LiveView:
+class LiveView(View):
     """Draws on a terminal until closed. `suspended` leaves the terminal to a prompt."""
 
     def __init__(
@@ -466,7 +463,6 @@ class LiveView:
     ) -> None:
         self._out = out
         self._color = color
-        self._ascii_only = "utf" not in (out.encoding or "").lower()
         self._clock = clock or SystemClock()
         self._take_snapshot = snapshot
         self._redact = redact
@@ -602,7 +598,6 @@ class LiveView:
             width=self._columns(),
             height=max(1, (size.lines or 24) - 1),
             now=self._clock.now(),
-            ascii_only=self._ascii_only,
             keys="  ".join(f"{letter} {key.label}" for letter, key in self._keys.items()),
         )
         return [self._painted(Styled(self._redact(line.text), line.style)) for line in lines]
@@ -610,8 +605,7 @@ class LiveView:
     def _painted(self, line: Styled) -> str:
         known = _ATTRIBUTES | _COLOURS if self._color else _ATTRIBUTES
         codes = ";".join(known[word] for word in line.style.split() if word in known)
-        text = line.text.encode("ascii", "replace").decode() if self._ascii_only else line.text
-        return f"\x1b[{codes}m{text}\x1b[0m" if codes and text else text
+        return f"\x1b[{codes}m{line.text}\x1b[0m" if codes and line.text else line.text
 
     def _leave(self) -> None:
         """Print the lines that wait, erase the picture and restore the terminal."""
@@ -657,9 +651,6 @@ class LiveView:
                 self._leave()
             else:
                 self._keyboard.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

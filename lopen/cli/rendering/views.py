@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal, TextIO, assert_never
 
-from lopen.application.command_context import SilentView, View
+from lopen.application.command_context import View
 from lopen.cli.rendering.lines import rows
 from lopen.core import events as e
 from lopen.core.escape import UNSEEN
@@ -23,13 +23,15 @@ Mode = Literal["live", "plain", "quiet", "json"]
 
 
 def mode_for(stream: TextIO, *, json: bool, quiet: bool, environ: Mapping[str, str] | None = None) -> Mode:
-    """Return the mode for a stream: live only on a terminal that can move its cursor."""
+    """Return the mode for a stream: live only on a terminal that can move its cursor and shows UTF-8."""
     variables = os.environ if environ is None else environ
     if json:
         return "json"
     if quiet:
         return "quiet"
-    capable = variables.get("TERM", "") not in ("", "dumb", "unknown")
+    capable = (
+        variables.get("TERM", "") not in ("", "dumb", "unknown") and "utf" in (stream.encoding or "").lower()
+    )
     return "live" if capable and stream.isatty() else "plain"
 
 
@@ -67,7 +69,7 @@ def subscriber(
             assert_never(mode)
 
 
-class LineWriter(SilentView):
+class LineWriter(View):
     """Writes redacted lines to a stream and flushes each one; it holds nothing of the terminal."""
 
     def __init__(self, out: TextIO, redact: Callable[[str], str]) -> None:
