@@ -91,8 +91,9 @@ class KnownSecrets:
         return hidden(text, self._values)
 
     def sources(self, text: str) -> set[str]:
-        """Return the names of the variables and files whose values occur in `text`."""
-        named = {value: name for name, (_, held) in self._files.items() for value in held} | self._variables
+        """Return the names of the variables and files whose values occur in `text`; of two files, the project's own."""
+        files = reversed(self._files.items())  # those that only tools read come last
+        named = {value: name for name, (_, held) in files for value in held} | self._variables
         return {name for value, name in named.items() if any(s in text for s in spelt(value))}
 
 

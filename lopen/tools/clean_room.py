@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from lopen.files.plain_files import content_at, remove
+from lopen.files.plain_files import remove
 from lopen.files.room_files import Found, RoomFiles, RoomFolder
 from lopen.files.workplace import Workplace
 from lopen.sandbox.command import Room, make_caches
@@ -90,12 +90,14 @@ class CleanRoom:
         return self._others[:count]
 
     def edit(self, path: str, edited: Callable[[bytes], bytes]) -> None:
-        """Change a file for the command that runs next; `leave` undoes it."""
-        place = self._files.top / path
-        content = content_at(str(place))
-        if place.is_symlink() or content is None:
+        """Change a file for the command that runs next; `leave` undoes it.
+
+        The edit is one of the stored content: the checkout may have other line ends (`core.autocrlf`).
+        """
+        place, entry = self._files.top / path, self._files.files.get(path)
+        if entry is None or place.is_symlink() or not place.is_file():
             return
-        place.write_bytes(edited(content))
+        place.write_bytes(edited(self._repository.blob_contents([entry.blob])[entry.blob]))
 
     @property
     def set_up_for(self) -> str:

@@ -103,9 +103,8 @@ def spoil_git(project: Project, traps: Traps) -> None:
     attributes = "* filter=evil diff=evil merge=evil\n*.md filter=other\n"
     project.write(".gitattributes", attributes)
     project.write("evil.config", f'[core]\n\tfsmonitor = {included}\n[filter "evil"]\n\tclean = {included}\n')
-    project.write(
-        ".gitmodules", f'[submodule "sub"]\n\tpath = sub\n\turl = {submodule}\n\tupdate = !{included}\n'
-    )
+    # Without `update = !program`: git itself refuses to fetch that.
+    project.write(".gitmodules", f'[submodule "sub"]\n\tpath = sub\n\turl = {submodule}\n')
     project.git("add", "-A")
     project.git("commit", "-q", "-m", "Prepare")
     (root / ".git" / "info").mkdir(exist_ok=True)

@@ -98,7 +98,9 @@ def test_a_long_conversation_goes_on_wherever_it_is_killed(make_project: MakePro
         requests = project.requests
         assert len(requests) == len(wanted) + 1
         assert fixed(requests[number - 1]) == fixed(requests[number])
-        assert project.git("rev-parse", "HEAD^{tree}") == undisturbed.git("rev-parse", "HEAD^{tree}")
+        assert project.git("rev-parse", "lopen/calc^{tree}") == undisturbed.git(
+            "rev-parse", "lopen/calc^{tree}"
+        )
 
 
 def test_the_notice_of_an_interruption_is_one_line_however_often_it_is_killed(
@@ -142,8 +144,8 @@ def test_files_that_changed_meanwhile_are_named(make_project: MakeProject) -> No
     assert project.lopen("approve", "calc", "--yes").code == 0
     running.append(project.start("run", "calc"))
     running[-1].communicate(timeout=120)
-    project.write("part1.py", "N = 100\n")
-    (project.root / "part2.py").unlink()
+    (project.clone() / "part1.py").write_text("N = 100\n", "utf-8")
+    (project.clone() / "part2.py").unlink()
 
     assert project.lopen("resume").code == 0
 

@@ -21,6 +21,7 @@ from tests.endpoint import tools
 from tests.project import TIMEOUT_S, UNITTEST, build, plan, specification
 
 GATE = "next: lopen approve calc --run"
+SPECIFICATION = "specs/calc/SPECIFICATION.md"
 BEFORE = (
     ("check", "calc"),
     ("doctor",),
@@ -98,20 +99,23 @@ def test_the_traps_would_spring_for_plain_git(make_project: MakeProject, traps: 
 def test_hooks_that_the_model_adds_never_run(make_project: MakeProject, traps: Traps) -> None:
     names = ("pre-commit", "commit-msg", "post-commit", "reference-transaction", "post-index-change")
     lines = (
-        f"printf '#!/bin/sh\\n{traps.shell(name)}\\n' > .git/hooks/{name}; chmod +x .git/hooks/{name}"
+        f"printf '#!/bin/sh\\n{traps.shell(name)}\\n' > $hooks/{name}; chmod +x $hooks/{name}"
         for name in names
     )
-    config = f"git config core.fsmonitor {traps.script(traps.folder / 'late', 'late')}; mkdir -p .git/hooks"
-    attack = ("run_command", {"command": "; ".join((config, *lines))})
+    folder = "hooks=$(git rev-parse --absolute-git-dir)/hooks; mkdir -p $hooks"
+    config = f"git config core.fsmonitor {traps.script(traps.folder / 'late', 'late')}"
+    attack = ("run_command", {"command": "; ".join((folder, config, *lines, "ls $hooks"))})
     project = make_project([plan(), tools(attack), build("calc-t1")])
     project.specify()
+    before = contents(project.root / ".git" / "hooks")
 
     ran = project.approved_run()
 
     assert ran.code == 0, ran.out + ran.err
+    assert "reference-transaction" in str(project.requests[2]["messages"])  # the attack took place
     assert traps.sprung == []
-    assert "put back" in project.lopen("log").out
     assert "late" not in project.read(".git/config")
+    assert contents(project.root / ".git" / "hooks") == before
 
 
 # What would decide
@@ -250,22 +254,26 @@ TURNED = {
     "modules": "rm -rf .lopen/modules; ln -s {elsewhere} .lopen/modules",
     "logs": "mv .lopen/logs .lopen/l2; ln -s {elsewhere} .lopen/logs",
     "recording": "rm -f .lopen/recordings/*; ln -s {elsewhere}/file .lopen/recordings/calc.jsonl.gz",
-    "lopen itself": "mv .lopen l2; ln -s l2 .lopen",
+    "lopen itself": "rm -rf .lopen; ln -s {elsewhere} .lopen",
+    "specification": "rm -rf specs/calc; ln -s {elsewhere} specs/calc",
 }
 
 
 @pytest.mark.parametrize("kind", TURNED)
-def test_a_link_that_a_command_puts_into_lopen_s_folder_ends_the_run(
+def test_a_link_that_a_command_puts_in_place_of_lopen_s_files_leads_nowhere(
     make_project: MakeProject, tmp_path: Path, kind: str
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    command = TURNED[kind].format(elsewhere=elsewhere)
+    command = f"mkdir -p .lopen/recordings .lopen/logs; {TURNED[kind].format(elsewhere=elsewhere)}; echo done"
     project = make_project([plan(), tools(("run_command", {"command": command})), build("calc-t1")])
     project.specify()
 
     ran = project.approved_run()
 
-    assert ran.code == 1, ran.err
-    assert "is a symbolic link" in ran.err or "moved or replaced" in ran.err
+    assert ran.code == 0, ran.out + ran.err
     assert list(elsewhere.iterdir()) == []
+    assert [str(path) for path in (project.root / ".lopen").rglob("*") if path.is_symlink()] == []
+    built = project.git("ls-tree", "-r", "--name-only", "lopen/calc").split()
+    assert built == [".gitignore", "README.md", "calc.py", SPECIFICATION, "test_calc.py"]
+    assert project.built(SPECIFICATION) == project.read(SPECIFICATION)

@@ -260,12 +260,12 @@ def test_a_commit_that_is_not_the_intended_one_is_not_adopted(make_project: Make
     crashed(project, "KILL", "after:lopen.loop.module_branch:ModuleBranch.begin")
     crashed(project, "KILL", "before:lopen.git.repository:Repository.commit")
     session = project.status()["session"]
-    project.git("switch", "-q", "lopen/calc")
-    project.write("forged.py", "FORGED = True\n")
-    project.git("add", "forged.py")
+    project.git("worktree", "add", "-q", "../mine", "lopen/calc")
+    project.write("../mine/forged.py", "FORGED = True\n")
+    project.git("-C", "../mine", "add", "forged.py")
     forged = f"feat(calc): complete Add in core\n\nLopen-Session: {session}\nLopen-Task: calc-t1\n"
-    project.git("commit", "-q", "-m", forged)
-    project.git("switch", "-q", "main")
+    project.git("-C", "../mine", "commit", "-q", "-m", forged)
+    project.git("worktree", "remove", "../mine")
 
     on = project.lopen("resume", "--json")
 

@@ -142,12 +142,13 @@ def test_the_view_shows_what_is_written_and_obeys_its_keys(make_project: MakePro
         assert any(row.startswith("0 of 2 tasks done") for row in picture)
         assert any(row.startswith("$0.0") and " of $5.00, " in row for row in picture)
         assert picture[-1] == "d diff  p pause  l log details"
-        project.write("notes.txt", "by hand\n")
+        notes = project.clone() / "notes.txt"
+        notes.write_text("by hand\n", "utf-8")
         screen.type("d")
         screen.until(lambda rows: "+by hand" in rows)
         screen.type("l")
         screen.until(lambda rows: any(row.startswith("log with details") for row in rows))
-        (project.root / "notes.txt").unlink()
+        notes.unlink()
         screen.type("p")
         screen.until(lambda rows: "pausing after the current turn" in rows)
         held.set()

@@ -71,7 +71,8 @@ def nowhere(project: Project, said: str = "") -> None:
             assert form not in content, (name, form)
 
 
-def test_a_secret_that_the_model_meets_goes_nowhere(make_project: MakeProject) -> None:
+def test_a_secret_that_the_model_meets_goes_nowhere(make_project: MakeProject, tmp_path: Path) -> None:
+    """The project's `.env` is not in lopen's clone; a command without a sandbox reaches it."""
     told: list[Any] = []
 
     def refused(body: dict[str, Any]) -> Answer:
@@ -84,6 +85,7 @@ def test_a_secret_that_the_model_meets_goes_nowhere(make_project: MakeProject) -
         {"path": "calc.py", "content": f"KEY = '{VARIABLE}'\n\ndef add(a, b):\n    return a + b\n"},
     )
     reading = [
+        ("run_command", {"command": f"cp {tmp_path}/project/.env {tmp_path}/project/settings.py ."}),
         ("read_file", {"path": ".env"}),
         ("read_file", {"path": "settings.py"}),
         (
@@ -127,7 +129,7 @@ def test_a_secret_that_the_model_meets_goes_nowhere(make_project: MakeProject) -
 
 
 def test_neither_an_approval_nor_a_backup_stores_one(make_project: MakeProject) -> None:
-    project = make_project([plan(), build("calc-t1")], DEPLOY_TOKEN=VARIABLE)
+    project = make_project([plan(tasks=("Add", "Say it")), build("calc-t1")], DEPLOY_TOKEN=VARIABLE)
     project.specify(text=specification(extra=f"\n## Notes\nThe token is {VARIABLE}.\n"))
     assert project.lopen("approve", "calc", "--yes").code == 0
 
@@ -138,35 +140,21 @@ def test_neither_an_approval_nor_a_backup_stores_one(make_project: MakeProject) 
     assert VARIABLE.encode() not in objects(project.root)
 
     project.specify()
-    assert project.approved_run().code == 0
-    project.write("notes.txt", f"line\n{VARIABLE}\n")
-    before = project.git("rev-parse", "HEAD")
+    assert project.approved_run("calc", "--max-iterations", "2").code == 3
+    notes = project.clone() / "notes.txt"
+    notes.write_text(f"line\n{VARIABLE}\n", "utf-8")
+    before = project.git("rev-parse", "lopen/calc")
     back = project.lopen("revert", "calc")
     assert back.code == 1
     assert "notes.txt:2 holds what looks like a secret (known)" in back.err
     assert "echo /notes.txt >> .gitignore" in back.err
-    assert project.git("rev-parse", "HEAD") == before
+    assert project.git("rev-parse", "lopen/calc") == before
     assert project.git("for-each-ref", "refs/lopen/backup") == ""
     assert VARIABLE.encode() not in objects(project.root)
-    (project.root / "notes.txt").unlink()
+    notes.write_text("line\n", "utf-8")
     assert project.lopen("revert", "calc").code == 0
-
-
-def test_without_commits_none_is_stored_either(make_project: MakeProject) -> None:
-    leaking = ("write_file", {"path": "notes.txt", "content": f"{VARIABLE}\n"})
-    mended = ("write_file", {"path": "notes.txt", "content": "nothing\n"})
-    project = make_project(
-        [plan(), tools(leaking, *code(), *verified("calc-t1")), tools(mended, *verified("calc-t1"))],
-        DEPLOY_TOKEN=VARIABLE,
-        LOPEN_GIT__ENABLED="false",
-    )
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
-    assert "notes.txt:1 holds what looks like a secret" in json.dumps(project.requests)
-    nowhere(project, ran.out + ran.err)
+    assert project.git("for-each-ref", "refs/lopen/backup") != ""
+    assert not notes.exists()
 
 
 def test_a_file_deep_in_the_project_is_known_too(make_project: MakeProject) -> None:

@@ -49,8 +49,7 @@ def test_after_a_killed_run_it_says_so_but_not_while_one_works(make_project: Mak
     followed = project.lopen("log", "-f")  # it ends, for nothing more will happen
     assert followed.code == 0
     assert f"was interrupted; everything up to then is saved; {command}" in followed.err
-    project.git("switch", "-q", "main")
-    assert "not on lopen/calc" in project.lopen("resume").err
+    assert project.lopen("resume", LOPEN_MODEL__BASE_URL="nowhere").code == 2
     assert last_lines(project)[-2:] == [cause, command]  # what was refused changes nothing
 
 

@@ -39,13 +39,12 @@ def test_a_second_process_is_told_whose_turn_it_is(make_project: MakeProject) ->
             for arguments in (
                 ("run", "calc", "--new"),
                 ("resume",),
-                ("run", "tax"),
                 ("revert", "calc"),
                 ("answer", session, "yes"),
                 ("confirm", session),
             )
         ]
-        meanwhile.seen.append(project.lopen("log", "--json"))
+        meanwhile.seen += [project.lopen("run", "tax"), project.lopen("log", "calc", "--json")]
         return plan(tasks=("Add",))
 
     project = make_project([busy, build("calc-t1")])
@@ -55,15 +54,15 @@ def test_a_second_process_is_told_whose_turn_it_is(make_project: MakeProject) ->
     ran = meanwhile.run(project, "run", "calc")
 
     assert ran.code == 0, ran.out + ran.err
-    *refused, log = meanwhile.seen
+    *refused, another_module, log = meanwhile.seen
     for other in refused:
         assert other.code == 1
         assert f"process {meanwhile.pid} on {socket.gethostname()}" in other.err
+    assert (another_module.code, another_module.last_line) == (3, "next: lopen approve tax --run")
     assert log.code == 0
     assert log.named("session_started")
-    assert [s["session"] for s in project.lopen("session", "list", "--json").events] == [
-        project.status()["session"]
-    ]
+    modules = [s["session"].rpartition("-2")[0] for s in project.lopen("session", "list", "--json").events]
+    assert sorted(modules) == ["calc", "tax"]
 
 
 def test_a_dead_process_s_lock_is_taken_over(make_project: MakeProject) -> None:
