@@ -236,7 +236,7 @@ def _failing_disk(context: CommandContext) -> Iterator[None]:
         if error.errno not in DISK:
             raise
         # Whichever file it is (of git or a hook, for example), the disk fails: stop before more is spent.
-        where = error.filename or context.root
+        where = error.filename or f"{context.root} or the output"
         raise unsaved(StorageError(f"{where}: {error.strerror}", hint=FREE_SPACE)) from error
 
 

@@ -62,7 +62,7 @@ def test_a_specification_that_is_no_file_is_refused(make_project: MakeProject) -
     told(project.lopen("run", "calc"), 1, "SPECIFICATION.md does not exist", "lopen spec")
     told(project.lopen("check", "calc"), 1, "no module named calc", "lopen init calc")
     (project.root / SPEC).mkdir(parents=True)
-    told(project.lopen("run", "calc"), 1, "is a folder")
+    told(project.lopen("run", "calc"), 1, "is not a regular file")
     (project.root / SPEC).rmdir()
     os.mkfifo(project.root / SPEC)
     told(project.lopen("approve", "calc", "--yes"), 1, "is not a regular file")
