@@ -7,9 +7,10 @@ differs from run to run is masked.
 
 from __future__ import annotations
 
+import json
 import secrets
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Final
 
@@ -192,12 +193,7 @@ def _offers_differ(then: Sequence[str], now: Sequence[str]) -> str | None:
 def _calls_differ(then: Sequence[RecordedCall], now: Sequence[RecordedCall]) -> str | None:
     for place, (was, is_now) in enumerate(zip(then, now, strict=False), start=1):
         where = f"tool call {place} {was.tool}: "
-        before, after = (
-            {"the tool": call.tool, **(_flat("input", call.input) if call.input else {})}
-            for call in (was, is_now)
-        )
-        for call, values in ((was, before), (is_now, after)):
-            values |= {"ok": call.ok, "passed": call.passed, "exit_code": call.exit_code}
+        before, after = _values(was), _values(is_now)
         for name, value in before.items():
             if name not in after:
                 return f"{where}{name} was there in the recording, is missing now"
@@ -208,34 +204,25 @@ def _calls_differ(then: Sequence[RecordedCall], now: Sequence[RecordedCall]) -> 
     return _differs("the number of tool calls", len(then), len(now))
 
 
-def _flat(path: str, value: Any) -> dict[str, Any]:
-    """Return the single values inside an input by their paths. An empty container is a value."""
-    if isinstance(value, Mapping) and value:
-        inside = [(f"{path}.{_key(key)}", inner) for key, inner in value.items()]
-    elif isinstance(value, (list, tuple)) and value:
-        inside = [(f"{path}[{index}]", inner) for index, inner in enumerate(value)]
-    else:
-        return {path: value}
-    return {name: leaf for inner_path, inner in inside for name, leaf in _flat(inner_path, inner).items()}
+def _values(call: RecordedCall) -> dict[str, Any]:
+    """Return what is compared of a call, by its name in a message."""
+    given = {f"input.{_shown(key)[1:-1]}": value for key, value in call.input.items()}
+    outcome = {"ok": call.ok, "passed": call.passed, "exit_code": call.exit_code}
+    return {"the tool": call.tool, **given, **outcome}
 
 
 def _differs(what: str, then: Any, now: Any) -> str | None:
-    if (type(then) is type(now) and then == now) or _plain(then) == _plain(now):
+    if _comparable(then) == _comparable(now):
         return None
     return f"{what} was {_shown(then)} in the recording, is {_shown(now)} now"
 
 
-def _plain(value: Any) -> Any:
-    """Return a comparable value: masked, and with its type, so that true is not 1."""
-    return masked(value) if isinstance(value, str) else (type(value).__name__, value)
+def _comparable(value: Any) -> str:
+    """Return the value as JSON, without what differs from run to run."""
+    return masked(json.dumps(value, sort_keys=True, ensure_ascii=False))
 
 
 def _shown(value: Any) -> str:
     """Return a short text in which `repr` escapes control characters."""
     text = repr(value)
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
-
-
-def _key(key: object) -> str:
-    text = str(key)
-    return text if text.isidentifier() and len(text) <= LONGEST_SHOWN else _shown(key)
