@@ -100,7 +100,7 @@ def test_where_no_other_branch_is_left_one_is_made(make_project: MakeProject) ->
 
 
 def test_after_a_lost_database_it_is_merged_into_the_usual_branch(make_project: MakeProject) -> None:
-    project = make_project([plan(), build("calc-t1"), status(400, "no more")])
+    project = make_project([plan(), plan(), build("calc-t1")])
     project.specify()
     assert project.approved_run("calc", "--max-iterations", "1").code == 3
     for path in (project.root / ".lopen").glob("state.db*"):
