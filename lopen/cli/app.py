@@ -66,7 +66,7 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
         ),
     ),
     INSPECT: (
-        CommandEntry("modules", "modules:modules", "List modules with state, progress and cost"),
+        CommandEntry("modules", "status:modules", "List modules with state, progress and cost"),
         CommandEntry("status", "status:status", "Show tasks, step, budgets, and what waits for you"),
         CommandEntry("show", "show:show", "Show a task, verdict or call with its output, diff and cost"),
         CommandEntry("diff", "show:diff", "Show what a task or module changed"),

@@ -23,33 +23,20 @@ YesOption = Annotated[bool, typer.Option("--yes", help="Also delete an unfinishe
 def listing(context: CommandContext) -> ExitCode:
     """List sessions, newest first; archived ones last."""
     from lopen.application.open_store import open_store
-    from lopen.application.reports import shown_status
+    from lopen.application.reports import session_summary, shown_status
     from lopen.store.archives import archived_sessions
-    from lopen.workflow.task_tree import progress
 
     store = open_store(context)
     for session in store.readable(store.ids()):
-        done = progress(session.tree)
-        context.emit(
-            "session",
-            session=session.id,
-            module=session.module,
-            status=shown_status(context.root, session),
-            step=displayed_step(session).value,
-        )
         state = shown_status(context.root, session)
+        row = session_summary(session) | {"status": state}
+        context.emit("session", **row)
         if not session.finished:
             state = f"{state}, {step_title(displayed_step(session))}"
-        context.say(f"{session.id}: {state}, {done.tasks_done}/{done.tasks} tasks")
+        context.say(f"{session.id}: {state}, {row['tasks_done']}/{row['tasks']} tasks")
     in_archive = archived_sessions(store.database)
     for old in in_archive:
-        fields = {
-            "module": old.module,
-            "status": "archived",
-            "tasks_done": old.tasks_done,
-            "tasks": old.tasks,
-        }
-        context.emit("session", session=old.session, archived_at=old.archived_at, **fields)
+        context.emit("session", **session_summary(old), archived_at=old.archived_at)
         context.say(f"{old.session}: archived, complete, {old.tasks_done}/{old.tasks} tasks")
     if not store.ids() and not in_archive:
         context.say("no sessions yet; to start one: lopen run MODULE")
