@@ -12,6 +12,7 @@ import getpass
 import os
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -344,3 +345,15 @@ def release_circuit(context: CommandContext, store: SessionStore, circuit_id: st
         return session_id
     except Locked:
         return ""
+
+
+def release_budget(context: CommandContext, store: SessionStore, budget_id: str) -> str:
+    """Clear the pause of a session that waits for this budget; return its id, "" where none does."""
+    for session_id in store.ids(unfinished=True):
+        with suppress(Locked), module_lock(context.root, store.load(session_id).module):
+            session = store.load(session_id)
+            waits = session.pause
+            if waits is not None and waits.kind == "budget" and budget_id in waits.command.split():
+                store.save(changes.clear_pause(session), datetime.now(UTC))
+                return session_id
+    return ""

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
 
-from lopen.application.decisions import release_circuit
+from lopen.application.decisions import release_budget, release_circuit
 from lopen.application.open_store import no_such, now, rules
 from lopen.core.errors import LopenError
 from lopen.limits import admin_actions, report
@@ -110,7 +110,14 @@ async def extend_budget(
     rate: ExtensionRate = request.app.state.extension_rate
     rate.count()
     tokens, reason = order.additional_tokens, order.reason
-    return _budget(await project.run_limits(admin_actions.extend_budget, budget_id, tokens, reason, now()))
+
+    def work(opened: OpenProject) -> dict[str, Any]:
+        with opened.limits() as store:
+            state = admin_actions.extend_budget(store, budget_id, tokens, reason, now())
+        release_budget(opened.context, opened.store, budget_id)
+        return _budget(state)
+
+    return await project.run(work)
 
 
 @routes.post("/budget/{budget_id}/reset")

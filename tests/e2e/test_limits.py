@@ -63,7 +63,9 @@ def test_a_used_up_task_budget_is_told_once_and_pauses_until_a_person_extends_it
     again = project.resume()
     assert (again.code, again.named("alert"), again.named("turn_ended")) == (3, [], [])
     command[command.index("--tokens") + 1] = "200000"
-    assert project.lopen(*command).code == 0
+    extended = project.lopen(*command)
+    assert (extended.code, extended.last_line) == (0, f"next: lopen resume {project.status()['session']}")
+    assert "budget" not in project.lopen("status", "calc").last_line
     resumed = project.resume()
     assert resumed.code == 0, resumed.out[-2000:] + resumed.err
     assert resumed.named("alert") == []

@@ -36,7 +36,7 @@ def test_a_person_follows_and_steers_a_build(
     project.specify()
     with serving(project) as server, visiting(browser, server, by) as person:
         approve(person, project, pictures=by == "mouse")
-        watch_the_model_write(person, pictures=by == "mouse")
+        see_the_tasks(person, pictures=by == "mouse")
         writing.let_go()
         cross_the_threshold(person, pictures=by == "mouse")
         spending.let_go()
@@ -86,14 +86,11 @@ def approve(person: Visitor, project: Project, *, pictures: bool) -> None:
     expect(page.get_by_role("heading", level=1)).to_contain_text("running")
 
 
-def watch_the_model_write(person: Visitor, *, pictures: bool) -> None:
+def see_the_tasks(person: Visitor, *, pictures: bool) -> None:
     page = person.page
     tree = page.get_by_role("listbox", name="Components and tasks")
     expect(tree).to_contain_text("Write add")
     expect(tree).to_contain_text("Document add")
-    expect(page.get_by_role("region", name="What the model writes now")).to_contain_text(
-        "I write the function and its test first."
-    )
     if pictures:
         person.picture("module")
         person.require_accessible()

@@ -73,8 +73,9 @@ def extend(
     with opened_limits(context) as (store, _):
         budget_id = budget_id or the_one("budget", [b.budget_id for b in store.budgets() if b.stopped])
         state = admin_actions.extend_budget(store, budget_id, granted, reason, now())
+    resume = _resume_line(context, budget_id)
     context.emit("budget_extended", reason=reason, additional_tokens=granted, **report.budget_object(state))
-    tell(context, report.budget_lines([state]))
+    tell(context, [*report.budget_lines([state]), *resume])
     return ExitCode.OK
 
 
@@ -88,6 +89,20 @@ def reset(context: CommandContext, budget_id: BudgetId) -> ExitCode:
     require_person("budget reset", context.root)
     with opened_limits(context) as (store, _):
         state = admin_actions.reset_budget(store, budget_id, now())
+    resume = _resume_line(context, budget_id)
     context.emit("budget_reset", **report.budget_object(state))
-    tell(context, report.budget_lines([state]))
+    tell(context, [*report.budget_lines([state]), *resume])
     return ExitCode.OK
+
+
+def _resume_line(context: CommandContext, budget_id: str) -> list[str]:
+    """Let the session that waits for this budget go on; return the line that names the next command, if there is one."""
+    from lopen.application.decisions import release_budget
+    from lopen.application.open_store import open_store
+
+    store = open_store(context)
+    try:
+        released = release_budget(context, store, budget_id)
+    finally:
+        store.database.close()
+    return [f"next: lopen resume {released}"] if released else []
