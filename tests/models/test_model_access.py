@@ -73,14 +73,6 @@ class TestKeys:
     def test_only_loopback_is_local(self, url: str, local: bool) -> None:
         assert AnthropicModel(ModelSettings(base_url=url), {}, SystemClock()).local is local
 
-    def test_a_proxy_of_the_environment_is_not_asked_for_loopback(
-        self, reach: Reach, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-            monkeypatch.setenv(name, "http://127.0.0.1:9")  # nobody listens there
-        with ScriptedEndpoint([text("Here.")]) as endpoint:
-            assert reach(endpoint.url).send(request(), ignore).text == "Here."
-
 
 class TestProviders:
     @pytest.mark.parametrize(
