@@ -19,7 +19,7 @@ from lopen.application.open_store import created, one_session, open_store, store
 from lopen.application.reverting import refuse_unfinished
 from lopen.application.workplaces import require_repository
 from lopen.core.errors import ExitCode, LopenError, StorageError, WrongUsage, did_you_mean
-from lopen.core.stat_cache import signature_at
+from lopen.core.files import signature_at
 from lopen.loop.context import SessionContext
 from lopen.sandbox.ancestry import deny_inspection
 from lopen.settings.schema import Settings

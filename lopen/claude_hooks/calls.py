@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 from functools import cached_property
+from hashlib import blake2b
 
 from lopen.claude_hooks import answers
 from lopen.claude_hooks.answers import Answer
 from lopen.claude_hooks.event import AGENT_TOOLS, edited, kind_of, polls
 from lopen.claude_hooks.session import HookSession
 from lopen.claude_hooks.verify_commands import passed, runs_one, verify_commands
-from lopen.core.hashing import blake2b
 from lopen.guardrails.call_history import CallEnd, signature
 from lopen.limits.agents import OVERRIDE, Agents, spawn
 from lopen.limits.call_counting import announce_call, end_call, trip, trip_on_cost

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
 from types import FrameType
 from typing import BinaryIO, TextIO
@@ -27,7 +28,6 @@ from lopen.claude_hooks.session import HookSession
 from lopen.claude_hooks.settings import HookSettings
 from lopen.claude_hooks.verify_commands import verify_commands
 from lopen.core.errors import LopenError, StoreUnreachable
-from lopen.core.hashing import blake2b
 from lopen.core.person import cache_folder
 from lopen.limits.sqlite_store import SqliteStore
 from lopen.limits.store import LimitsStore, Rows

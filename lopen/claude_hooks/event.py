@@ -7,11 +7,11 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 
 from lopen.claude_hooks.protect import READERS
-from lopen.core.hashing import blake2b
 from lopen.core.shell import SimpleCommand, simple_commands, unwrapped
 from lopen.limits.records import BudgetUsage
 

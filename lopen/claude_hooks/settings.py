@@ -10,13 +10,13 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import lopen
 from lopen.core.errors import LopenError
 from lopen.core.files import replace_file
-from lopen.core.hashing import blake2b
 from lopen.core.person import cache_folder, config_folder
 from lopen.limits.budget import BudgetSpec
 from lopen.limits.records import BudgetUsage

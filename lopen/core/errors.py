@@ -7,31 +7,24 @@ imports a library translates the library's exceptions.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import ClassVar
+import json
+import shlex
+import sys
+from collections.abc import Iterable
+from enum import IntEnum
+from urllib.parse import unquote, urlsplit
 
 
-class ExitCode(int):
-    """Process exit codes. Not an `enum`, which takes longer to load than a hook may."""
+class ExitCode(IntEnum):
+    """Process exit codes."""
 
-    OK: ClassVar[ExitCode]
-    FAILED: ClassVar[ExitCode]
-    USAGE: ClassVar[ExitCode]
-    PERSON_NEEDED: ClassVar[ExitCode]
-    HUNG_UP: ClassVar[ExitCode]
-    INTERRUPTED: ClassVar[ExitCode]
-    TERMINATED: ClassVar[ExitCode]
-
-
-ExitCode.OK = ExitCode(0)
-ExitCode.FAILED = ExitCode(1)
-ExitCode.USAGE = ExitCode(2)
-ExitCode.PERSON_NEEDED = ExitCode(3)
-ExitCode.HUNG_UP = ExitCode(129)
-ExitCode.INTERRUPTED = ExitCode(130)
-ExitCode.TERMINATED = ExitCode(143)
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    PERSON_NEEDED = 3
+    HUNG_UP = 129
+    INTERRUPTED = 130
+    TERMINATED = 143
 
 
 class LopenError(Exception):
@@ -84,3 +77,15 @@ def did_you_mean(wanted: str, known: Iterable[str], otherwise: str) -> str:
     plain = {name.casefold(): name for name in known}
     near = get_close_matches(wanted.casefold(), plain, n=1, cutoff=0.7)
     return f"did you mean {plain[near[0]]}?" if near else otherwise
+
+
+def install_command(extra: str) -> str:
+    """Return the command that adds an extra to the lopen that runs, from a checkout or a wheel (PEP 610)."""
+    from importlib import metadata  # only where an extra is missing
+
+    told = (found.read_text("direct_url.json") for found in metadata.distributions(name="lopen"))
+    source = json.loads(next(filter(None, told), "{}"))
+    address = urlsplit(str(source.get("url", "")))
+    origin = unquote(address.path) if address.scheme == "file" else "lopen"
+    editable = "-e " if source.get("dir_info", {}).get("editable") else ""
+    return f"{shlex.quote(sys.executable)} -m pip install {editable}{shlex.quote(f'{origin}[{extra}]')}"

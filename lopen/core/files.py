@@ -12,16 +12,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from lopen.core.errors import LopenError, StorageError, WrongUsage
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
 
 TEMPORARY = ".lopen-tmp-"  # what the names of unfinished files start with
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -231,3 +226,19 @@ def write_config(path: Path, text: str, *, mode: int = 0o644) -> None:
         replace_linked(path, text.encode("utf-8"), mode=mode)
     except OSError as error:
         raise LopenError(f"{path}: {error.strerror or error}", hint="make the folder writable") from error
+
+
+Signature = tuple[int, ...]
+
+
+def signature(found: os.stat_result) -> Signature:
+    """Return numbers that change when the file does, or another one takes its place; the last is the time of change."""
+    return (found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def signature_at(path: Path) -> Signature:
+    """Return the signature of the file or link at `path`; () where there is none."""
+    try:
+        return signature(path.lstat())
+    except OSError:
+        return ()

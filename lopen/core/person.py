@@ -1,6 +1,6 @@
 """This person: their own folders, and the seal that tells what they wrote from what a repository brought along.
 
-Standard library only: the hooks need them and load no library. The rule of the folders is that of `platformdirs`. A
+The rule of the folders is that of `platformdirs`. A
 relative path in an XDG variable or in HOME does not count (XDG Base Directory Specification): it would name a folder
 inside the project.
 
@@ -14,17 +14,15 @@ See docs/reference/storage.md.
 from __future__ import annotations
 
 import os
+import pwd
+import sqlite3
 import sys
+from collections.abc import Mapping, MutableMapping
+from hashlib import blake2b
+from pathlib import Path
 
 from lopen.core.errors import LopenError
-from lopen.core.hashing import blake2b
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Mapping, MutableMapping
-    from pathlib import Path
-
+from lopen.core.files import create_file
 
 _MAC = "Library/Application Support"
 
@@ -46,8 +44,6 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> str:
 
 def required(folder: str) -> Path:
     """Return the folder as a path. Raise `LopenError` where no home folder is known."""
-    from pathlib import Path  # the hooks do without
-
     if not folder:
         raise LopenError("your home folder is not known", hint="set HOME to its absolute path")
     return Path(folder)
@@ -72,8 +68,6 @@ def _home(environ: Mapping[str, str]) -> str:
     """Return HOME, else the home folder of the user database; "" where neither is an absolute path."""
     home = environ.get("HOME", "")
     if not os.path.isabs(home):
-        import pwd  # only where HOME does not say
-
         try:
             home = pwd.getpwuid(os.getuid()).pw_dir
         except KeyError:
@@ -136,8 +130,6 @@ def _read(path: str) -> bytes | None:
 
 def _made(folder: str, path: str) -> bytes:
     """A new key, whole or not there at all; where another process was quicker, that one's."""
-    from lopen.core.files import create_file  # once in a person's life
-
     os.makedirs(folder, mode=0o700, exist_ok=True)
     create_file(path, os.urandom(KEY_BYTES))
     found = _read(path)

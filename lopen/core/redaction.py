@@ -1,7 +1,7 @@
 """Recognise secrets by name and by value, and take them out of text. Standard library only.
 
 Command environments, logs, recordings and commits share this module: a key, token or password reaches none of
-them. Published formats (`secret_formats`) are matched exactly; an assignment counts only where the name says
+them. Published formats are matched exactly; an assignment counts only where the name says
 secret and the value looks random, so that hashes, ids and lock files stay as they are. The time is
 linear in the length of the text.
 """
@@ -17,9 +17,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal, NamedTuple
 from urllib.parse import quote
-
-from lopen.core.secret_formats import FORMATS, Format
 
 KNOWN = "[redacted:known]"
 """What stands for a known secret value in a text."""
@@ -27,6 +26,170 @@ SHORTEST_KNOWN = 6
 LONG_ENOUGH = 12  # bytes, to be looked for in Base64 and hexadecimal too
 _URL_SAFE = str.maketrans("+/", "-_")
 _LOWER = {ord(c): ord(c.lower()) for c in string.ascii_uppercase}
+
+
+SOME_BITS = 1.5  # a character: rules out `ghp_xxxxxxxx` and the like
+
+
+class Format(NamedTuple):
+    """A published format of tokens.
+
+    `anchors` are literal texts, one of which every match contains, `lead` characters after its start. Where
+    `any_case` is set they are lower case and found in any case. The secret is the group `s` of `pattern`, or the
+    whole match. After its anchor it carries at least `bits` of Shannon entropy a character; 0 accepts any.
+
+    `pattern` is compiled when one of the anchors is found, and matches in time linear in the length of the text.
+
+    `context` is set where only the text around a value makes it suspicious. Such a value is a secret unless it is a
+    placeholder (`any`), or only if it also looks random (`random`).
+    """
+
+    kind: str
+    anchors: tuple[str, ...]
+    pattern: str
+    bits: float = SOME_BITS
+    lead: int = 0
+    any_case: bool = False
+    context: Literal["", "any", "random"] = ""
+
+
+FORMATS: tuple[Format, ...] = (
+    Format("anthropic_key", ("sk-ant-",), r"sk-ant-[A-Za-z0-9_-]{16,200}"),
+    Format("openai_key", ("sk-",), r"sk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,200}"),
+    Format("openai_key", ("sk-",), r"sk-(?=[A-Za-z]{0,63}[0-9])[A-Za-z0-9]{40,64}\b"),
+    Format("openrouter_key", ("sk-or-v1-",), r"sk-or-v1-[a-f0-9]{64}\b"),
+    Format("deepseek_key", ("sk-",), r"sk-[a-f0-9]{32}\b", bits=2.5),
+    Format("huggingface_token", ("hf_",), r"hf_[A-Za-z0-9]{30,60}\b"),
+    Format("huggingface_token", ("api_org_",), r"api_org_[A-Za-z]{34}\b", bits=3.0),
+    Format("groq_key", ("gsk_",), r"gsk_[A-Za-z0-9]{48,56}\b"),
+    Format("xai_key", ("xai-",), r"xai-[A-Za-z0-9]{70,90}\b"),
+    Format("perplexity_key", ("pplx-",), r"pplx-[A-Za-z0-9]{40,60}\b"),
+    Format("replicate_token", ("r8_",), r"r8_[A-Za-z0-9]{37}\b"),
+    Format("nvidia_key", ("nvapi-",), r"nvapi-[A-Za-z0-9_-]{60,70}(?![A-Za-z0-9_-])"),
+    Format("wandb_key", ("wandb_v1_",), r"wandb_v1_[A-Za-z0-9_-]{40,100}"),
+    Format("aws_key_id", ("AKIA", "ASIA", "ABIA", "ACCA"), r"A(?:KI|SI|BI|CC)A[A-Z2-7]{16}(?<!EXAMPLE)\b"),
+    Format("aws_session_token", ("IQoJb3JpZ2lu",), r"IQoJb3JpZ2lu[A-Za-z0-9+/=]{80,3000}"),
+    Format("aws_session_token", ("FwoGZXIvYXdz",), r"FwoGZXIvYXdz[A-Za-z0-9+/=]{80,3000}"),
+    Format("aws_bedrock_key", ("ABSK",), r"ABSK[A-Za-z0-9+/]{100,300}={0,2}"),
+    Format("aws_bedrock_key", ("bedrock-api-key-YmVkcm9jay",), r"bedrock-api-key-YmVkcm9jay[A-Za-z0-9+/=]{20,4000}"),
+    Format("google_key", ("AIza",), r"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
+    Format("google_token", ("ya29.",), r"ya29\.[A-Za-z0-9_-]{20,500}"),
+    Format("google_client_secret", ("GOCSPX-",), r"GOCSPX-[A-Za-z0-9_-]{28}(?![A-Za-z0-9_-])"),
+    Format("google_refresh_token", ("1//0",), r"1//0[A-Za-z0-9_-]{40,250}", bits=3.0),
+    Format("azure_key", ("accountkey=",), r"(?i:AccountKey)=(?P<s>[A-Za-z0-9+/]{40,100}={0,2})", any_case=True),
+    Format("azure_key", ("sharedaccesskey=",),
+           r"(?i:SharedAccessKey)=(?P<s>[A-Za-z0-9+/]{40,100}={0,2})", any_case=True),
+    Format("azure_key", ("JQQJ9",), r"[A-Za-z0-9]{52}JQQJ9[A-Za-z0-9]{27}\b", lead=52),
+    Format("azure_client_secret", ("Q~",),
+           r"[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~.-])", bits=3.0, lead=4),
+    Format("azure_signature", ("&sig=", "?sig="), r"[?&]sig=(?P<s>[A-Za-z0-9+/]{43}=|[A-Za-z0-9%+/]{43,90}%3[Dd])"),
+    Format("azure_devops_token", ("AZDO",), r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}\b", lead=76),
+    Format("digitalocean_token", ("_v1_",), r"do[opr]_v1_[a-f0-9]{64}\b", lead=3),
+    Format("alibaba_key_id", ("LTAI",), r"LTAI[A-Za-z0-9]{12,26}\b", bits=2.5),
+    Format("heroku_key", ("HRKU-",),
+           r"HRKU-(?:AA[A-Za-z0-9_-]{40,70}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"),
+    Format("fly_token", ("fo1_",), r"fo1_[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])"),
+    Format("fly_token", ("fm",), r"fm(?:1[ar]|2)_[A-Za-z0-9+/]{90,2000}={0,3}"),
+    Format("netlify_token", ("nf",), r"nf[pco]_[A-Za-z0-9]{36,40}\b"),
+    Format("vercel_token", ("vc",), r"vc[aikpr]_(?=[A-Za-z]{0,99}[0-9])[A-Za-z0-9]{24,100}\b", bits=3.0),
+    Format("tailscale_key", ("tskey-",), r"tskey-[a-z]{3,12}-[A-Za-z0-9]{8,32}-[A-Za-z0-9]{20,60}\b"),
+    Format("databricks_token", ("dapi",), r"dapi[a-f0-9]{32}(?:-[0-9])?\b"),
+    Format("planetscale_token", ("pscale_",), r"pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.-]{32,64}"),
+    Format("supabase_key", ("sbp_",), r"sbp_[a-f0-9]{40}\b"),
+    Format("supabase_key", ("sb_secret_",), r"sb_secret_[A-Za-z0-9_-]{20,80}"),
+    Format("vault_token", ("hv",), r"hv[sbr]\.[A-Za-z0-9_-]{24,300}", bits=3.0),
+    Format("terraform_token", (".atlasv1.",), r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,70}", lead=14),
+    Format("doppler_token", ("dp.",), r"dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,44}\b"),
+    Format("pulumi_token", ("pul-",), r"pul-[a-f0-9]{40}\b"),
+    Format("onepassword_token", ("ops_eyJ",), r"ops_eyJ[A-Za-z0-9+/]{200,2000}={0,3}"),
+    Format("age_key", ("AGE-SECRET-KEY-1",), r"AGE-SECRET-KEY-1[A-Z0-9]{50,64}\b"),
+    Format("github_token", ("gh",), r"gh[pousr]_[A-Za-z0-9]{36,255}\b"),
+    Format("github_token", ("github_pat_",), r"github_pat_[A-Za-z0-9_]{40,255}\b"),
+    Format("gitlab_token", ("gl",),
+           r"gl(?:pat|dt|rtr?|ptt|cbt|ft|imt|agent|soat|oas|ffct|wt)-[A-Za-z0-9_.-]{20,320}"),
+    Format("gitlab_token", ("GR1348941",), r"GR1348941[A-Za-z0-9_-]{20,50}"),
+    Format("bitbucket_password", ("ATBB",), r"ATBB[A-Za-z0-9]{32}\b"),
+    Format("atlassian_token", ("ATATT3", "ATCTT3"), r"AT[AC]TT3[A-Za-z0-9_=-]{100,300}"),
+    Format("circleci_token", ("CCIP",), r"CCIP(?:AT|RJ)_[A-Za-z0-9]{20,24}_[a-f0-9]{40}\b"),
+    Format("buildkite_token", ("bk",), r"bk(?:ua|aj|ct)_[a-f0-9]{40}\b"),
+    Format("sonarqube_token", ("sq",), r"sq[pua]_[a-f0-9]{40}\b"),
+    Format("npm_token", ("npm_",), r"npm_[A-Za-z0-9]{36}\b"),
+    Format("npm_token", (":_authToken=", ":_password="),
+           r":_(?:authToken|password)=\"?(?P<s>[A-Za-z0-9+/=_-]{20,200})", bits=2.5),
+    Format("pypi_token", ("pypi-AgE",), r"pypi-AgE[A-Za-z0-9_-]{50,300}"),
+    Format("rubygems_key", ("rubygems_",), r"rubygems_[a-f0-9]{48}\b"),
+    Format("crates_token", ("cio",), r"cio[A-Za-z0-9]{32}\b", bits=3.5),
+    Format("docker_token", ("dckr_",), r"dckr_[po]at_[A-Za-z0-9_-]{27,40}"),
+    Format("nuget_key", ("oy2",), r"oy2[a-z0-9]{43}\b", bits=3.0),
+    Format("grafana_token", ("glsa_",), r"glsa_[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}\b"),
+    Format("grafana_token", ("glc_",), r"glc_[A-Za-z0-9+/]{32,400}={0,2}", bits=3.0),
+    Format("new_relic_key", ("NR",), r"NR(?:AK|JS|II|IQ|RA|BR)-[A-Za-z0-9_-]{19,40}", bits=2.5),
+    Format("new_relic_key", ("FFFFNRAL",), r"[a-f0-9]{32}FFFFNRAL\b", lead=32),
+    Format("dynatrace_token", ("dt0",), r"dt0[cs](?:01|16)\.[A-Z0-9]{8,24}\.[A-Z0-9]{64}\b"),
+    Format("sentry_token", ("sntry",), r"sntry(?:u_[a-f0-9]{64}\b|s_eyJ[A-Za-z0-9+/=_-]{80,500})"),
+    Format("postman_key", ("PMAK-",), r"PMAK-[a-f0-9]{24}-[a-f0-9]{34}\b"),
+    Format("slack_token", ("xox",), r"xox[abcdeoprs]-[A-Za-z0-9%-]{10,250}"),
+    Format("slack_token", ("xoxe.xox",), r"xoxe\.xox[bp]-[0-9]-[A-Za-z0-9]{100,250}"),
+    Format("slack_token", ("xapp-",), r"xapp-[0-9]-[A-Z0-9]{8,20}-[0-9]{8,20}-[a-z0-9]{50,80}"),
+    Format("slack_webhook", ("hooks.slack.com/",),
+           r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<s>[A-Za-z0-9+/]{20,100})"),
+    Format("discord_webhook", ("/api/webhooks/",), r"/api/webhooks/[0-9]{17,20}/(?P<s>[A-Za-z0-9_-]{60,80})"),
+    Format("discord_token", (".",),
+           r"(?<=[MNO][A-Za-z0-9_-]{23})\.[A-Za-z0-9_-]{6}\.(?P<s>[A-Za-z0-9_-]{27,38})(?![A-Za-z0-9_.-])", bits=3.5),
+    Format("telegram_token", (":AA",), r"(?<=[0-9]{8}):(?P<s>AA[A-Za-z0-9_-]{32,33})(?![A-Za-z0-9_-])", bits=3.0),
+    Format("sendgrid_key", ("SG.",), r"SG\.[A-Za-z0-9_-]{16,40}\.[A-Za-z0-9_-]{30,60}"),
+    Format("mailgun_key", ("key-",), r"(?<!-)key-[a-f0-9]{32}\b", bits=2.5),
+    Format("mailchimp_key", ("-us",), r"[a-f0-9]{32}-us[0-9]{1,2}\b", bits=2.5, lead=32),
+    Format("brevo_key", ("xkeysib-", "xsmtpsib-"), r"x(?:key|smtp)sib-[a-f0-9]{64}-[A-Za-z0-9]{16}\b"),
+    Format("twilio_key", ("SK",), r"SK[a-f0-9]{32}\b", bits=2.5),
+    Format("stripe_key", ("k_live_", "k_test_", "k_prod_"),
+           r"[sr]k_(?:live|test|prod)_[A-Za-z0-9]{16,250}\b", lead=1),
+    Format("stripe_webhook_secret", ("whsec_",), r"whsec_[A-Za-z0-9+/]{24,80}={0,2}", bits=2.5),
+    Format("square_token", ("sq0",), r"sq0(?:atp|csp|idp)-[A-Za-z0-9_-]{22,43}"),
+    Format("square_token", ("EAAA",), r"EAAA[A-Za-z0-9_-]{60}(?![A-Za-z0-9_-])", bits=4.0),
+    Format("paypal_token", ("access_token$",), r"access_token\$(?:production|sandbox)\$[a-z0-9]{16}\$[a-f0-9]{32}\b"),
+    Format("shopify_token", ("shp",), r"shp(?:at|ca|pa|ss|tka|ua)_[a-fA-F0-9]{32}\b"),
+    Format("notion_token", ("ntn_",), r"ntn_[0-9]{11}[A-Za-z0-9]{35}\b"),
+    Format("notion_token", ("secret_",), r"secret_(?=[A-Za-z]{0,42}[0-9])[A-Za-z0-9]{43}\b", bits=3.5),
+    Format("linear_key", ("lin_",), r"lin_(?:api_[A-Za-z0-9]{40}|oauth_[a-f0-9]{64})\b"),
+    Format("airtable_token", ("pat",), r"pat[A-Za-z0-9]{14}\.[a-f0-9]{64}\b"),
+    Format("figma_token", ("figd_",), r"figd_[A-Za-z0-9_-]{38,60}"),
+    Format("hubspot_token", ("pat-",),
+           r"pat-(?:na|eu|ap)[0-9]-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"),
+    Format("facebook_token", ("EAA",), r"EAA[A-Z][A-Za-z0-9]{80,300}\b"),
+    Format("jwt", ("eyJ",),
+           r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))eyJ[A-Za-z0-9_-]{10,2000}+\.eyJ[A-Za-z0-9_-]"
+           r"{10,4000}+\.[A-Za-z0-9_-]{10,1000}", bits=0),
+    Format("private_key", ("-----BEGIN ",),
+           r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----(?!['\"])(?:[^-\"]|-(?!----))"
+           r"{0,20000}+(?:-----END [A-Z0-9 ]{0,40}-----)?", bits=0),
+    Format("private_key", ("Private-Lines: ",),
+           r"Private-Lines: [0-9]{1,3}(?:\r?\n|(?:\\r)?\\n)(?P<s>(?:[A-Za-z0-9+/=]{1,64}(?:\r?\n|(?:\\r)?\\n))"
+           r"{1,200})", bits=0),
+    Format("authorization", ("authorization", "x-api-key", "private-token", "x-auth-token", "x-vault-token"),
+           r"(?i:authorization|x-api-key|private-token|x-auth-token|x-vault-token)\\?['\"]?\s{0,3}[:=]\s"
+           r"{0,3}\\?['\"]?(?i:(?:bearer|basic|token|bot)\s{1,3})?(?P<s>[\w.~+/=-]{16,2000})", bits=3.0, any_case=True, context="random"),
+    Format("cookie", ("cookie:", "set-cookie:"),
+           r"(?:^|(?<=['\"])|(?<=\\n))(?i:set-)?(?i:cookie:)\s{0,3}(?P<s>[^\r\n'\"]{8,2000})", bits=0, any_case=True),
+    Format("url_password", ("://",),
+           r"://[^\s:/@'\"<>]{0,100}:(?P<s>(?!\[)[^\s/@'\"<>]{3,300})@", bits=0, context="any"),
+    Format("connection_string", (";password=", ";pwd="),
+           r"(?i:;\s{0,3}(?:password|pwd)=)(?P<s>[^;'\"\s]{6,200})", any_case=True, context="any"),
+    Format("netrc_password", ("machine ",),
+           r"machine\s{1,8}\S{1,200}\s{1,8}login\s{1,8}\S{1,100}\s{1,8}password\s{1,8}(?P<s>[^\s'\"{}<>]{6,200})", context="any"),
+    Format("docker_login", ("\"auth",),
+           r"\"auth\\?\"\s{0,3}:\s{0,3}\\?\"(?P<s>(?:[A-Za-z0-9+/]{4}){3,100}(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]"
+           r"{3}=|[A-Za-z0-9+/]{2}==))\\?\"", bits=3.0, context="random"),
+    Format("curl_user", ("curl ",),
+           r"curl [^\n|]{0,200}?(?:-u|--user)[ =]{0,2}['\"]?[^\s:'\"]{1,60}:(?P<s>[^\s'\"]{6,200})", context="any"),
+    Format("assigned", ("token", "secret", "passwd", "password", "passphrase", "credential", "key"),
+           r"(?i:token|secret|passwd|password|passphrase|credentials?|(?:(?<=api)|(?<=api[_-])|(?<=secret)|"
+           r"(?<=secret[_-])|(?<=access)|(?<=access[_-])|(?<=private)|(?<=private[_-])|(?<=signing)|"
+           r"(?<=signing[_-])|(?<=encryption)|(?<=encryption[_-])|(?<=auth)|(?<=auth[_-]))key)\\?['\"]?\s"
+           r"{0,3}(?::=|=>|[:=])\s{0,3}\\?['\"]?(?P<s>(?![A-Za-z_]\w{0,60}(?:\.\w"
+           r"{1,60})+\()[A-Za-z0-9+/_=.~!@#$%^&*-]{12,500})", bits=3.0, any_case=True, context="random"),
+)  # fmt: skip
+_ANCHORS = [(number, anchor) for number, shape in enumerate(FORMATS) for anchor in shape.anchors]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +259,6 @@ _CODE = re.compile(
     r"^[A-Za-z_][A-Za-z_]*(?:[._][A-Za-z_]+)*[.(=]?$|\(|^[./~]|^https?:|\.(?:py|js|ts|go|rs|json|txt|pem)$"
 )
 
-_SEARCHED_ALWAYS = [
-    (n, a) for n, f in enumerate(FORMATS) for a in f.anchors if f.context or f.any_case or not f.bits
-]
-_SEARCHED_IN_LONG_RUNS = [
-    (n, a) for n, f in enumerate(FORMATS) for a in f.anchors if (n, a) not in _SEARCHED_ALWAYS
-]
-_LONG_RUN = re.compile(r"[A-Za-z0-9_+/=.-]{16}")  # every token of the other formats holds one
 _STANDS_ALONE = (  # after no letter, but for an escape in JSON, a colour on a terminal, or an escape in a URL
     r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt])|(?<=[0-9\[]m)|(?<=%[0-9A-F]{2}))"
 )
@@ -176,11 +332,8 @@ def added(before: str, after: str, known: Iterable[str] = ()) -> list[tuple[int,
 
 def _found(text: str) -> Iterator[Secret]:
     """Yield what matches, format by format. Looking for literal text first is what makes this fast."""
-    if _LONG_RUN.search(text):
-        for number, anchor in [entry for entry in _SEARCHED_IN_LONG_RUNS if entry[1] in text]:
-            yield from _matches(number, anchor, text, text)
     lowered = _lowered(text)
-    for number, anchor in _SEARCHED_ALWAYS:
+    for number, anchor in _ANCHORS:
         searched = lowered if FORMATS[number].any_case else text
         if anchor in searched:
             yield from _matches(number, anchor, text, searched)

@@ -11,10 +11,9 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from posixpath import normpath
 from typing import Any, Literal, TypeVar
-
-from lopen.core.hashing import blake2b
 
 V = TypeVar("V")
 FindingKind = Literal["circle", "same_failures", "reread", "retry", "untested_edits"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from lopen.core.errors import WrongUsage
-from lopen.core.extras import install_command
+from lopen.core.errors import WrongUsage, install_command
 from lopen.limits.sqlite_store import SqliteStore
 from lopen.limits.store import LimitsStore
 from lopen.settings.schema import Settings

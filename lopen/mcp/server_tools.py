@@ -18,8 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lopen.core.errors import LopenError
-from lopen.core.extras import install_command
+from lopen.core.errors import LopenError, install_command
 from lopen.core.hashing import content_hash
 from lopen.core.trusted_programs import find_on_path
 from lopen.settings.schema import McpServer

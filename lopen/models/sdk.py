@@ -18,8 +18,7 @@ import httpx2
 from anthropic.resources.messages import Messages
 
 from lopen.core.clock import Clock
-from lopen.core.errors import LopenError
-from lopen.core.extras import install_command
+from lopen.core.errors import LopenError, install_command
 from lopen.models.messages import (
     ModelError,
     NoCredentials,

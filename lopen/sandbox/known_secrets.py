@@ -14,10 +14,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from lopen.core.errors import LopenError
-from lopen.core.files import read_own
+from lopen.core.files import Signature, read_own, signature
 from lopen.core.person import data_folder
 from lopen.core.redaction import find_secrets, hidden, is_placeholder, looks_secret_name, redact, spelt
-from lopen.core.stat_cache import Signature, signature
 
 MIN_LENGTH = 8  # a shorter value occurs in texts by chance
 MAX_WORD_LENGTH = 12

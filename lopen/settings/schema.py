@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from lopen.core.money import MOST_USD, NAMES, ORDER, in_order
+from lopen.core.money import MOST_USD
 from lopen.settings.rule_numbers import RULE_NUMBERS
 
 
@@ -200,11 +200,22 @@ class Budget(SettingsSection):
 
     @model_validator(mode="after")
     def _in_order(self) -> Budget:
-        found = (self.warning_threshold, self.confirmation_threshold, self.pause_threshold)
-        ordered = in_order(found, self.model_fields_set)
-        if ordered is None:
-            raise ValueError(f"{ORDER}, got {', '.join(map(str, found))}")
-        self.__dict__.update(zip(NAMES, ordered, strict=True))  # without marking them as set
+        """Move the thresholds that are not set between the others; refuse what cannot be put in order."""
+        warning, confirmation, pause = (
+            self.warning_threshold,
+            self.confirmation_threshold,
+            self.pause_threshold,
+        )
+        given, found = self.model_fields_set, f"{warning}, {confirmation}, {pause}"
+        if "warning_threshold" not in given and warning >= pause:
+            warning = round(0.8 * pause, 4)
+        if "confirmation_threshold" not in given and not warning < confirmation <= pause:
+            confirmation = round((warning + pause) / 2, 4)
+        if not warning < confirmation <= pause:
+            rule = "warning_threshold < confirmation_threshold <= pause_threshold"
+            raise ValueError(f"{rule} must hold, got {found}")
+        moved = {"warning_threshold": warning, "confirmation_threshold": confirmation}
+        self.__dict__.update(moved)  # without marking them as set
         return self
 
 

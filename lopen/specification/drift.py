@@ -17,7 +17,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lopen.core.hashing import ContentHasher, content_hash
+from lopen.core.hashing import content_hash
 from lopen.specification.sections import BYTE_ORDER_MARK, SEPARATOR, Outline, normalise_name
 from lopen.specification.spec import ACCEPTANCE_CRITERIA, DEPENDENCIES, Specification
 from lopen.workflow.steps import Step
@@ -87,13 +87,13 @@ def section_hashes(spec: Specification) -> dict[str, str]:
 
 def outline_hashes(document: Outline) -> dict[str, str]:
     """Return `section_hashes` of any document."""
-    hashes: dict[str, ContentHasher] = {}
+    texts: dict[str, str] = {}
     spans = [(PREAMBLE, 0, document.preamble_end)]
     spans += [(s.address, s.start, s.end) for s in document.sections]
     for address, start, end in spans:
         text = _normalised(document.text, start, end, _starting_in(document.fences, start, end))
-        hashes.setdefault(address, ContentHasher()).add(f"{text}\0")
-    return {address: found.hexdigest() for address, found in hashes.items()}
+        texts[address] = f"{texts.get(address, '')}{text}\0"
+    return {address: content_hash(text) for address, text in texts.items()}
 
 
 def spec_hash(hashes: Mapping[str, str]) -> str:

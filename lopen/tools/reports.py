@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lopen.core.events import VerificationRan
-from lopen.core.stat_cache import Signature, signature
+from lopen.core.files import Signature, signature
 from lopen.files.paths import Root
 from lopen.files.protection import ToolRefused
 from lopen.sandbox.command import CommandResult

@@ -10,8 +10,7 @@ from pathlib import Path
 from lopen import __version__
 from lopen.application.command_context import CommandContext
 from lopen.cli.command import command
-from lopen.core.errors import ExitCode, LopenError
-from lopen.core.extras import install_command
+from lopen.core.errors import ExitCode, LopenError, install_command
 from lopen.core.money import MOST_USD
 
 TIMEOUT_S = 120.0

@@ -10,8 +10,7 @@ import typer
 
 from lopen.application.command_context import CommandContext, find_root, is_root
 from lopen.cli.command import command
-from lopen.core.errors import ExitCode, LopenError, WrongUsage
-from lopen.core.extras import install_command
+from lopen.core.errors import ExitCode, LopenError, WrongUsage, install_command
 from lopen.core.trusted_programs import distrust
 
 ProjectsArgument = Annotated[

@@ -7,7 +7,7 @@ from importlib import metadata
 
 import pytest
 
-from lopen.core.extras import install_command
+from lopen.core.errors import install_command
 
 
 class Installed:
