@@ -2,7 +2,7 @@
 
 Marks tell a person from a session: the variable that the model's commands carry (trusted ones, such as verify commands,
 do not), the marker inside the sandbox, and, without both, an ancestor process that is lopen itself or holds a module's
-lock. Of Claude Code: the variables that it gives to what it runs, and an ancestor that is `claude`. A session that a
+lock. A process namespace may hide the ancestors of a run that goes on out of sight. Of Claude Code: the variables that it gives to what it runs, and an ancestor that is `claude`. A session that a
 process works on keeps what it is asked in the store and takes it at its next safe point. See docs/reference/workflow.md.
 """
 
@@ -28,7 +28,15 @@ from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.specification.drift import compare_hashes, section_hashes, spec_hash
 from lopen.specification.modules import module_name
 from lopen.specification.spec import Problem, Specification, load_specification
-from lopen.store.folder import Locked, is_locked, is_running, lock_holder, module_holder, module_lock
+from lopen.store.folder import (
+    Locked,
+    held_out_of_sight,
+    is_locked,
+    is_running,
+    lock_holder,
+    module_holder,
+    module_lock,
+)
 from lopen.store.journal import PersonRequest, add_request
 from lopen.store.project_documents import write_plan
 from lopen.store.sessions import SessionStore
@@ -55,6 +63,11 @@ def require_person(command: str, root: Path | None = None) -> None:
         raise NotAPerson(
             f"`lopen {command}` is a person's command and cannot run inside a lopen session",
             hint="run it yourself in your own terminal",
+        )
+    if root is not None and _held_out_of_sight(root):
+        raise NotAPerson(
+            f"`lopen {command}` is a person's command, and a run of this project goes on that is out of sight from here",
+            hint="run it where the run was started: outside of any container or process namespace of its own",
         )
     if trace := under_claude_code():
         raise NotAPerson(
@@ -96,6 +109,12 @@ def _is_claude(program: str, arguments: Sequence[str]) -> bool:
         return False
     script = next((a for a in arguments[1:] if not a.startswith("-")), "")
     return os.path.basename(script) == "claude" or "/claude-code/" in script
+
+
+def _held_out_of_sight(root: Path) -> bool:
+    """Return True if a run goes on that this process cannot see, so that it may be below it unseen."""
+    folder = root / ".lopen" / "locks"
+    return any(held_out_of_sight(folder, path.stem) for path in folder.glob("*.lock"))
 
 
 def _drivers(root: Path) -> dict[int, int]:

@@ -147,6 +147,11 @@ def is_running(holder: Mapping[str, object]) -> bool:
     return lives(pid, started if isinstance(started, int) else None)
 
 
+def held_out_of_sight(folder: Path, name: str) -> bool:
+    """Return True if a process holds the lock that this one cannot see: one of them is in a process namespace of its own."""
+    return not is_running(lock_holder(folder, name)) and _is_held(folder / f"{name}.lock")
+
+
 def is_locked(root: Path) -> bool:
     """Return True if any process, whoever's lopen it is, holds the lock of a module of this project."""
     return any(_is_held(path) for path in (root / ".lopen" / "locks").glob("module-*.lock"))

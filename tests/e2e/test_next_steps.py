@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -282,62 +280,3 @@ def test_revert_leaves_the_specification_and_names_no_command_that_does_nothing(
     assert "lopen resume" not in done.out
     assert "no task was reopened" in done.last_line
     assert project.read("specs/calc/SPECIFICATION.md") == edited
-
-
-def reverted(project: Project) -> Path:
-    """Revert the second task, whose clone is made again; return the clone."""
-    done = project.lopen("revert", "calc", "--to", "calc-t1")
-    assert done.code == 0, done.err
-    return project.clone()
-
-
-ODD_NAMES = ("*.py", ":!calc.py", "two\nlines", "a\ttab", os.fsdecode(b"caf\xe9"))
-
-
-@pytest.mark.parametrize("more", [0, 10])
-def test_revert_names_a_command_that_holds_for_every_name_a_file_can_have(
-    make_project: MakeProject, more: int
-) -> None:
-    project = make_project([plan(tasks=("Write it", "Go on")), build("calc-t1"), again("calc-t2")])
-    project.specify()
-    assert project.approved_run().code == 0
-    clone = reverted(project)
-    names = [*ODD_NAMES, "calc.py", *(f"more {n}" for n in range(more))]
-    for each in names:
-        (clone / each).write_text("mine\n")
-
-    done = project.lopen("revert", "calc")
-    line = next(line for line in done.out.splitlines() if "uncommitted work was removed" in line)
-    back = pasted(project, line.rpartition("to restore it: ")[2])
-    assert back.returncode == 0, line + back.stderr
-    assert {(clone / each).read_text() for each in names} == {"mine\n"}
-    assert not (clone / "more.py").exists()  # what was committed stays reverted
-
-
-@pytest.mark.parametrize("files", [2, 12])
-def test_revert_names_the_command_that_brings_uncommitted_files_back(
-    make_project: MakeProject, files: int
-) -> None:
-    project = make_project([plan(tasks=("Write it", "Go on")), build("calc-t1"), again("calc-t2")])
-    project.specify()
-    assert project.approved_run().code == 0
-    clone = reverted(project)
-    (clone / "sub").mkdir()
-    names = [f"sub/it's {n} [1].txt" for n in range(files)]
-    for name in names:
-        (clone / name).write_text(name)
-    (clone / "calc.py").write_text("mine\n")
-    (clone / "test_calc.py").unlink()
-
-    done = project.lopen("revert", "calc")
-    assert done.code == 0, done.err
-    assert not (clone / "sub").exists()
-    line = next(line for line in done.out.splitlines() if "uncommitted work was removed" in line)
-    back = pasted(project, line.rpartition("to restore it: ")[2])
-    assert back.returncode == 0, line + back.stderr
-    assert [(clone / name).read_text() for name in names] == names
-    assert (clone / "calc.py").read_text() == "mine\n"
-    assert not (clone / "more.py").exists()  # what was committed stays reverted
-    assert (clone / "test_calc.py").exists()
-    assert "uncommitted work was removed" in project.lopen("revert", "calc").out
-    assert "uncommitted work was removed" not in project.lopen("revert", "calc").out
