@@ -20,9 +20,8 @@ from lopen.store.audit import AuditTrail
 from lopen.store.database import Database
 from lopen.store.journal import Journal
 from lopen.store.sessions import SessionStore
-from lopen.tools.clean_room import CleanRoom
-from lopen.tools.commands import Commands
-from lopen.tools.verification import Verifier
+from lopen.verification.clean_room import CleanRoom
+from lopen.verification.verifier import VerificationLog, Verifier
 from lopen.workflow.session import Session
 
 RUNS = 15
@@ -51,20 +50,10 @@ def measured(base: Path, files: int) -> tuple[float, float]:
         repository = Repository.open(root, clock=clock)
         sandbox = choose("bwrap" if probe("bwrap").works else "none", root)
         place = Workplace(repository, repository)
-        commands = Commands(sandbox, place, journal)
         room = CleanRoom(base / "rooms", place, mounted=sandbox.name == "bwrap")
-        verifier = Verifier(
-            root=root,
-            commands={"verify-build": LINE},
-            run=commands,
-            room=room,
-            journal=journal,
-            audit=AuditTrail(database, session.id, str),
-            clock=clock,
-            timeout_s=60,
-            network=False,
-        )
-        here = median_ms(lambda: commands.run(Command(LINE, root)), RUNS)
+        log = VerificationLog(journal, AuditTrail(store.database, session.id, str), clock)
+        verifier = Verifier({"verify-build": LINE}, room, sandbox, log, timeout_s=60, network=False)
+        here = median_ms(lambda: sandbox.run(Command(LINE, root)), RUNS)
         return here, median_ms(changing(root, lambda: verifier.run("verify_build")), RUNS)
 
 

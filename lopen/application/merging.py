@@ -22,9 +22,9 @@ from lopen.guardrails.completion import tool_name
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
 from lopen.specification.modules import find_modules, require_known
+from lopen.store.audit import VerifyResult
 from lopen.store.folder import module_lock
 from lopen.store.sessions import SessionStore
-from lopen.tools.verification import Verified
 from lopen.workflow.session import Session
 
 MOST_NAMED = 10  # paths in one message
@@ -112,20 +112,17 @@ def _verify(
     verified = []
     with wired(quiet, settings, store, session, ResumeOptions(), stand_ins=stand_ins) as loop:
         verifier = loop.project.verifier
-        try:
-            for name in verifier.commands:
-                # verify-setup runs before the first that needs it
-                result = None if name == "verify-setup" else verifier.run(tool_name(name))
-                if result is not None:
-                    _require_passed(context, session, merge, name, result)
-                    verified.append(name)
-        finally:  # no later session finds a room that is named after this folder
-            verifier.room.forget_installed()
+        for name in verifier.commands:
+            # verify-setup runs before the first that needs it
+            result = None if name == "verify-setup" else verifier.run(tool_name(name))
+            if result is not None:
+                _require_passed(context, session, merge, name, result)
+                verified.append(name)
     return verified
 
 
 def _require_passed(
-    context: CommandContext, session: Session, merge: PreparedMerge, name: str, result: Verified
+    context: CommandContext, session: Session, merge: PreparedMerge, name: str, result: VerifyResult
 ) -> None:
     context.emit(
         "verification_ran",
@@ -134,10 +131,10 @@ def _require_passed(
         command=result.command,
         passed=result.passed,
         exit_code=result.exit_code,
-        output=result.output,
+        output=result.end,
     )
     if not result.passed:
-        context.say(result.output.rstrip())
+        context.say(result.end.rstrip())
         raise LopenError(
             f"{name} did not pass on the merge of {merge.branch} into {merge.target}: {result.command}",
             hint=result.hint or f"nothing was merged; to see both together: git merge {merge.branch}",

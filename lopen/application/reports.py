@@ -24,7 +24,7 @@ from lopen.store.archives import ArchivedSession, archived_sessions, open_archiv
 from lopen.store.audit import (
     PREFIX,
     CallRecord,
-    VerificationRecord,
+    VerifyResult,
     last_failure,
     recorded_call,
     verifications,
@@ -296,7 +296,7 @@ class TaskDetails:
     module: str
     component: str
     criteria: tuple[CriterionState, ...]
-    verifications: tuple[VerificationRecord, ...]
+    verifications: tuple[VerifyResult, ...]
     verdict: Mapping[str, Any] | None
     earlier: tuple[Mapping[str, Any], ...]
     spent: Spent
@@ -321,7 +321,7 @@ class VerdictDetails:
     name: str
     session: str
     verdict: Mapping[str, Any]
-    verifications: tuple[VerificationRecord, ...]
+    verifications: tuple[VerifyResult, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +331,7 @@ class CallDetails:
     name: str
     session: str
     call: CallRecord
-    verifications: tuple[VerificationRecord, ...]
+    verifications: tuple[VerifyResult, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +340,7 @@ class VerificationDetails:
 
     name: str
     session: str
-    verification: VerificationRecord
+    verification: VerifyResult
 
 
 Details = TaskDetails | VerdictDetails | CallDetails | VerificationDetails

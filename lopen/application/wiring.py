@@ -24,7 +24,7 @@ from lopen.core.clock import Clock, SystemClock
 from lopen.core.events import Notice, Recorded, SessionFailed, Subscriber
 from lopen.files.workplace import Workplace
 from lopen.files.workspace import Workspace
-from lopen.git.repository import Repository
+from lopen.judge.judging import AskedJudge
 from lopen.judge.rubric import system_prompt
 from lopen.limits.meter import Meter
 from lopen.limits.opening import open_limits
@@ -37,12 +37,12 @@ from lopen.loop.context import (
     SessionRecord,
     TaskIds,
 )
-from lopen.loop.judging import AskedJudge
-from lopen.loop.model_calls import ModelCalls
+from lopen.loop.model_calls import ModelCall, ModelCalls
 from lopen.loop.module_branch import ModuleBranch
 from lopen.models.messages import Model
 from lopen.models.prompts.templates import check_templates
 from lopen.models.retry import Retries, RetryPolicy
+from lopen.sandbox.command import Sandbox
 from lopen.sandbox.environment import project_cache_folder
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
@@ -52,12 +52,12 @@ from lopen.store.log_rotation import StructuredLog
 from lopen.store.project_documents import Specifications, write_plan
 from lopen.store.sessions import SessionStore
 from lopen.store.upkeep import Upkeep, log_limits
-from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
 from lopen.tools.registry import Tool
-from lopen.tools.verification import Verifier
 from lopen.tools.watch import Watch
 from lopen.tools.workbench import CommitHooks, Person, Project
+from lopen.verification.clean_room import CleanRoom
+from lopen.verification.verifier import VerificationLog, Verifier
 from lopen.workflow.session import Session
 
 EXEMPT_WHERE_LOCAL = ("rapid_fire", "external_api")
@@ -90,7 +90,7 @@ def wired(
     check_templates(settings.workflow.templates)
     system_prompt()  # the judge's, before anything is paid for
     place = stand_ins.place or workplace_of(context, settings, store, session, clock, secrets)
-    home, root, repository = place.home, place.root, place.repository
+    home, root = place.home, place.root
     sandbox = sandbox_of(context, settings, place, session.id)
     with ExitStack() as stack:
         running: list[SessionContext] = []
@@ -104,13 +104,13 @@ def wired(
         commands = Commands(sandbox, place, journal)
         audit = AuditTrail(store.database, session.id, secrets.redact)
         room = clean_room_of(stack, settings, sandbox, place, journal)
-        verifier = _verifier(settings, commands, audit, store, clock, room)
+        verifier = _verifier(settings, sandbox, VerificationLog(journal, audit, clock), store, room)
         calls = _model_calls(settings, options, model, meter, journal, clock)
-        files = Workspace(root, repository.files, secrets.watch_file)
+        files = Workspace(root, place.repository.files, secrets.watch_file)
         rules = sandbox_rules(sandbox, settings)
         project = Project(place, files, Specifications(home, store), commands, verifier, rules)
         override = "" if options.model.startswith(REPLAY) else options.model
-        judge = _judge(settings, calls, repository, store, override, secrets)
+        judge = _judge(settings, calls, project, store, override, secrets)
         loop = SessionContext(
             settings=settings,
             clock=clock,
@@ -134,13 +134,20 @@ def wired(
 def _judge(
     settings: Settings,
     calls: ModelCalls,
-    repository: Repository,
+    project: Project,
     store: SessionStore,
     override: str,
     secrets: KnownSecrets,
 ) -> AskedJudge:
-    second = override or settings.models.planning
-    return AskedJudge(calls, repository, store, settings.oracle.model, second, secrets.hide)
+    return AskedJudge(
+        lambda request: calls.ask(ModelCall(request, "oracle")),
+        project.verifier,
+        project.load_spec,
+        store,
+        settings,
+        override or settings.models.planning,
+        secrets.hide,
+    )
 
 
 def _server_tools(
@@ -221,23 +228,15 @@ def _meter(
 
 
 def _verifier(
-    settings: Settings,
-    commands: Commands,
-    audit: AuditTrail,
-    store: SessionStore,
-    clock: Clock,
-    room: CleanRoom,
+    settings: Settings, sandbox: Sandbox, log: VerificationLog, store: SessionStore, room: CleanRoom
 ) -> Verifier:
-    session = commands.journal.session
+    session = log.journal.session
     approval = session.approval or store.approval(session.module)
     return Verifier(
-        root=commands.repository.root,
-        commands=approval.commands if approval else {},
-        run=commands,
-        room=room,
-        journal=commands.journal,
-        audit=audit,
-        clock=clock,
+        approval.commands if approval else {},
+        room,
+        sandbox,
+        log,
         timeout_s=settings.sandbox.verify_timeout_s,
         network=settings.sandbox.network,
     )

@@ -27,10 +27,9 @@ from lopen.settings.schema import Settings
 from lopen.store.folder import Locked, exclusive_lock, state_folder
 from lopen.store.journal import Journal
 from lopen.store.sessions import SessionStore
-from lopen.store.temporary import TemporaryFolder
-from lopen.tools.clean_room import CleanRoom
+from lopen.store.temporary import TemporaryFolder, remove_abandoned
 from lopen.tools.commands import Commands
-from lopen.tools.installed import remove_unused
+from lopen.verification.clean_room import CleanRoom
 from lopen.workflow.session import Session
 
 HOOKS = "hooks"  # folder below .lopen/cache that commit hooks may write to
@@ -180,15 +179,12 @@ def rooms_folder(root: Path) -> Path:
     return all_rooms() / content_hash(str(root))[:12]
 
 
-def remove_installed(root: Path) -> int:
-    """Remove what verify-setup installed for the project and no session uses; return the bytes."""
-    return remove_unused(all_rooms(), project=root)
-
-
 def clean_room_of(
     stack: ExitStack, settings: Settings, sandbox: Sandbox, place: Workplace, journal: Journal
 ) -> CleanRoom:
-    """Return the session's clean room; `stack` removes it."""
+    """Return the session's clean room; `stack` removes it. Those that killed processes left are removed now."""
+    for folder in all_rooms().glob("*"):
+        remove_abandoned(folder)
     room = CleanRoom(
         rooms_folder(place.root),
         place,
@@ -196,7 +192,6 @@ def clean_room_of(
         mounted=sandbox.name == "bwrap",
         exposed=sandbox.name == "none",
     )
-    stack.callback(remove_unused, all_rooms())
     stack.callback(room.close)
     room.message = partial(_message, journal, settings)
     return room

@@ -23,6 +23,8 @@ UNSEEN = (
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _UNSEEN = re.compile(f"[{UNSEEN}]")
+# What could end a line of a text or hide text in it: these, control characters but tab and newline, and blank ones
+INVISIBLE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f\u2800{UNSEEN}]")
 _EMOJI = "[\u00a9\u00ae\u2190-\u21ff\u2300-\u27bf\u2900-\u297f\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
 _SCRIPT = "[\u0600-\u0dff]"  # from Arabic to Sinhala: words are spelled with joiners
 # What belongs to the sign before it stays: within an emoji, and one joiner between two letters

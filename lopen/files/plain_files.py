@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import stat
@@ -83,10 +82,3 @@ def content_at(place: str) -> bytes | None:
             return file.read()
     except OSError:
         return None
-
-
-def blob_id(content: bytes, object_format: str) -> str:
-    """Return the id of git's blob with this content."""
-    digest = hashlib.new(object_format, b"blob %d\0" % len(content), usedforsecurity=False)
-    digest.update(content)
-    return digest.hexdigest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from lopen.files.plain_files import FOLDER_MODE, content_at, entries_in, remove
 from lopen.git.command import GitCommand
@@ -15,10 +15,14 @@ from lopen.git.trees import TreeEntry
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The effect of a command on the files: paths that it changed or deleted, paths that it added (a folder counts once)."""
+    """The effect of a command on the files: paths that it changed or deleted, paths that it added (a folder counts once).
+
+    `ignored` are the added paths, or paths in them, that git ignores.
+    """
 
     changed: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
     contents: Mapping[str, bytes] = field(default_factory=dict)  # of the files that the caller asked for
 
 
@@ -100,12 +104,15 @@ class RoomFiles(RoomFolder):
 
     def tidy(self, wanted: Callable[[str], bool] = lambda _: False, *, remove_added: bool = True) -> Found:
         """Undo what a command did; return it, with the contents of the changed and added files that are `wanted`."""
+        hidden = [*self._hidden_from_git()]
+        for path in hidden:  # first, because git looks into no folder of the tree that has a `.git`
+            remove(f"{self.top}/{path}")
         listed = self._git.run(
             "status",
             "--porcelain=v1",
             "-z",
             "--untracked-files=normal",
-            "--ignored=traditional",
+            "--ignored=matching",
             "--ignore-submodules=all",
             "--no-renames",
         ).fields()
@@ -118,8 +125,19 @@ class RoomFiles(RoomFolder):
             remove(f"{self.top}/{path}")
         if changed:
             self._git.run("read-tree", "--reset", "-u", self._tree)
-        self._remove_unlisted()
-        return Found(tuple(changed), tuple(added), contents)
+        self._remove_empty()
+        ignored = tuple(field[3:].rstrip("/") for field in listed if field[:2] == "!!")
+        return Found(tuple(changed), tuple(sorted((*hidden, *added))), ignored, contents)
+
+    def _hidden_from_git(self) -> Iterator[str]:
+        """Yield what a command made and git does not list: a `.git` in a folder of the tree, files of a submodule."""
+        for folder in sorted({str(above) for path in self.files for above in PurePosixPath(path).parents}):
+            path = f"{folder}/.git".removeprefix("./")
+            if path not in self.kept and os.path.lexists(f"{self.top}/{path}"):
+                yield path
+        for path, entry in self.files.items():
+            if entry.is_submodule and os.path.isdir(f"{self.top}/{path}"):
+                yield from (f"{path}/{found.name}" for found in entries_in(f"{self.top}/{path}"))
 
     def _outside(self, path: str) -> Iterator[str]:
         """Yield an untracked path, or what is in it besides the kept paths."""
@@ -130,13 +148,10 @@ class RoomFiles(RoomFolder):
         else:
             yield path
 
-    def _remove_unlisted(self) -> None:
-        """Remove what a command left and git does not list: empty folders, and `.git` beside files of the tree."""
+    def _remove_empty(self) -> None:
+        """Remove the empty folders that a command left; git does not list them."""
         kept = {f"{self.top}/{path}" for path in self.kept}
         kept |= {f"{self.top}/{path}" for path, entry in self.files.items() if entry.is_submodule}
-        for folder in {os.path.dirname(f"{self.top}/{path}") for path in self.files}:
-            if f"{folder}/.git" not in kept:
-                remove(f"{folder}/.git")
         seen: list[str] = []
         for folder, folders, _ in os.walk(self.top):
             folders[:] = [name for name in folders if f"{folder}/{name}" not in kept]

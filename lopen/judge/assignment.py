@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lopen.files.listing import glob_matcher
-from lopen.judge.evidence import Established
+from lopen.judge.evidence import Assignment, Established
 from lopen.judge.verdict import Scope, Verdict, accepted
 from lopen.models.prompts.prompt import named, outermost
 from lopen.specification.drift import Drift, compare_hashes, section_hashes
@@ -20,7 +20,7 @@ from lopen.specification.spec import (
 )
 from lopen.verification.findings import Finding
 from lopen.workflow.session import Session
-from lopen.workflow.task_tree import Component, State, Task, TaskTree
+from lopen.workflow.task_tree import Component, State, Task
 
 ALLOWED = "A person allowed it when approving the specification."
 
@@ -94,39 +94,41 @@ def narrower_verdicts(
     return tuple(Established(i, names[i], verdict) for i, verdict in latest.items())
 
 
-Described = tuple[str, str, tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
+def assignment(
+    session: Session, spec: Specification, scope: Scope, subject: str, present: str
+) -> tuple[str, Assignment]:
+    """Return the tree from which a piece of work began (the `present` one where none did), and what it was to do."""
+    base, text, choices, ids = _described(session, spec, scope, subject)
+    sections = _sections(spec, *choices)
+    overview = spec.outline.get(OVERVIEW) if scope == "module" else None
+    if overview is not None:
+        sections = ((overview.address, spec.outline.full_text(overview)), *sections)
+    criteria = tuple((c.id, c.text) for c in spec.criteria if ids is None or c.id in ids)
+    due = due_criteria(session, scope, subject, [name for name, _ in criteria])
+    answers = session.dialogue.answers
+    work = Assignment(scope, subject, session.module, text, sections, criteria, due, answers)
+    return base or present, work
 
 
-def described(session: Session, spec: Specification, scope: Scope, subject: str, present: str) -> Described:
-    """Return base tree (the `present` one where no work began), description, sections and criteria of a subject."""
+def _described(
+    session: Session, spec: Specification, scope: Scope, subject: str
+) -> tuple[str | None, str, tuple[Sequence[str], ...], Sequence[str] | None]:
+    """Return base tree, description, choices of section names and ids of criteria (None: all) of a subject."""
     tree = session.tree
+    every = tuple(s for c in tree.components for s in c.spec_sections)
     if scope == "module":
-        overview = spec.outline.get(OVERVIEW)
-        about = ((overview.address, spec.outline.full_text(overview)),) if overview is not None else ()
-        return (
-            _first_base(tree.components) or present,
-            "\n".join([f"Module {subject}:", *map(_component_text, tree.components)]),
-            (*about, *_sections(spec, _all_sections(tree))),
-            _criteria(spec),
-        )
+        text = "\n".join([f"Module {subject}:", *map(_component_text, tree.components)])
+        return next((c.base for c in tree.components if c.base), None), text, (every,), None
     if scope == "component":
         component = tree.component(subject)
         assert component is not None
-        return (
-            component.base or present,
-            _component_text(component),
-            _sections(spec, component.spec_sections, _all_sections(tree)),
-            _criteria(spec, component.criteria),
-        )
+        choices = (component.spec_sections, every)
+        return component.base, _component_text(component), choices, component.criteria
     task, owner = tree.task(subject), tree.owner(subject)
     assert task is not None
     assert owner is not None
-    return (
-        task.base or present,
-        _task_text(task, owner),
-        _sections(spec, task.spec_sections, owner.spec_sections, _all_sections(tree)),
-        _criteria(spec, owner.criteria_of(task)),
-    )
+    nearest_first = (task.spec_sections, owner.spec_sections, every)
+    return task.base, _task_text(task, owner), nearest_first, owner.criteria_of(task)
 
 
 def _component_text(component: Component) -> str:
@@ -146,14 +148,6 @@ def _task_text(task: Task, owner: Component) -> str:
     return "\n".join([*lines, f"Why the task exists: {why}"])
 
 
-def _first_base(components: tuple[Component, ...]) -> str | None:
-    return next((c.base for c in components if c.base), None)
-
-
-def _all_sections(tree: TaskTree) -> tuple[str, ...]:
-    return tuple(s for c in tree.components for s in c.spec_sections)
-
-
 def _sections(spec: Specification, *choices: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """The first of the choices that names a section there is; else all of the domain: headings may be renamed."""
     found = next((there for names in choices if (there := outermost(spec, named(spec, names)))), None)
@@ -163,7 +157,3 @@ def _sections(spec: Specification, *choices: Sequence[str]) -> tuple[tuple[str, 
             s for s in spec.outline.sections if s.level == 2 and normalise_name(s.title) not in structural
         ]
     return tuple((s.address, spec.outline.full_text(s)) for s in found)
-
-
-def _criteria(spec: Specification, ids: tuple[str, ...] | None = None) -> tuple[tuple[str, str], ...]:
-    return tuple((c.id, c.text) for c in spec.criteria if ids is None or c.id in ids)

@@ -7,16 +7,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from lopen.core import escape
+from lopen.core.escape import INVISIBLE
 
 _FILE = re.compile(r"^diff --git (.*)$", re.MULTILINE)
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"v": b"\v", b"f": b"\f"}
 
-# What could end a line or hide text in it for its reader: control characters but tab and newline, Unicode's line
-# breaks, invisible characters (fillers and variation selectors too) and those that reorder text.
-UNSEEN = re.compile(f"[\x00-\x08\x0b-\x1f\x7f\u2800{escape.UNSEEN}]")
 _BYTES = re.compile("[\0\ufffd\ud800-\udfff]")  # NUL, and what stands for bytes that are not UTF-8
 NOT_TEXT = 0.05  # share of these from which a file counts as binary
 _FEW = 32  # of these are shown in any file
@@ -85,7 +82,7 @@ def visible(text: str) -> str:
     """
     if text.endswith("\r"):
         text = text[:-1] + "\u240d"
-    return UNSEEN.sub(lambda found: _escape(ord(found[0])), text.replace("\r\n", "\u240d\n"))
+    return INVISIBLE.sub(lambda found: _escape(ord(found[0])), text.replace("\r\n", "\u240d\n"))
 
 
 def _escape(code: int) -> str:

@@ -9,28 +9,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lopen.judge.verdict import Scope, Verdict
+from lopen.store.audit import VerifyResult
 from lopen.verification.findings import ChangeQuestion, Finding
 from lopen.verification.mutation_check import MutationCheck
 
 _FORMAT = 3  # counts up when what is hashed changes, so that no old verdict answers for new evidence
 
 FileKind = Literal["source", "test", "other"]
-
-
-@dataclass(frozen=True, slots=True)
-class VerifyResult:
-    """One verify command as lopen itself ran it. `exit_code` is None where it did not end by itself.
-
-    `output` is all that lopen kept of what it printed. `tree` is the work tree's id when it ran: a result of
-    another tree is not evidence.
-    """
-
-    tool: str
-    command: str
-    passed: bool
-    exit_code: int | None
-    output: str
-    tree: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +45,11 @@ class Established:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """All that is known of a piece of work when it is to be judged.
+class Assignment:
+    """What a piece of work was to do. `subject` is the id or name of what is judged.
 
-    `subject` is the id or name of what is judged, `description` what it was to do and why it exists. `sections` are
-    (heading path, text) and `criteria` (id, text) of the specification. `base_tree` and `tree` are the git tree ids
-    between which the work was done; `files` are the files that differ between them. `diff` is what no accepted
-    verdict covers of it; `source` is the final text of the files that accepted verdicts cover (`established`), and of those
-    that the work's words name, or step 3 for a component it found done; `files` lists these, too.
-    `answers` are (question, answer) of the person. `note` is a claim of the builder. `tests` are (path, names).
-    `removals` are the reasons for which removed tests are not an error by themselves.
-    `mutation` is what the tests notice of small faults in the changed functions, None where there are none to make.
-    `findings` are lopen's own: an error among them fails the work without a judge. `questions` are those that the judge
-    must answer, `due` the ids of the criteria that need its `yes`. `carried` are (criterion, subject, what was missing)
-    of the criteria that narrower verdicts left open. `earlier` are the findings of the last verdict on the same work,
-    where it did not pass.
+    `sections` are (heading path, text) and `criteria` (id, text) of the specification, `due` the ids of the criteria that
+    need the judge's `yes`. `answers` are (question, answer) of the person.
     """
 
     scope: Scope
@@ -83,23 +58,59 @@ class Evidence:
     description: str
     sections: tuple[tuple[str, str], ...]
     criteria: tuple[tuple[str, str], ...]
-    diff: str
-    files: tuple[ChangedFile, ...]
-    results: tuple[VerifyResult, ...]
-    findings: tuple[Finding, ...]
+    due: tuple[str, ...] = ()
+    answers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedChange:
+    """The change under judgement, between the git trees `base_tree` and `tree`.
+
+    `files` are the files that differ. `diff` is what no accepted verdict covers of it. `source` is the final text of the
+    files that accepted verdicts cover, and of those that the work's words name, or step 3 for a component it found done;
+    `files` lists these, too. `tests` are (path, names).
+    """
+
     base_tree: str
     tree: str
-    answers: tuple[tuple[str, str], ...] = ()
-    note: str = ""
-    established: tuple[Established, ...] = ()
+    diff: str
+    files: tuple[ChangedFile, ...]
     source: tuple[SourceFile, ...] = ()
     tests: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    mutation: MutationCheck | None = None
-    due: tuple[str, ...] = ()
-    questions: tuple[ChangeQuestion, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierVerdicts:
+    """What earlier verdicts said: `established` the accepted ones on narrower work.
+
+    `carried` are (criterion, subject, what was missing) of the criteria that these left open, `findings` those of the last
+    verdict on the same work, where it did not pass.
+    """
+
+    established: tuple[Established, ...] = ()
     carried: tuple[tuple[str, str, str], ...] = ()
-    earlier: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that is known of a piece of work when it is to be judged.
+
+    `findings` are lopen's own: an error among them fails the work without a judge. `questions` are those that the judge
+    must answer. `mutation` is what the tests notice of small faults in the changed functions, None where there are none to
+    make. `removals` are the reasons for which removed tests are not an error by themselves. `note` is a claim of the
+    builder.
+    """
+
+    work: Assignment
+    change: JudgedChange
+    results: tuple[VerifyResult, ...]
+    findings: tuple[Finding, ...]
+    questions: tuple[ChangeQuestion, ...] = ()
+    mutation: MutationCheck | None = None
+    earlier: EarlierVerdicts = EarlierVerdicts()
     removals: tuple[str, ...] = ()
+    note: str = ""
 
 
 def evidence_hash(evidence: Evidence) -> str:
@@ -110,16 +121,16 @@ def evidence_hash(evidence: Evidence) -> str:
     own, and `serves` says which scopes it answers for. Only where nothing changed at all does the description count:
     then it is all that tells two pieces of work apart.
     """
-    unchanged = evidence.base_tree == evidence.tree
+    unchanged = evidence.change.base_tree == evidence.change.tree
     content = {
         "format": _FORMAT,
-        "base_tree": evidence.base_tree,
-        "tree": evidence.tree,
-        "criteria": sorted(evidence.criteria),
-        "sections": sorted(evidence.sections),
-        "answers": sorted(evidence.answers),
+        "base_tree": evidence.change.base_tree,
+        "tree": evidence.change.tree,
+        "criteria": sorted(evidence.work.criteria),
+        "sections": sorted(evidence.work.sections),
+        "answers": sorted(evidence.work.answers),
         "results": sorted({(r.tool, r.command, r.passed, str(r.exit_code)) for r in evidence.results}),
-        "description": evidence.description if unchanged else "",
+        "description": evidence.work.description if unchanged else "",
     }
     if evidence.questions:
         content["questions"] = sorted((q.id, q.kind, q.path, q.text) for q in evidence.questions)

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lopen.judge.diff_files import is_text, numbered_diff, numbered_source, split_diff, visible
-from lopen.judge.evidence import ChangedFile, Evidence, VerifyResult
+from lopen.judge.evidence import ChangedFile, Evidence
 from lopen.models.prompts.sizes import units
+from lopen.store.audit import VerifyResult
 from lopen.verification.findings import ChangeQuestion, Finding
 
 FINDINGS_SHOWN = 40  # of each severity
@@ -77,22 +78,22 @@ def _group(title: str, share: str, whole: int) -> EvidenceGroup:
 def order_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
     """Return the assignment: the same in every judgement of one piece of work."""
     work = _group("What the work was to do", "description", whole)
-    work.add_lines(evidence.subject, visible(evidence.description).split("\n"))
+    work.add_lines(evidence.work.subject, visible(evidence.work.description).split("\n"))
     yield work
     criteria = _group("Acceptance criteria", "criteria", whole)
     criteria.add_lines(
-        "criteria", [f"{name}: {_one_line(text)}" for name, text in evidence.criteria] or ["(none)"]
+        "criteria", [f"{name}: {_one_line(text)}" for name, text in evidence.work.criteria] or ["(none)"]
     )
-    if evidence.due:
-        criteria.add_lines("answer each of these", [", ".join(map(_one_line, evidence.due))])
+    if evidence.work.due:
+        criteria.add_lines("answer each of these", [", ".join(map(_one_line, evidence.work.due))])
     yield criteria
     sections = _group("Sections of the specification", "sections", whole)
-    for name, text in evidence.sections:
+    for name, text in evidence.work.sections:
         sections.add_lines(name[:300], visible(text).split("\n"))
     yield sections
-    if evidence.answers:
+    if evidence.work.answers:
         answers = _group("The person's answers: decisions that hold", "answers", whole)
-        answers.add_lines("answers", [f"{quoted(q)} -> {quoted(a)}" for q, a in evidence.answers])
+        answers.add_lines("answers", [f"{quoted(q)} -> {quoted(a)}" for q, a in evidence.work.answers])
         yield answers
 
 
@@ -118,30 +119,30 @@ def work_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
         note = _group("The builder's note: a claim, not evidence", "note", whole)
         note.add_lines("note", visible(evidence.note[:LONGEST_NOTE]).split("\n"))
         yield note
-    if evidence.earlier:
+    if evidence.earlier.findings:
         title = "Found by the last verdict on this work: see whether each is mended now"
         earlier = _group(title, "earlier", whole)
-        earlier.add_lines("earlier", list(_finding_lines(evidence.earlier)))
+        earlier.add_lines("earlier", list(_finding_lines(evidence.earlier.findings)))
         yield earlier
-    if evidence.established:
+    if evidence.earlier.established:
         table = _group("Accepted verdicts on narrower pieces of this work", "established", whole)
         table.add_lines("verdicts", list(_established_lines(evidence)))
         yield table
-    if evidence.carried:
+    if evidence.earlier.carried:
         open_ones = _group("Criteria that narrower verdicts left open", "carried", whole)
         open_ones.add_lines(
             "left open",
             [
                 f"{_one_line(id)}: {_one_line(subject)} could not tell: {_one_line(lacks[:LONGEST_FINDING])}"
-                for id, subject, lacks in evidence.carried
+                for id, subject, lacks in evidence.earlier.carried
             ],
         )
         yield open_ones
-    if evidence.tests:
+    if evidence.change.tests:
         tests = _group("Tests by file", "tests", whole)
         tests.add_lines(
             "tests",
-            [f"{quoted(path)}: {', '.join(map(_one_line, names))}" for path, names in evidence.tests],
+            [f"{quoted(path)}: {', '.join(map(_one_line, names))}" for path, names in evidence.change.tests],
         )
         yield tests
 
@@ -207,7 +208,7 @@ def _add_results(group: EvidenceGroup, results: Sequence[VerifyResult]) -> None:
 
 
 def _established_lines(evidence: Evidence) -> Iterator[str]:
-    for one in evidence.established:
+    for one in evidence.earlier.established:
         verdict = one.verdict
         how = "accepted by a person" if verdict.by_person else f"passed ({verdict.confidence})"
         yield f"{one.subject} {quoted(one.name)}: {how}: {_one_line(verdict.summary[:LONGEST_FINDING])}"
@@ -217,17 +218,17 @@ def _established_lines(evidence: Evidence) -> Iterator[str]:
 
 def file_groups(evidence: Evidence, unshown: EvidenceGroup, room: int) -> Iterator[EvidenceGroup]:
     """The diff and the final source: whole files while they fit, source before tests before the rest."""
-    files = {file.path: file for file in evidence.files}
+    files = {file.path: file for file in evidence.change.files}
 
     def order(path: str) -> tuple[int, str]:
         return _KINDS[files[path].kind] if path in files else 0, path
 
     diffs: dict[str, str] = {}
-    for part in split_diff(evidence.diff):  # a file that became a link has two parts
+    for part in split_diff(evidence.change.diff):  # a file that became a link has two parts
         if is_text(part.text):
             diffs[part.path] = "\n".join(filter(None, (diffs.get(part.path), numbered_diff(part))))
-    source = {file.path: numbered_source(file.text) for file in evidence.source if is_text(file.text)}
-    covered = bool(evidence.established)
+    source = {file.path: numbered_source(file.text) for file in evidence.change.source if is_text(file.text)}
+    covered = bool(evidence.earlier.established)
     diff = EvidenceGroup(
         "Diff that no verdict has covered" if covered else "Diff since the work began", max(0, room)
     )
@@ -241,20 +242,20 @@ def file_groups(evidence: Evidence, unshown: EvidenceGroup, room: int) -> Iterat
     if missing:
         unshown.add_lines("files", [_listed(file) for file in sorted(missing, key=lambda f: order(f.path))])
     yield diff
-    if evidence.source:
+    if evidence.change.source:
         yield final
 
 
 def _missing(evidence: Evidence, in_diff: set[str], in_source: set[str]) -> list[ChangedFile]:
     """The files of which something is not shown. A deletion that a verdict has covered needs no showing."""
-    due = {file.path for file in evidence.source}
-    given = {part.path for part in split_diff(evidence.diff)}
+    due = {file.path for file in evidence.change.source}
+    given = {part.path for part in split_diff(evidence.change.diff)}
     return [
         file
-        for file in evidence.files
+        for file in evidence.change.files
         if (file.path in due and file.path not in in_source)
         or (file.path in given and file.path not in in_diff)
-        or (file.path not in due | given and not (evidence.established and file.size is None))
+        or (file.path not in due | given and not (evidence.earlier.established and file.size is None))
     ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from lopen.judge.evidence import Evidence, VerifyResult, evidence_hash
+from lopen.judge.evidence import Evidence, evidence_hash
 from lopen.judge.rubric import EVIDENCE_TOKENS, EvidenceMessage, evidence_message, system_prompt
 from lopen.judge.submission import TOOL, UnreadableVerdict, read_verdict, tool_spec, unanswered
 from lopen.judge.verdict import Verdict, could_not_tell, serves, settled
@@ -14,6 +14,7 @@ from lopen.models.messages import ContextTooLong, Json, Request, Response, Syste
 from lopen.models.prompts.parts import CHARS_PER_TOKEN
 from lopen.models.prompts.sizes import units
 from lopen.models.request_body import sendable, text_block
+from lopen.store.audit import VerifyResult
 from lopen.verification.findings import Finding
 from lopen.verification.runners import tail
 
@@ -87,11 +88,13 @@ def judge(
     digest = evidence_hash(evidence)
     own = (*unfit_results(evidence), *evidence.findings)
     if any(finding.severity == "error" for finding in own):
-        failed = Verdict(False, "high", "", (), evidence.scope, evidence.subject, digest)
+        failed = Verdict(False, "high", "", (), evidence.work.scope, evidence.work.subject, digest)
         return Judged(settled(failed, own), False, 0)
     known = remembered(digest)
-    if known is not None and serves(known.scope, evidence.scope):
-        known = replace(known, scope=evidence.scope, subject=evidence.subject, due=evidence.due)
+    if known is not None and serves(known.scope, evidence.work.scope):
+        known = replace(
+            known, scope=evidence.work.scope, subject=evidence.work.subject, due=evidence.work.due
+        )
         return Judged(settled(known, own), True, 0)
     first = _Judgement(evidence, models, models.model)
     verdict = settled(first.verdict(), own)
@@ -108,7 +111,9 @@ def judge(
 def unfit_results(evidence: Evidence) -> tuple[Finding, ...]:
     """Return an error for each verify result that failed, or that was obtained on another tree than the one judged."""
     return tuple(
-        finding for result in evidence.results if (finding := _unfit(result, evidence.tree)) is not None
+        finding
+        for result in evidence.results
+        if (finding := _unfit(result, evidence.change.tree)) is not None
     )
 
 
@@ -153,8 +158,8 @@ class _Judgement:
             "low",
             why,
             unread,
-            self.evidence.scope,
-            self.evidence.subject,
+            self.evidence.work.scope,
+            self.evidence.work.subject,
             evidence_hash(self.evidence),
         )
 

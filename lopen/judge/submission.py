@@ -115,13 +115,13 @@ def read_verdict(response: Response, evidence: Evidence) -> Verdict:
         confidence=submitted.confidence,
         summary=submitted.summary[:MAX_SUMMARY],
         findings=_findings(submitted.findings),
-        scope=evidence.scope,
-        subject=evidence.subject,
+        scope=evidence.work.scope,
+        subject=evidence.work.subject,
         evidence_hash=evidence_hash(evidence),
         criteria=_criteria(submitted.criteria),
-        base_tree=evidence.base_tree,
-        tree=evidence.tree,
-        due=evidence.due,
+        base_tree=evidence.change.base_tree,
+        tree=evidence.change.tree,
+        due=evidence.work.due,
         questions=_answers(submitted.questions, evidence),
     )
 

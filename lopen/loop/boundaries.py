@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from lopen.core.events import ComponentComplete, Event, GuardrailRaised, Notice, SpecApproved, TaskChanged
 from lopen.guardrails.completion import OFFER, QUALITY
 from lopen.guardrails.guard import one_line
+from lopen.judge.judging import BoundaryVerdict, Judge
 from lopen.judge.verdict import Scope
 from lopen.loop.context import NoApprover, SessionContext
-from lopen.loop.judging import BoundaryVerdict, Judge
 from lopen.loop.project_context import lacks
 from lopen.specification.drift import section_hashes, spec_hash
 from lopen.specification.spec import Specification
@@ -31,7 +31,7 @@ from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
 def close_component(bench: Workbench, judge: Judge, component: Component) -> StepProgress:
     """Verify a component whose tasks are all complete: it is complete and step 7 comes, or a task is added."""
-    judged = judge.verdict_on(bench, "component", component.id)
+    judged = judge.verdict_on("component", component.id)
     if judged.pause is not None:
         return waits(judged.pause)
     if not judged.passed:
@@ -71,7 +71,7 @@ def to_verify(tree: TaskTree) -> Iterator[Component]:
 
 def close_module(bench: Workbench, judge: Judge) -> StepProgress:
     """Verify the module once no component is left: the session is complete, or a task is added."""
-    judged = judge.verdict_on(bench, "module", bench.session.module)
+    judged = judge.verdict_on("module", bench.session.module)
     if judged.pause is not None:
         return waits(judged.pause)
     if not judged.passed:

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Protocol
 
 from lopen.core.clock import Clock
+from lopen.judge.judging import Judge
 from lopen.limits.meter import Meter
-from lopen.loop.judging import Judge
 from lopen.loop.model_calls import ModelAccess
 from lopen.loop.module_branch import ModuleBranch
 from lopen.settings.schema import Settings
@@ -130,14 +130,7 @@ class SessionContext:
 
     def take_commands(self, commands: Mapping[str, str | None]) -> None:
         """Use these as the approved verify commands from now on."""
-        if dict(commands) != dict(self.project.verifier.commands):
-            self.project.verifier.commands = commands
-            self.approve_setup()
-
-    def approve_setup(self) -> None:
-        """Approve the files that decide what verify-setup installs, if nothing is built yet."""
-        verifier = self.project.verifier
-        verifier.setup_approval.approve(verifier.tree(), verifier.commands.get("verify-setup"))
+        self.project.verifier.commands = commands
 
     def committed_tree(self) -> str:
         """Return the tree that work on a task starts from."""

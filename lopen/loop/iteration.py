@@ -8,12 +8,10 @@ from lopen.core.errors import LopenError
 from lopen.core.events import IterationStarted, TaskChanged
 from lopen.guardrails.pipeline import lasting
 from lopen.guardrails.repeated_failures import escalated
-from lopen.judge.verdict import Scope
 from lopen.loop.boundaries import at_gate, close_component, close_module, verify_done
 from lopen.loop.context import SessionContext
 from lopen.loop.conversation import AskedModel, Conversation, StoredCalls
 from lopen.loop.facts import observe
-from lopen.loop.judging import answer
 from lopen.loop.project_context import surroundings
 from lopen.loop.research import research
 from lopen.loop.transcript import Resumed, Transcript, TurnCounts, opening_of
@@ -191,9 +189,6 @@ class LoopSteps:
 
     context: SessionContext
 
-    def judge(self, bench: Workbench, scope: Scope, subject: str, note: str = "") -> ToolResult:
-        return answer(bench, self.context.models.judge, scope, subject, note)
-
     def verify_done(self, bench: Workbench) -> Pause | None:
         return verify_done(bench, self.context.models.judge)
 
@@ -209,6 +204,7 @@ def bench_for(context: SessionContext) -> Workbench:
         journal=context.record.journal,
         project=context.project,
         person=context.people.person,
+        judge=context.models.judge,
         steps=LoopSteps(context),
         hooks=context.hooks,
         branch=context.branch,

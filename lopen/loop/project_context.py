@@ -12,12 +12,12 @@ from lopen.git.errors import THEN_RESUME, TooManyFiles
 from lopen.git.trees import GITLINK
 from lopen.guardrails.completion import advice, missing_gates
 from lopen.judge.change import is_specification, kind
+from lopen.judge.judging import verdicts_of, warnings_for_builder
 from lopen.judge.rubric import EVIDENCE_TOKENS
 from lopen.judge.verdict import established
 from lopen.limits.budget import DEFAULT_TASK_TYPE, task_tokens
 from lopen.limits.circuits import RuleBook
 from lopen.loop.context import SessionContext
-from lopen.loop.judging import verdicts_of, warnings_for_builder
 from lopen.loop.languages import installed, languages, outline
 from lopen.models.prompts.parts import CHARS_PER_TOKEN, Part
 from lopen.models.prompts.prompt import Surroundings, TaskFiles

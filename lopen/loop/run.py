@@ -100,7 +100,7 @@ def iterate(context: SessionContext) -> Session:
         return pause(context, asked)
     try:
         moved = advance(context)
-    except CallPaused as held:  # the oracle, at a boundary
+    except CallPaused as held:  # the judge, at a boundary
         moved = waits(held.pause)
     if moved.pause is not None:
         return pause(context, moved.pause)

@@ -14,9 +14,9 @@ from lopen.limits.records import BudgetUsage
 from lopen.loop.context import SessionContext
 from lopen.specification.spec import SKILLS_AND_HOOKS
 from lopen.store.journal import drop_pauses
-from lopen.tools.dependency_files import is_manifest
 from lopen.tools.task_completion import adopt
-from lopen.tools.verify_programs import start_failure
+from lopen.verification.run_files import is_manifest
+from lopen.verification.verify_programs import start_failure
 from lopen.workflow import changes
 from lopen.workflow.next_step import displayed_step
 from lopen.workflow.pauses import Pause, Question
@@ -53,7 +53,6 @@ def start(context: SessionContext, *, resumed: bool) -> Pause | None:
     begun = SessionStarted(session.module, displayed_step(session).value, resumed)
     told = (*told, *_warnings(context), *(Notice("info", line) for line in context.project.place.notices))
     context.record.journal.save(session, begun, *cleared, *adopted, *told)
-    context.approve_setup()
     if (
         interrupted or adopted or not resumed
     ):  # a killed process may not have come to it; a new one has another
@@ -119,9 +118,7 @@ def start_failures(context: SessionContext, commands: Mapping[str, str | None]) 
         result = verifier.tried(tool_name(name)) if command else None
         if result is None or command is None or result.passed:
             continue
-        line = start_failure(
-            command, result.exit_code, result.whole_output, root=project.root, planned=planned
-        )
+        line = start_failure(command, result.exit_code, result.output, root=project.root, planned=planned)
         if line and (name == "verify-setup" or not installs):
             yield name, line
         elif name == "verify-setup":

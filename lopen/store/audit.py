@@ -21,7 +21,8 @@ MAX_STRING_CHARS = 200  # longer strings are replaced by their length and hash
 Outcome = Literal[
     "ok", "failed", "error", "refused", "timeout"
 ]  # failed: its command ended with another code than 0
-CheckKind = Literal["mutation", "earlier_tests"]
+CheckTool = Literal["mutation_check", "earlier_tests"]
+OUTPUT_TAIL = 12_000  # characters of an output that the model is shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +86,9 @@ class AuditTrail:
             (seconds, outcome, content_hash, self._redact(error), seq),
         )
 
-    def verification(self, record: VerificationRecord) -> VerificationRecord:
-        """Record a verification under its number, as part of the call that runs; return it without secrets."""
-        clean = replace(record, call=self._running, output=self._redact(record.output))
+    def verification(self, result: VerifyResult) -> VerifyResult:
+        """Record a result under its number, as part of the call that runs; return it without secrets."""
+        clean = replace(result, call=self._running, output=self._redact(result.output))
         body = {
             name: value for name, value in asdict(clean).items() if name not in ("number", "call", "task")
         }
@@ -97,13 +98,13 @@ class AuditTrail:
         )
         return replace(clean, number=cursor.lastrowid or 0)
 
-    def checked(self, kind: CheckKind, base: str, tree: str, command: str) -> Mapping[str, Any] | None:
+    def checked(self, tool: CheckTool, base: str, tree: str, command: str) -> Mapping[str, Any] | None:
         """Return what a check by the session's test command found on this change, None if there was none."""
         wanted = "session=? AND body LIKE ? ORDER BY seq DESC"
-        for row in _rows(self._database, wanted, self._session, f'%"{kind}": {{%'):
-            record = _record(row)
-            found = record.mutation if kind == "mutation" else record.earlier_tests
-            if found is not None and (found["base"], record.tree, record.command) == (base, tree, command):
+        for row in _rows(self._database, wanted, self._session, f'%"tool": "{tool}"%'):
+            result = _result(row)
+            found = result.found
+            if found is not None and (found["base"], result.tree, result.command) == (base, tree, command):
                 return found
         return None
 
@@ -154,27 +155,48 @@ PREFIX = "verification-"  # of the number, where a person names one
 
 
 @dataclass(frozen=True, slots=True)
-class VerificationRecord:
-    """A run of a verify command. `call` is the number of the tool call that ran it, None where lopen did.
+class LeftFiles:
+    """What a command did to its room, all in vain but for `locked`: lock files, which are in the work tree now.
 
-    `tree` is the work tree's id after it; `output` has no secrets, and lacks its middle where it is long. `mutation` is
-    what a run on mutants found, `earlier_tests` one of changed tests, with the tree that it began from.
+    `changed` are files of the tree, `added` others that neither git ignores nor a cache holds.
     """
 
-    number: int
-    call: int | None
-    task: str | None
+    changed: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    locked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyResult:
+    """The result of a verify command, or of a check that lopen makes with the test command.
+
+    `tree` is the work tree's id on which it ran, with verify-setup after it. `output` lacks its middle where it is long; as
+    stored it has no secrets. `exit_code` is None where the command did not end by itself. `call` is the number of the tool
+    call that ran it, None where lopen did. `found` is what a check found, with the tree `base` that the change began from.
+    """
+
     tool: str
     command: str
     passed: bool
     exit_code: int | None
-    seconds: float
-    tree: str
-    at: str
-    hint: str
     output: str
-    mutation: Mapping[str, Any] | None = None
-    earlier_tests: Mapping[str, Any] | None = None
+    tree: str
+    seconds: float = 0.0
+    hint: str = ""
+    left: LeftFiles = LeftFiles()
+    at: str = ""
+    number: int = 0
+    call: int | None = None
+    task: str | None = None
+    found: Mapping[str, Any] | None = None
+
+    @property
+    def end(self) -> str:
+        """The end of the output, as the model is shown it."""
+        if len(self.output) <= OUTPUT_TAIL:
+            return self.output
+        cut = f"[the first {len(self.output) - OUTPUT_TAIL} characters are left out; run_command gives more]"
+        return f"{cut}\n{self.output[-OUTPUT_TAIL:]}"
 
     @property
     def name(self) -> str:
@@ -196,20 +218,20 @@ class VerificationRecord:
         )
 
 
-def verifications(store: SessionStore, session: str) -> Iterator[VerificationRecord]:
+def verifications(store: SessionStore, session: str) -> Iterator[VerifyResult]:
     """Yield the session's verifications that are still there, in order."""
-    return (_record(row) for row in list(_rows(store.database, "session=? ORDER BY seq", session)))
+    return (_result(row) for row in list(_rows(store.database, "session=? ORDER BY seq", session)))
 
 
-def last_failure(database: Database, session: str) -> VerificationRecord | None:
+def last_failure(database: Database, session: str) -> VerifyResult | None:
     """Return the newest failed verification whose command has not passed since."""
     passed: set[str] = set()
     for row in _rows(database, "session=? ORDER BY seq DESC LIMIT 20", session):
-        record = _record(row)
-        if record.passed:
-            passed.add(record.tool)
-        elif record.tool not in passed:
-            return record
+        result = _result(row)
+        if result.passed:
+            passed.add(result.tool)
+        elif result.tool not in passed:
+            return result
     return None
 
 
@@ -217,5 +239,7 @@ def _rows(database: Database, condition: str, *values: object) -> Iterator[Mappi
     return database.connection.execute(f"SELECT * FROM verifications WHERE {condition}", values)  # noqa: S608 - fixed words only
 
 
-def _record(row: Mapping[str, Any]) -> VerificationRecord:
-    return VerificationRecord(row["seq"], row["call"], row["task"], **json.loads(row["body"]))
+def _result(row: Mapping[str, Any]) -> VerifyResult:
+    body = json.loads(row["body"])
+    left = LeftFiles(**{kind: tuple(paths) for kind, paths in body.pop("left").items()})
+    return VerifyResult(**body, left=left, number=row["seq"], call=row["call"], task=row["task"])

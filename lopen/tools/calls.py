@@ -1,22 +1,15 @@
-"""Calls of the model's tools: their inputs, validated, and their results.
-
-A wrong input becomes an error naming the field. A result is one JSON object on one line, followed by raw text if there
-is any.
-
-See docs/reference/tools.md.
-"""
+"""The inputs of the model's tools, and their results with their effect on the iteration (docs/reference/tools.md)."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints
 
-from lopen.judge.diff_files import UNSEEN
 from lopen.models.messages import Json, ToolUse
+from lopen.models.tool_calls import Input, Path, Text, result_block, result_text
 from lopen.store.audit import Outcome
 from lopen.workflow.pauses import Pause
 
@@ -30,14 +23,6 @@ Name = Annotated[
         pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$",
     ),
 ]
-Text = Annotated[str, StringConstraints(min_length=1)]
-Path = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
-
-
-class Input(BaseModel):
-    """No field but the listed ones; no silent conversion of types."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class NoInput(Input):
@@ -48,29 +33,6 @@ class AnyInput(Input):
     """Whatever a tool that lopen does not know takes: its server checks it."""
 
     model_config = ConfigDict(extra="allow", strict=True)
-
-
-class ReadFile(Input):
-    path: Path
-    offset: Annotated[int, Field(ge=1, description="first line to read, 1-based")] | None = None
-    limit: Annotated[int, Field(ge=1, description="number of lines")] | None = None
-
-
-class ListFiles(Input):
-    path: Path | None = None
-    glob: Text | None = None
-
-
-class SearchFiles(Input):
-    pattern: Annotated[str, StringConstraints(min_length=1, max_length=1000), Field(description="regex")]
-    path: Path | None = None
-    glob: Text | None = None
-
-
-class ReadOutput(Input):
-    tool: Annotated[Text, Field(description="name of the verify tool")]
-    offset: Annotated[int, Field(ge=1, description="first line to read, 1-based")] | None = None
-    limit: Annotated[int, Field(ge=1, description="number of lines")] | None = None
 
 
 class WriteFile(Input):
@@ -236,9 +198,7 @@ class ToolResult:
         head: dict[str, Any] = {"ok": self.ok} | dict(self.fields)
         if self.notice:
             head["notice"] = self.notice
-        line = json.dumps(head, ensure_ascii=False, default=str)
-        line = UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], line)
-        return line if self.raw is None else f"{line}\n{self.raw}"
+        return result_text(head, self.raw)
 
 
 def done(*, raw: str | None = None, content_hash: str | None = None, **fields: Any) -> ToolResult:
@@ -253,5 +213,4 @@ def failed(error: str, hint: str = "", *, outcome: Outcome = "error", **fields: 
 
 def tool_result(use: ToolUse, result: ToolResult) -> Json:
     """Return the answer to a tool call as the endpoint wants it."""
-    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": use.id, "content": result.text()}
-    return block if result.ok else block | {"is_error": True}
+    return result_block(use, result.text(), ok=result.ok)

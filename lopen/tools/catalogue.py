@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from lopen.models import tool_calls
 from lopen.tools import calls, file_tools, planning, reading, task_work
 from lopen.tools.registry import BUILDING, EVERYWHERE, PLANNING_AND_BEFORE, Tool
 from lopen.workflow.steps import Step
@@ -21,7 +22,7 @@ FIXED: tuple[Tool, ...] = (
     Tool(
         "read_file",
         "Read a text file. At most 100,000 characters a call; `offset` (line) and `limit` (lines) give the rest. The content follows the first line of the result.",
-        calls.ReadFile,
+        tool_calls.ReadFile,
         EVERYWHERE,
         file_tools.read_file,
         read_only=True,
@@ -29,7 +30,7 @@ FIXED: tuple[Tool, ...] = (
     Tool(
         "list_files",
         "List files below `path`, optionally those matching `glob`. Ignored files are left out. At most 2,000; narrow by path or glob.",
-        calls.ListFiles,
+        tool_calls.ListFiles,
         EVERYWHERE,
         file_tools.list_files,
         read_only=True,
@@ -37,7 +38,7 @@ FIXED: tuple[Tool, ...] = (
     Tool(
         "search_files",
         "Search file contents with a Python regular expression. At most 200 matches; narrow by path or glob.",
-        calls.SearchFiles,
+        tool_calls.SearchFiles,
         EVERYWHERE,
         file_tools.search_files,
         read_only=True,

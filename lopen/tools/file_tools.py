@@ -9,6 +9,7 @@ from typing import Any
 from lopen.core.hashing import content_hash
 from lopen.files.protection import ToolRefused
 from lopen.git.errors import GitError, TooManyFiles
+from lopen.models import tool_calls
 from lopen.sandbox.command import Command
 from lopen.store.audit import Outcome
 from lopen.tools import calls
@@ -26,21 +27,21 @@ MANY_FILES_S = 0.3  # a quicker command cannot make so many files that they have
 LONGEST_COMMAND = 120_000  # bytes; the kernel's limit for one argument is 128 KiB
 
 
-def read_file(bench: Workbench, wanted: calls.ReadFile) -> ToolResult:
+def read_file(bench: Workbench, wanted: tool_calls.ReadFile) -> ToolResult:
     """Read a text file or some lines of it."""
     read = bench.project.workspace.read(wanted.path, wanted.offset or 1, wanted.limit)
     fields = {"lines": read.lines, "truncated": read.truncated} | noted(read.note)
     return ToolResult(True, fields, read.content, content_hash=read.content_hash)
 
 
-def list_files(bench: Workbench, wanted: calls.ListFiles) -> ToolResult:
+def list_files(bench: Workbench, wanted: tool_calls.ListFiles) -> ToolResult:
     """List files that git does not ignore."""
     found = bench.project.workspace.list_files(wanted.path or "", wanted.glob or "")
     fields = {"files": list(found.files), "truncated": found.truncated} | noted(found.note)
     return ToolResult(True, fields, content_hash=content_hash("\n".join(found.files)))
 
 
-def search_files(bench: Workbench, wanted: calls.SearchFiles) -> ToolResult:
+def search_files(bench: Workbench, wanted: tool_calls.SearchFiles) -> ToolResult:
     """Search files for matching lines."""
     found = bench.project.workspace.search(wanted.pattern, wanted.path or "", wanted.glob or "")
     matches = [asdict(m) for m in found.matches]
@@ -143,7 +144,7 @@ def run_command(bench: Workbench, wanted: calls.RunCommand) -> ToolResult:
     }
     if ran.truncated:
         fields["note"] = "The middle is left out; redirect the output to a file and read that for the rest."
-    if building and (differs := verifier.looked(wanted.command, passed=ran.exit_code == 0)):
+    if building and (differs := verifier.note_model_test_run(wanted.command, passed=ran.exit_code == 0)):
         fields["clean_room"] = differs
     if bench.project.commands.restored:
         fields["put_back"] = list(bench.project.commands.restored)

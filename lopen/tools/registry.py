@@ -17,7 +17,8 @@ from lopen.files.protection import ToolRefused
 from lopen.git.errors import THEN_RESUME, NotEncodable, TooManyFiles
 from lopen.models.messages import ToolSpec, ToolUse
 from lopen.models.request_body import plain_schema
-from lopen.tools.calls import Input, ToolResult, failed
+from lopen.models.tool_calls import Input, explained
+from lopen.tools.calls import ToolResult, failed
 from lopen.workflow.steps import PLANNING_STEPS, Step, number
 
 if TYPE_CHECKING:
@@ -111,12 +112,3 @@ class Registry:
             )
         finally:
             bench.project.verifier.touch()
-
-
-def explained(error: ValidationError) -> tuple[str, str]:
-    """Return the invalid fields with the expected values on one line, and a hint."""
-    described = []
-    for problem in error.errors(include_url=False, include_context=False)[:8]:
-        field = ".".join(str(p) for p in problem["loc"]) or "input"
-        described.append(f"{field}: {problem['msg'][0].lower()}{problem['msg'][1:]}")
-    return "; ".join(described), "correct the named fields and call again"

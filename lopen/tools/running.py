@@ -15,8 +15,9 @@ from lopen.core.clock import Clock
 from lopen.core.events import ToolEnded, ToolStarted
 from lopen.git.errors import NotEncodable, TooManyFiles
 from lopen.models.messages import ToolUse
+from lopen.models.tool_calls import Input
 from lopen.store.audit import AuditTrail, Outcome
-from lopen.tools.calls import Input, ToolResult, failed
+from lopen.tools.calls import ToolResult, failed
 from lopen.tools.registry import Registry, Tool
 from lopen.tools.watch import Watch
 from lopen.tools.workbench import Workbench

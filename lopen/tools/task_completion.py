@@ -139,7 +139,7 @@ def _verify_commit(bench: Workbench, verified: str) -> ToolResult | None:
         f"verify-commit {said}",
         "fix it, verify again, then complete",
         outcome="refused",
-        output=result.output,
+        output=result.end,
     )
 
 

@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from lopen.core.events import TaskChanged
+from lopen.judge.judging import BoundaryVerdict
+from lopen.judge.verdict import Scope
 from lopen.tools import calls
 from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.planning import task_from, unfit
@@ -137,19 +139,19 @@ def verify_command(tool: str, bench: Workbench, _: calls.NoInput) -> ToolResult:
         "passed": result.passed,
         "command": result.command,
         "exit_code": result.exit_code,
-        "output": result.output,
+        "output": result.end,
     }
     if result.hint:
         shown["hint"] = result.hint
     if tool == "verify_tests" and (differs := bench.project.verifier.difference()):
         shown["clean_room"] = differs
-    if result.changed:
-        shown["put_back"] = list(result.changed[:LEFT_SHOWN])
-    if result.left:
-        shown["left_uncommitted"] = list(result.left[:LEFT_SHOWN])
-    if result.locked:
-        shown["lock_files_written"] = list(result.locked)
-    return ToolResult(True, shown, pause=bench.project.verifier.setup_approval.pause)
+    if result.left.changed:
+        shown["put_back"] = list(result.left.changed[:LEFT_SHOWN])
+    if result.left.added:
+        shown["left_uncommitted"] = list(result.left.added[:LEFT_SHOWN])
+    if result.left.locked:
+        shown["lock_files_written"] = list(result.left.locked)
+    return ToolResult(True, shown)
 
 
 def verify_task_completion(bench: Workbench, wanted: calls.VerifyTask) -> ToolResult:
@@ -157,10 +159,16 @@ def verify_task_completion(bench: Workbench, wanted: calls.VerifyTask) -> ToolRe
     task = bench.session.task
     if task is None or wanted.task_id != task.id:
         return failed(f"{wanted.task_id!r} is not the task in progress", _current(bench))
-    result = bench.steps.judge(bench, "task", task.id, wanted.note or "")
-    passed = result.fields.get("passed")
-    bench.evidence.note(TASK_VERDICT, bench.project.verifier.tree() if passed else None)
-    return result
+    judged = _judge(bench, "task", task.id, wanted.note or "")
+    bench.evidence.note(TASK_VERDICT, bench.project.verifier.tree() if judged.passed else None)
+    return ToolResult(True, judged.verdict.to_tool_result(), pause=judged.pause)
+
+
+def _judge(bench: Workbench, scope: Scope, subject: str, note: str = "") -> BoundaryVerdict:
+    judged = bench.judge.verdict_on(scope, subject, note, bench.evidence.ignored)
+    if judged.passed:
+        bench.evidence.note_confidence(judged.verdict.confidence)
+    return judged
 
 
 def verify_component_completion(bench: Workbench, wanted: calls.VerifyComponent) -> ToolResult:
@@ -169,9 +177,9 @@ def verify_component_completion(bench: Workbench, wanted: calls.VerifyComponent)
     if component is None:
         names = ", ".join(c.name for c in bench.session.tree.components)
         return failed(f"there is no component {wanted.component!r}", f"components: {names}")
-    return bench.steps.judge(bench, "component", component.id)
+    return ToolResult(True, _judge(bench, "component", component.id).verdict.to_tool_result())
 
 
 def verify_module_completion(bench: Workbench, _: calls.NoInput) -> ToolResult:
     """The judge's verdict on the module."""
-    return bench.steps.judge(bench, "module", bench.session.module)
+    return ToolResult(True, _judge(bench, "module", bench.session.module).verdict.to_tool_result())

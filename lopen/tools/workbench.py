@@ -13,14 +13,14 @@ from lopen.files.workspace import Workspace
 from lopen.git.commit_hooks import Runner
 from lopen.git.repository import Repository
 from lopen.guardrails.completion import is_test
-from lopen.judge.verdict import Scope
+from lopen.judge.judging import Judge
 from lopen.settings.schema import Settings
 from lopen.specification.spec import Specification
 from lopen.store.journal import Journal
 from lopen.store.project_documents import Specifications
 from lopen.tools.calls import ToolResult
 from lopen.tools.commands import Commands
-from lopen.tools.verification import Verifier
+from lopen.verification.verifier import Verifier
 from lopen.workflow.pauses import Pause
 from lopen.workflow.session import Session
 
@@ -77,10 +77,6 @@ class Project:
 
 class Steps(Protocol):
     """The parts of the loop that tools may ask for."""
-
-    def judge(self, bench: Workbench, scope: Scope, subject: str, note: str = "") -> ToolResult:
-        """Return the verdict on a task, component or module, by its id. `note` is the builder's claim."""
-        ...
 
     def verify_done(self, bench: Workbench) -> Pause | None:
         """Verify the components that step 3 recorded as done; the pause where a person is needed."""
@@ -180,6 +176,7 @@ class Workbench:
     journal: Journal
     project: Project
     person: Person
+    judge: Judge
     steps: Steps
     hooks: CommitHooks
     branch: Branch

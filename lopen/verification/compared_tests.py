@@ -20,9 +20,6 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 _DATA = (".json", ".csv", ".tsv", ".yaml", ".yml", ".toml", ".txt", ".xml")
 _LITERAL = re.compile(r"\d|[\"']")
 
-MayGo = Callable[[str], str]
-"""Return why tests of a file may go; "" where they may not."""
-
 
 @dataclass
 class ComparedTests:

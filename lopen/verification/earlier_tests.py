@@ -14,7 +14,7 @@ from lopen.verification.findings import ChangeQuestion
 from lopen.verification.syntax import ParsedFile, parsed_file
 from lopen.verification.test_files import MAX_CHARS, FileChange
 from lopen.verification.test_reader import TestCase
-from lopen.verification.tests_run import SINGLE, TestsRun, last_part
+from lopen.verification.test_run import TestRun, last_part
 
 if TYPE_CHECKING:
     from lopen.verification.syntax import Node
@@ -91,11 +91,6 @@ def earlier_tests_from_json(stored: Mapping[str, Any]) -> EarlierTests:
     return EarlierTests(stored["files"], reason=stored["reason"], **names)
 
 
-def single_names(ran: TestsRun) -> frozenset[str]:
-    """Return the names of single tests of a run."""
-    return frozenset(name for kind, names in ran.names.items() if kind in SINGLE for name in names)
-
-
 def is_named(name: str, case: TestCase) -> bool:
     """Return True if a runner's name may be that of a test that was read."""
     if last_part(name).partition("[")[0] != last_part(case.name):
@@ -110,15 +105,9 @@ def in_file(name: str, path: str) -> bool:
     return path == file or path.endswith(f"/{file}") or file.endswith(f"/{path}")
 
 
-def failing_tests(
-    compared: ComparedTests, earlier: tuple[TestsRun, frozenset[str]], new: tuple[TestsRun, frozenset[str]]
-) -> tuple[str, ...]:
-    """Return the changed tests whose `earlier` version fails on the new code while the `new` one passes on the old code.
-
-    Each side is a run with the names of the tests that failed in it.
-    """
-    passed_before = single_names(earlier[0]) - earlier[1]
-    passed_new = single_names(new[0]) - new[1]
+def failing_tests(compared: ComparedTests, earlier: TestRun, new: TestRun) -> tuple[str, ...]:
+    """Return the changed tests whose `earlier` version fails on the new code while the `new` one passes on the old code."""
+    passed_before, passed_new = earlier.passed, new.passed
     found = []
     for old, case in compared.pairs:
         if any(is_named(name, old) for name in passed_before):

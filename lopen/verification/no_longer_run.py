@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 
-from lopen.verification.compared_tests import ComparedTests, MayGo, shown
+from lopen.verification.compared_tests import ComparedTests, shown
 from lopen.verification.findings import Finding
 from lopen.verification.syntax import GRAMMAR_OF
-from lopen.verification.test_files import looks_like_test
+from lopen.verification.test_files import ExaminedChange, Unchanged, looks_like_test
 from lopen.verification.test_reader import LANGUAGES, TestCase, read_tests
-from lopen.verification.tests_run import SINGLE, TestsRun
-
-Unchanged = Callable[[Callable[[str], bool]], Mapping[str, str]]
-"""Return the texts of the unchanged files that are wanted, by path."""
+from lopen.verification.test_run import SINGLE, TestRun
 
 WAY_OUT = (
     "have the command run them again; where they are to go, a person says so: `lopen approve {module} "
@@ -26,20 +23,17 @@ NOT_COLLECTED = "`{command}` runs no test of this file: {names}; put them where 
 
 
 def no_longer_run(
+    change: ExaminedChange,
     compared: ComparedTests,
-    before: TestsRun | None,
-    after: TestsRun,
-    unchanged: Unchanged,
-    *,
+    before: TestRun | None,
+    after: TestRun,
     command: str,
-    module: str,
-    may_go: MayGo,
 ) -> Iterator[Finding]:
     """Yield an error for each file with tests that `before` ran, that `after` does not, and whose place none took.
 
     Where no run of the base is known, or its names do not tell, the text tells: a test that is gone, or newly skipped.
     """
-    base = before or TestsRun()
+    base = before or TestRun()
     lost = [
         case
         for case in compared.lost
@@ -49,27 +43,27 @@ def no_longer_run(
     ]
     lost += [new for old, new in compared.pairs if not old.skip and _stopped(base, after, old, new)]
     if _names_gone(base, after):
-        lost += _in_unchanged_files(base, after, unchanged)
+        lost += _in_unchanged_files(base, after, change.unchanged)
     by_path: dict[str, list[str]] = {}
     for case in lost:
         by_path.setdefault(case.path, []).append(case.name)
     for path, names in sorted(by_path.items()):
         text = f"{_numbers(base, after, command)}; run no longer: {shown(list(dict.fromkeys(names)))}"
-        if reason := may_go(path):
+        if reason := change.may_go(path):
             yield Finding("info", f"{text}. {reason}", path)
         else:
-            yield Finding("error", f"{text}; {WAY_OUT.format(module=module, path=path)}", path)
+            yield Finding("error", f"{text}; {WAY_OUT.format(module=change.module, path=path)}", path)
     if not by_path and (missing := _fewer(compared, base, after)):
         text = f"{_numbers(base, after, command)}; {missing} tests run no longer, and the runner does not name them"
-        if reason := may_go(""):
+        if reason := change.may_go(""):
             yield Finding("info", f"{text}. {reason}")
         elif compared.has_data:
             yield Finding("warning", f"{text}: are they rows of data that the change takes away?")
         else:
-            yield Finding("error", f"{text}; {WAY_OUT.format(module=module, path='**')}")
+            yield Finding("error", f"{text}; {WAY_OUT.format(module=change.module, path='**')}")
 
 
-def not_reported(compared: ComparedTests, after: TestsRun, command: str) -> Iterator[Finding]:
+def not_reported(compared: ComparedTests, after: TestRun, command: str) -> Iterator[Finding]:
     """Yield an error for each file with new tests that the run did not report.
 
     A file in a folder of which no test ran is a warning: the command may not look there.
@@ -89,7 +83,7 @@ def not_reported(compared: ComparedTests, after: TestsRun, command: str) -> Iter
             yield Finding("warning", NOT_COLLECTED.format(command=command, names=shown(names)), path)
 
 
-def _stopped(before: TestsRun, after: TestsRun, old: TestCase, new: TestCase) -> bool:
+def _stopped(before: TestRun, after: TestRun, old: TestCase, new: TestCase) -> bool:
     """Return True if the test ran, is still in the text and runs no longer."""
     ran_before = None if old.computed else before.ran(old.path, old.name)
     runs = None if new.computed else after.ran(new.path, new.name, moved=old.path != new.path)
@@ -100,17 +94,17 @@ def _stopped(before: TestsRun, after: TestsRun, old: TestCase, new: TestCase) ->
     return ran_before and not runs
 
 
-def _is_silent(before: TestsRun, after: TestsRun) -> bool:
+def _is_silent(before: TestRun, after: TestRun) -> bool:
     """Return True if the run names no single test any more, and tells of no more tests than it named before."""
     kinds = SINGLE & before.names.keys()
     return bool(kinds) and not SINGLE & after.names.keys() and (after.count or 0) < (before.count or 1)
 
 
-def _names_gone(before: TestsRun, after: TestsRun) -> bool:
+def _names_gone(before: TestRun, after: TestRun) -> bool:
     return any(set(names) - set(after.names.get(kind, ())) for kind, names in before.names.items())
 
 
-def _in_unchanged_files(before: TestsRun, after: TestsRun, unchanged: Unchanged) -> Iterator[TestCase]:
+def _in_unchanged_files(before: TestRun, after: TestRun, unchanged: Unchanged) -> Iterator[TestCase]:
     """Yield the tests that run no longer, of files that the change does not touch."""
 
     def wanted(path: str) -> bool:
@@ -125,7 +119,7 @@ def _in_unchanged_files(before: TestsRun, after: TestsRun, unchanged: Unchanged)
                 yield case
 
 
-def _fewer(compared: ComparedTests, before: TestsRun, after: TestsRun) -> int:
+def _fewer(compared: ComparedTests, before: TestRun, after: TestRun) -> int:
     """Return how many tests fewer ran than the text explains, where the names of single tests do not tell."""
     if before.count is None or after.count is None or SINGLE & before.names.keys() & after.names.keys():
         return 0
@@ -135,7 +129,7 @@ def _fewer(compared: ComparedTests, before: TestsRun, after: TestsRun) -> int:
     return max(0, before.count - after.count - explained)
 
 
-def _numbers(before: TestsRun, after: TestsRun, command: str) -> str:
+def _numbers(before: TestRun, after: TestRun, command: str) -> str:
     if before.count is None or after.count is None:
         return f"`{command}` runs other tests than before this change"
     tests = "1 test" if before.count == 1 else f"{before.count} tests"

@@ -1,22 +1,21 @@
-"""The files that decide what the approved verify commands run: make files, scripts, `package.json`, runners' settings.
+"""The files that decide what the approved verify commands run and install: make files, scripts, manifests, settings.
 
 A change of one of them may be honest: the judge is asked about it. So it is about a dependency that lies in the project,
-and about a new plugin of a test runner.
+and about a new plugin of a test runner. After a change of what decides on dependencies, verify-setup runs again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from lopen.core.shell import simple_commands
 from lopen.core.untrusted_tables import read_json_table, read_toml_table
 from lopen.verification.findings import ChangeQuestion
-from lopen.verification.test_files import FileChange, words
-
-Read = Callable[[str], str | None]
+from lopen.verification.test_files import FileChange, Read, words
 
 _DEPTH = 4  # of files that name files
 _MOST_FILES = 200
@@ -87,10 +86,19 @@ _BUILDERS = words("setuptools hatch")
 _BUILT_BY = frozenset({"Cargo.toml", "build.rs"})
 _LOADS = re.compile(r"\.(?:py|[cm]?[jt]s|rb|pl|php)$")
 _SHOWN = 6_000  # characters of one version in a question
-_MANIFEST = re.compile(
-    r"package\.json|pyproject\.toml|setup\.cfg|setup\.py|(?:requirements|constraints)[^/]*\.(?:txt|in)|Pipfile|Cargo\.toml|go\.mod"
-    r"|Gemfile|composer\.json|pom\.xml|build\.gradle(?:\.kts)?|[^/]*\.csproj"
+LOCK_FILES = words(
+    "package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb poetry.lock uv.lock pdm.lock "
+    "Pipfile.lock Cargo.lock go.sum Gemfile.lock composer.lock gradle.lockfile flake.lock"
 )
+_DECLARES = re.compile(  # files that declare dependencies
+    r"package\.json|pyproject\.toml|setup\.cfg|setup\.py|(?:requirements|constraints)[^/]*\.(?:txt|in)|Pipfile|Cargo\.toml"
+    r"|go\.mod|Gemfile|composer\.json|pom\.xml|build\.gradle(?:\.kts)?|[^/]*\.(?:csproj|gemspec|cabal)"
+)
+_INSTALLS_BY = LOCK_FILES | words(
+    "GNUmakefile Makefile justfile makefile noxfile.py tox.ini .npmrc .python-version .tool-versions .yarnrc.yml "
+    "environment.yml gradle.properties pnpm-workspace.yaml rust-toolchain.toml settings.gradle settings.gradle.kts"
+)
+_PATH = re.compile(r"[\w.@+-]+(?:/[\w.@+-]+)*")
 _LOCAL = re.compile(
     r"[\"'](?:file|link|portal):|^-e\s+\.{1,2}/|^\.{1,2}/|@ file:|\bpath\s*[=:]\s*[\"']|=>\s*\.{1,2}/|\bfiles\(|systemPath"
 )
@@ -105,6 +113,28 @@ _RECIPE_SIGNS = re.compile(r"^[@+-]+")
 
 CHANGED = "The approved command {name} (`{command}`) runs by this file, and the work changes it: does it run all that it ran?"
 GONE = "The approved command {name} (`{command}`) ran by this file, which the work deletes: does it run all that it ran?"
+
+
+def is_lock_file(path: str) -> bool:
+    """Return True if a package manager writes a file of this name."""
+    return path.rpartition("/")[2] in LOCK_FILES
+
+
+def is_manifest(path: str) -> bool:
+    """Return True if a file of this name decides what a package manager installs."""
+    name = path.rpartition("/")[2]
+    return name in _INSTALLS_BY or _DECLARES.fullmatch(name) is not None
+
+
+def setup_key(files: Mapping[str, str], command: str, read: Read) -> str:
+    """Return the SHA-256 (hex) of the set-up `command` and the files that decide what it installs.
+
+    `files` is path → blob id of the tree.
+    """
+    named = {word.removeprefix("./") for word in _PATH.findall(command)} | {*run_by(command, read)}
+    deciding = sorted(path for path in files if path in named or is_manifest(path))
+    lines = [command, *(f"{path}\0{files[path]}" for path in deciding)]
+    return hashlib.sha256("\0\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def run_file_questions(
@@ -133,7 +163,7 @@ def dependency_questions(changes: Sequence[FileChange]) -> Iterator[ChangeQuesti
     """Yield a question for each manifest that gains a dependency from a local path, or a plugin of a test runner."""
     for change in changes:
         name = change.path.rpartition("/")[2]
-        if not _MANIFEST.fullmatch(name) or change.after is None:
+        if not _DECLARES.fullmatch(name) or change.after is None:
             continue
         known = {line.strip() for line in (change.before or "").splitlines()}
         new = [line.strip() for line in change.after.splitlines() if line.strip() not in known]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+
+from lopen.git.trees import TreeChange
 
 MAX_CHARS = 300_000  # a larger file is data or generated: its tests are not read
 
@@ -23,6 +26,34 @@ class FileChange:
     path: str
     before: str | None
     after: str | None
+
+
+Read = Callable[[str], str | None]
+"""Return the text of a file; None where there is none."""
+
+Unchanged = Callable[[Callable[[str], bool]], Mapping[str, str]]
+"""Return the texts of the unchanged files that are wanted, by path."""
+
+MayGo = Callable[[str], str]
+"""Return why tests of a file may go; "" where they may not."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminedChange:
+    """A change from the tree `base` to the tree `tree`, with the texts of both sides.
+
+    `unchanged` gives texts of the files that did not change, `read` that of any file after the change. `module` and
+    `may_go` word the way out for tests that are to go.
+    """
+
+    base: str
+    tree: str
+    files: Sequence[TreeChange]
+    changes: Sequence[FileChange]
+    unchanged: Unchanged
+    read: Read
+    module: str
+    may_go: MayGo
 
 
 def words(text: str) -> frozenset[str]:

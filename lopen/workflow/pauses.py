@@ -61,15 +61,7 @@ class UndecidedVerdict:
     kind: Literal["verdict"] = "verdict"
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedSetup:
-    """A state of the files that decide what verify-setup installs; `key` is its hash."""
-
-    key: str
-    kind: Literal["setup"] = "setup"
-
-
-Reason = FailuresInRow | FailedBoundaries | AddedTasks | BudgetThreshold | UndecidedVerdict | ChangedSetup
+Reason = FailuresInRow | FailedBoundaries | AddedTasks | BudgetThreshold | UndecidedVerdict
 
 
 @dataclass(frozen=True, slots=True)

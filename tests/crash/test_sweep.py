@@ -46,7 +46,7 @@ EFFECTS = (
     Effect("a call is stored as begun", "lopen.loop.conversation:StoredCalls.started", 6),
     Effect("a call's result is stored", "lopen.loop.conversation:StoredCalls.ended", 6),
     Effect("the results are sent", "lopen.loop.model_calls:ModelCalls.ask", 2),
-    Effect("a verify command is tried", "lopen.tools.verification:Verifier.tried"),
+    Effect("a verify command is tried", "lopen.verification.verifier:Verifier.tried"),
     Effect("a verification is kept", "lopen.store.audit:AuditTrail.verification"),
     Effect("a call's beginning is recorded", "lopen.store.audit:AuditTrail.start", 3),
     Effect("a call's end is recorded", "lopen.store.audit:AuditTrail.end", 3),

@@ -16,7 +16,7 @@ from tests.project import Project, code, plan, verified
 
 Body = dict[str, Any]
 TURNS = 40 if os.environ.get("LOPEN_TEST_ALL") == "1" else 20
-JUDGING = "lopen.loop.judging:AskedJudge.verdict_on"
+JUDGING = "lopen.judge.judging:AskedJudge.verdict_on"
 
 
 def slow_builder(body: Body) -> Answer:
@@ -164,7 +164,7 @@ def test_a_call_that_only_looks_is_run_again_without_a_word(make_project: MakePr
     project.specify()
     assert project.lopen("approve", "calc", "--yes").code == 0
     for number, point in enumerate(
-        ("lopen.files.workspace:Workspace.read", "lopen.tools.verification:Verifier.run", JUDGING)
+        ("lopen.files.workspace:Workspace.read", "lopen.verification.verifier:Verifier.run", JUDGING)
     ):
         ran = project.ended_at(f"before:{point}", *(("resume",) if number else ("run", "calc")))
         assert ran.code == -signal.SIGKILL, ran.err

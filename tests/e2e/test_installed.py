@@ -56,7 +56,6 @@ def test_commands_see_what_is_installed_and_cannot_change_it(make_project: MakeP
         ("run_command", {"command": RUN[mode]}),
         ("run_command", {"command": SPOIL}),
     )
-    # Where verify-setup would reach this machine's services a person is asked, unless the network is open anyway.
     project = make_project(
         [plan(), look, tools(*verified("calc-t1"))], LOPEN_SANDBOX__MODE=mode, LOPEN_SANDBOX__NETWORK="true"
     )

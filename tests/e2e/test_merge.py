@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from tests.e2e.conftest import MakeProject
 from tests.project import Project, build, plan, specification
 
 RESTORING = ("tests.crash.faults:die", "lopen.git.repository:Repository.restore", "after", 3)
-VERIFYING = ("tests.crash.faults:die", "lopen.tools.clean_room:CleanRoom.leave", "after", 2)
 
 
 def built(make_project: MakeProject, commands: Mapping[str, str] | None = None, **more: str) -> Project:
@@ -145,27 +143,6 @@ def test_an_unfinished_module_is_not_merged(make_project: MakeProject) -> None:
     project.approved_run()
     told = project.lopen("merge", "calc")
     assert (told.code, "calc is not complete" in told.err) == (1, True), told.err
-
-
-def test_the_room_of_a_merge_killed_while_it_verified_is_removed(
-    make_project: MakeProject, tmp_path: Path
-) -> None:
-    project = built(
-        make_project, {"verify-setup": "mkdir -p node_modules/dep"}, LOPEN_SANDBOX__NETWORK="true"
-    )
-    commit_on_main(project, "README.md", "welcome\n")
-    killed = project.lopen("merge", "calc", arrange=[VERIFYING], TMPDIR=str(tmp_path))
-    assert killed.code == -9
-    rooms = Path(project.environment()["XDG_CACHE_HOME"], "lopen/rooms")
-    assert len(list(rooms.iterdir())) == 1
-
-    for clone in tmp_path.glob("lopen-private-*/clone"):  # a later command removes it, after the grace period
-        shutil.rmtree(clone)
-
-    ran = project.lopen("merge", "calc", TMPDIR=str(tmp_path))
-
-    assert ran.code == 0, ran.err
-    assert not list(rooms.iterdir())
 
 
 def test_a_killed_merge_is_completed_by_the_next(make_project: MakeProject) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import sqlite3
 import sys
 import threading
@@ -191,39 +190,3 @@ def test_commands_of_a_killed_run_are_ended_before_anything_else_runs(
         os.write(writing, b"late")
     os.close(writing)
     assert ("had left running" in ran.out) == (mode != "bwrap")
-
-
-# What verify-setup reaches
-
-
-@every_mode
-def test_setup_with_changed_dependencies_asks_where_it_reaches_the_machine(
-    make_project: MakeProject, mode: Mode
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as service:
-        service.setblocking(False)
-        evil = f"import socket; socket.socket().connect_ex({service.getsockname()!r})\n"
-        changed = tools(("write_file", {"path": "setup.py", "content": evil}), *verified("calc-t1"))
-        project = make_project(
-            [plan(), tools(*code("calc")), changed, tools(*verified("calc-t1"))],
-            LOPEN_SANDBOX__MODE=require(mode),
-        )
-        project.write("setup.py", "\n")
-        project.git("add", "-A")
-        project.git("commit", "-qm", "Dependencies")
-        setup = f"{sys.executable} setup.py"
-        project.specify().write_text(specification(commands={"verify-setup": setup}))
-
-        ran = project.approved_run()
-
-        with pytest.raises(BlockingIOError):
-            service.accept()
-        if mode == "bwrap":
-            assert ran.code == 0, ran.out + ran.err
-            return
-        assert ran.code == 3, ran.out + ran.err
-        assert "dependency files" in ran.out + ran.err
-        assert project.lopen("confirm", project.status()["session"]).code == 0
-        resumed = project.resume()
-        assert resumed.code == 0, resumed.out + resumed.err
-        service.accept()[0].close()

@@ -3,30 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
-from lopen.judge.evidence import ChangedFile, Evidence, VerifyResult
+from lopen.judge.evidence import Assignment, ChangedFile, Evidence, JudgedChange
 from lopen.judge.submission import TOOL
 from lopen.models.messages import Json, ModelError, Request, Response, StopReason, ToolSpec, ToolUse, Usage
+from lopen.store.audit import VerifyResult
 
 TESTS_PASSED = VerifyResult("verify_tests", "pytest -q", True, 0, "3 passed in 0.01s", "tree-1")
 TESTS_FAILED = replace(TESTS_PASSED, passed=False, exit_code=1, output="E assert 3 == 4\n1 failed in 0.01s")
 
 EVIDENCE = Evidence(
-    scope="task",
-    subject="T-1",
-    module="money",
-    description="Add two amounts",
-    sections=(("Behaviour > Rounding", "Amounts are rounded half even."),),
-    criteria=(("AC-1", "add(2, 2) gives 4"), ("AC-2", "cents are kept")),
-    diff="diff --git a/money.py b/money.py\n--- a/money.py\n+++ b/money.py\n@@ -0,0 +1 @@\n+def add(a, b): return a + b\n",
-    files=(ChangedFile("money.py", 34),),
+    Assignment(
+        scope="task",
+        subject="T-1",
+        module="money",
+        description="Add two amounts",
+        sections=(("Behaviour > Rounding", "Amounts are rounded half even."),),
+        criteria=(("AC-1", "add(2, 2) gives 4"), ("AC-2", "cents are kept")),
+    ),
+    JudgedChange(
+        base_tree="tree-0",
+        tree="tree-1",
+        diff="diff --git a/money.py b/money.py\n--- a/money.py\n+++ b/money.py\n@@ -0,0 +1 @@\n+def add(a, b): return a + b\n",
+        files=(ChangedFile("money.py", 34),),
+    ),
     results=(TESTS_PASSED,),
     findings=(),
-    base_tree="tree-0",
-    tree="tree-1",
 )
+
+
+def changed(evidence: Evidence = EVIDENCE, **given: Any) -> Evidence:
+    """Return the evidence with other fields, of its own or of the values in it."""
+    for part in ("work", "change", "earlier"):
+        value = getattr(evidence, part)
+        own = {f.name: given.pop(f.name) for f in fields(value) if f.name in given and f.name != "findings"}
+        evidence = replace(evidence, **{part: replace(value, **own)})
+    return replace(evidence, **given)
+
 
 PASSED: dict[str, Any] = {"passed": True, "confidence": "high", "summary": "It adds.", "findings": []}
 FAILED: dict[str, Any] = {

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.judge.diff_files import UNSEEN, is_text, numbered_diff, numbered_source, split_diff, visible
+from lopen.core.escape import INVISIBLE
+from lopen.judge.diff_files import is_text, numbered_diff, numbered_source, split_diff, visible
 
 DIFF = """\
 diff --git a/money.py b/money.py
@@ -80,7 +81,7 @@ def test_paths_are_read_as_git_writes_them(tmp_path: Path, name: str) -> None:
 def test_nothing_unseen_is_left_and_no_line_is_added(text: str) -> None:
     shown = visible(text)
 
-    assert not UNSEEN.search(shown)
+    assert not INVISIBLE.search(shown)
     assert shown.count("\n") == text.count("\n")
     assert len(shown.splitlines()) <= text.count("\n") + 1
 

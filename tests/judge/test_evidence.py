@@ -7,58 +7,63 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given as generated
 from hypothesis import strategies as st
 
-from lopen.judge.evidence import ChangedFile, Evidence, VerifyResult, evidence_hash
+from lopen.judge.evidence import Assignment, ChangedFile, Evidence, JudgedChange, evidence_hash
+from lopen.store.audit import VerifyResult
 from lopen.verification.findings import Finding
-from tests.judge.samples import EVIDENCE, TESTS_PASSED
+from tests.judge.samples import EVIDENCE, TESTS_PASSED, changed
 
 results = st.builds(
     VerifyResult, st.text(), st.text(), st.booleans(), st.none() | st.integers(0, 255), st.text(), st.text()
 )
+pairs = st.lists(st.tuples(st.text(), st.text()), max_size=4).map(tuple)
+files = st.lists(st.builds(ChangedFile, st.text(), st.none() | st.integers(0)), max_size=3).map(tuple)
 evidences = st.builds(
     Evidence,
-    scope=st.sampled_from(["task", "component", "module"]),
-    subject=st.text(),
-    module=st.text(),
-    description=st.text(),
-    sections=st.lists(st.tuples(st.text(), st.text()), max_size=4).map(tuple),
-    criteria=st.lists(st.tuples(st.text(), st.text()), max_size=4).map(tuple),
-    diff=st.text(),
-    files=st.lists(st.builds(ChangedFile, st.text(), st.none() | st.integers(0)), max_size=3).map(tuple),
+    work=st.builds(
+        Assignment,
+        scope=st.sampled_from(["task", "component", "module"]),
+        subject=st.text(),
+        module=st.text(),
+        description=st.text(),
+        sections=pairs,
+        criteria=pairs,
+    ),
+    change=st.builds(
+        JudgedChange, base_tree=st.just("0"), tree=st.text(min_size=2), diff=st.text(), files=files
+    ),
     results=st.lists(results, max_size=4).map(tuple),
     findings=st.just(()),
-    base_tree=st.just("0"),
-    tree=st.text(min_size=2),
 )
 
 
-@given(evidences, st.randoms(use_true_random=False))
+@generated(evidences, st.randoms(use_true_random=False))
 def test_order_and_what_was_printed_do_not_count(evidence: Evidence, chance: random.Random) -> None:
     def shuffled(items: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(chance.sample(items, len(items)))
 
-    other = replace(
+    other = changed(
         evidence,
         scope="module",
         subject="another",
-        sections=shuffled(evidence.sections),
-        criteria=shuffled(evidence.criteria),
+        sections=shuffled(evidence.work.sections),
+        criteria=shuffled(evidence.work.criteria),
         results=tuple(replace(r, output="in 0.73s") for r in shuffled(evidence.results)),
     )
 
     assert evidence_hash(other) == evidence_hash(evidence)
 
 
-@given(evidences)
+@generated(evidences)
 def test_the_hash_is_stable_and_short(evidence: Evidence) -> None:
-    assert evidence_hash(evidence) == evidence_hash(replace(evidence))
+    assert evidence_hash(evidence) == evidence_hash(changed(evidence))
     assert len(evidence_hash(evidence)) == 64
 
 
 @pytest.mark.parametrize(
-    "changed",
+    "given",
     [
         {"tree": "tree-2"},
         {"base_tree": "tree-9"},
@@ -72,12 +77,12 @@ def test_the_hash_is_stable_and_short(evidence: Evidence) -> None:
     ],
     ids=str,
 )
-def test_what_the_verdict_rests_on_counts(changed: dict[str, Any]) -> None:
-    assert evidence_hash(replace(EVIDENCE, **changed)) != evidence_hash(EVIDENCE)
+def test_what_the_verdict_rests_on_counts(given: dict[str, Any]) -> None:
+    assert evidence_hash(changed(EVIDENCE, **given)) != evidence_hash(EVIDENCE)
 
 
 @pytest.mark.parametrize(
-    "changed",
+    "given",
     [
         {"scope": "component"},
         {"subject": "C-1"},
@@ -88,18 +93,18 @@ def test_what_the_verdict_rests_on_counts(changed: dict[str, Any]) -> None:
     ],
     ids=str,
 )
-def test_what_follows_from_it_or_names_it_does_not_count(changed: dict[str, Any]) -> None:
-    assert evidence_hash(replace(EVIDENCE, **changed)) == evidence_hash(EVIDENCE)
+def test_what_follows_from_it_or_names_it_does_not_count(given: dict[str, Any]) -> None:
+    assert evidence_hash(changed(EVIDENCE, **given)) == evidence_hash(EVIDENCE)
 
 
 def test_two_tasks_that_changed_nothing_are_two_pieces_of_work() -> None:
-    idle = replace(EVIDENCE, base_tree="tree-1", diff="")
+    idle = changed(EVIDENCE, base_tree="tree-1", diff="")
 
-    assert evidence_hash(idle) != evidence_hash(replace(idle, description="Something else"))
+    assert evidence_hash(idle) != evidence_hash(changed(idle, description="Something else"))
 
 
 def test_fields_cannot_run_into_one_another() -> None:
-    one = replace(EVIDENCE, criteria=(("A", "B C"),))
-    other = replace(EVIDENCE, criteria=(("A B", "C"),))
+    one = changed(EVIDENCE, criteria=(("A", "B C"),))
+    other = changed(EVIDENCE, criteria=(("A B", "C"),))
 
     assert evidence_hash(one) != evidence_hash(other)

@@ -28,7 +28,7 @@ from lopen.judge.verdict import (
     verdict_from_json,
 )
 from lopen.verification.findings import Finding
-from tests.judge.samples import EVIDENCE, FAILED, PASSED, answer
+from tests.judge.samples import EVIDENCE, FAILED, PASSED, answer, changed
 
 VERDICT = Verdict(True, "high", "fine", (), "task", "T-1", "abc")
 
@@ -210,7 +210,7 @@ def test_a_verdict_serves_its_own_scope_and_narrower_ones() -> None:
 
 
 def test_a_submitted_verdict_is_read_with_its_findings_and_criteria() -> None:
-    evidence = replace(EVIDENCE, scope="component", subject="C-1")
+    evidence = changed(EVIDENCE, scope="component", subject="C-1")
     lines = [{"id": "AC-2", "holds": "no", "evidence": "money.py:1"}]
 
     verdict = read_verdict(answer({**FAILED, "criteria": lines}), evidence)

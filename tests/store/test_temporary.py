@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lopen.store import temporary
-from lopen.store.temporary import LOCK_NAME, PREFIX, KeptFolder, TemporaryFolder, remove_abandoned
+from lopen.store.temporary import LOCK_NAME, PREFIX, TemporaryFolder, remove_abandoned
 
 CODE = """
 import sys
@@ -84,24 +83,3 @@ def test_what_is_not_certainly_an_abandoned_one_stays(
 def test_a_young_one_is_given_time_to_be_locked(tmp_path: Path) -> None:
     (tmp_path / f"{PREFIX}new").mkdir()
     assert remove_abandoned(tmp_path) == ()
-
-
-@pytest.mark.parametrize("deleted", ["room-0", "."])
-def test_one_that_another_process_deletes_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deleted: str
-) -> None:
-    rooms, opened = tmp_path / "rooms", temporary._open_lock
-    left = iter(range(3))
-
-    def delete_first(path: Path, create: int = 0) -> int:
-        if next(left, None) is not None:
-            shutil.rmtree(rooms / deleted)
-        return opened(path, create)
-
-    monkeypatch.setattr(temporary, "_open_lock", delete_first)
-
-    folder = KeptFolder(rooms, "room")
-
-    assert folder.path == rooms / "room-0"
-    assert (folder.path / LOCK_NAME).is_file()
-    folder.release(remove=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ from lopen.files.workplace import Workplace
 from lopen.files.workspace import Workspace
 from lopen.git.ignores import CACHE_PATTERNS
 from lopen.git.repository import Repository
-from lopen.judge.verdict import Scope
+from lopen.judge.judging import BoundaryVerdict
+from lopen.judge.verdict import Scope, Verdict
 from lopen.models.messages import ToolUse
 from lopen.sandbox.command import Command, CommandResult, InstallNetwork
 from lopen.settings.schema import Settings
@@ -25,11 +26,11 @@ from lopen.store.project_documents import Specifications
 from lopen.store.sessions import SessionStore
 from lopen.tools.calls import ToolResult, done
 from lopen.tools.catalogue import catalogue
-from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
 from lopen.tools.registry import Registry
-from lopen.tools.verification import Verifier
 from lopen.tools.workbench import CommitHooks, Nobody, Project, Workbench
+from lopen.verification.clean_room import CleanRoom
+from lopen.verification.verifier import VerificationLog, Verifier
 from lopen.workflow.pauses import Pause
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import State
@@ -103,9 +104,22 @@ def project(folder: Path) -> Path:
     return folder
 
 
-def passing(scope: Scope, subject: str) -> ToolResult:
-    """The judge that lets everything through."""
-    return done(passed=True, confidence="high", summary=f"{scope} {subject} is fine", findings=[])
+def verdict(scope: Scope, subject: str, *, passed: bool = True) -> BoundaryVerdict:
+    """A verdict without findings."""
+    given = Verdict(passed, "high", f"{scope} {subject} is fine", (), scope, subject, "0" * 64)
+    return BoundaryVerdict(given, (), passed)
+
+
+class ScriptedJudge:
+    """Lets everything through, or what a test wants; keeps what it was asked."""
+
+    def __init__(self, judge: Callable[[Scope, str], BoundaryVerdict]) -> None:
+        self._judge = judge
+
+    def verdict_on(
+        self, scope: Scope, subject: str, note: str = "", ignored: Iterable[str] = ()
+    ) -> BoundaryVerdict:
+        return self._judge(scope, subject)
 
 
 def no_hook(_: object, __: object) -> tuple[int, str]:
@@ -125,15 +139,11 @@ class LoneBranch:
 class ScriptedSteps:
     """The loop's own part, as a test wants it; each can be replaced."""
 
-    def __init__(self, judge: Callable[[Scope, str], ToolResult]) -> None:
-        self._judge = judge
+    def __init__(self) -> None:
         self.verify_done: Callable[[Workbench], Pause | None] = lambda _: None
         self.research: Callable[[Workbench, str, str], ToolResult] = lambda _, topic, question: done(
             path=topic, summary=question
         )
-
-    def judge(self, bench: Workbench, scope: Scope, subject: str, note: str = "") -> ToolResult:
-        return self._judge(scope, subject)
 
 
 class OneSpecification(Specifications):
@@ -152,7 +162,7 @@ def bench(
     session: Session,
     *,
     commands: Mapping[str, str | None] = VERIFY,
-    judge: Callable[[Scope, str], ToolResult] = passing,
+    judge: Callable[[Scope, str], BoundaryVerdict] = verdict,
     spec: Specification | None = None,
     settings: Settings | None = None,
     database: Database | None = None,
@@ -165,19 +175,11 @@ def bench(
     repository = Repository.open(root, clock=clock)
     place = Workplace(repository, repository)
     running = Commands(sandbox, place, journal)
-    verifier = Verifier(
-        root=root,
-        commands=commands,
-        run=running,
-        room=CleanRoom(root.parent / "rooms", place, mounted=True),
-        journal=journal,
-        audit=AuditTrail(store.database, session.id, str),
-        clock=clock,
-        timeout_s=60,
-        network=False,
-    )
+    log = VerificationLog(journal, AuditTrail(store.database, session.id, str), clock)
+    room = CleanRoom(root.parent / "rooms", place, mounted=True)
+    verifier = Verifier(commands, room, sandbox, log, timeout_s=60, network=False)
     numbers = iter(range(100, 10_000))
-    steps = ScriptedSteps(judge)
+    steps = ScriptedSteps()
     at = Workbench(
         settings=settings or Settings(),
         clock=clock,
@@ -191,6 +193,7 @@ def bench(
             sandbox_rules="",
         ),
         person=Nobody(),
+        judge=ScriptedJudge(judge),
         steps=steps,
         hooks=CommitHooks(no_hook, root.parent),
         branch=LoneBranch(),

@@ -10,10 +10,10 @@ import pytest
 from lopen.files.listing import MAX_LISTED
 from lopen.files.search import MAX_MATCHES
 from lopen.files.text_files import MAX_WRITE_BYTES, READ_CHARACTERS
+from lopen.store.audit import OUTPUT_TAIL
 from lopen.tools.catalogue import FIXED, catalogue
 from lopen.tools.file_tools import COMMAND_TIMEOUT_S, OUTPUT_CHARS
 from lopen.tools.registry import Registry, Tool
-from lopen.tools.reports import OUTPUT_TAIL
 from lopen.workflow.steps import PLANNING_STEPS, Step, number
 
 EVERY, PLANNING, BUILDING = range(1, 8), range(1, 6), [6]

@@ -15,13 +15,14 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from lopen.judge.judging import BoundaryVerdict
 from lopen.judge.verdict import Scope
 from lopen.sandbox.command import CommandResult
 from lopen.store.database import Database
-from lopen.tools.calls import ToolResult, done
+from lopen.tools.calls import ToolResult
 from lopen.tools.workbench import IterationEvidence
 from tests.models.prompts.examples import planned
-from tests.tools.examples import Bench, bench, project
+from tests.tools.examples import Bench, bench, project, verdict
 
 TASK = "calc-t1"
 PATHS = ("code.py", "left.txt", "README")
@@ -113,8 +114,8 @@ class World:
 
         self.bench.sandbox.act = act
 
-    def judge(self, scope: Scope, subject: str) -> ToolResult:
-        return done(passed=self.verdict, confidence="high", summary=f"{scope} {subject}", findings=[])
+    def judge(self, scope: Scope, subject: str) -> BoundaryVerdict:
+        return verdict(scope, subject, passed=self.verdict)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,8 @@ import pytest
 
 from lopen.core.clock import FakeClock
 from lopen.git.repository import Repository
-from lopen.models.messages import ToolUse
-from lopen.tools.calls import ToolResult
-from lopen.tools.judged_tree import BROKEN, JudgedTree
+from lopen.judge.judged_tree import BROKEN, JudgedTree
+from lopen.models.messages import Json, ToolUse
 from tests.tools.examples import project
 
 OUTPUT = "".join(f"line {n}\n" for n in range(1, 2_001))
@@ -38,8 +39,27 @@ def judged(tmp_path: Path) -> JudgedTree:
     return JudgedTree(repository, tree, {"verify_tests": OUTPUT})
 
 
-def call(judged: JudgedTree, name: str, /, **given: Any) -> ToolResult:
-    return judged.answer(ToolUse("u1", name, given))
+@dataclass
+class Answer:
+    """A result block, taken apart."""
+
+    block: Json
+
+    @property
+    def ok(self) -> bool:
+        return "is_error" not in self.block
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        return dict(json.loads(self.block["content"].partition("\n")[0]))
+
+    @property
+    def raw(self) -> str:
+        return str(self.block["content"].partition("\n")[2])
+
+
+def call(judged: JudgedTree, name: str, /, **given: Any) -> Answer:
+    return Answer(judged.answer(ToolUse("u1", name, given)))
 
 
 def test_a_file_is_read_as_the_tree_holds_it(judged: JudgedTree) -> None:
@@ -58,7 +78,6 @@ def test_nothing_of_the_tree_is_unreadable(judged: JudgedTree) -> None:
     assert call(judged, "read_file", path="sub/nul.py").raw == "     1  NULLED = 1 #\\x00"
     assert call(judged, "read_file", path="utf16.txt").raw == "     1  grün"
     wide = call(judged, "read_file", path="sub/wide.js")
-    assert wide.raw is not None
     assert wide.raw.count("x") == 25_000
     assert wide.fields["note"] == BROKEN
 
@@ -69,7 +88,7 @@ def test_files_are_listed_with_their_sizes(judged: JudgedTree) -> None:
     assert files["core.py"] == 32
     assert files["odd\nname.py"] == 8
     assert "later.py" not in files
-    assert "\nname" not in call(judged, "list_files").text()
+    assert "\nname" not in call(judged, "list_files").block["content"]
     below = call(judged, "list_files", path="sub", glob="*.py").fields["files"]
     assert [f["path"] for f in below] == ["sub/nul.py"]
 
@@ -103,7 +122,7 @@ def test_the_whole_output_of_a_verification_is_read(judged: JudgedTree) -> None:
 )
 def test_a_wrong_call_is_an_error_result(judged: JudgedTree, tool: str, given: dict[str, Any]) -> None:
     assert not call(judged, tool, **given).ok
-    assert not judged.answer(ToolUse("u1", tool, None, "not JSON")).ok
+    assert judged.answer(ToolUse("u1", tool, None, "not JSON"))["is_error"]
 
 
 def test_a_long_file_is_read_in_pieces_without_a_gap(tmp_path: Path) -> None:
@@ -117,7 +136,7 @@ def test_a_long_file_is_read_in_pieces_without_a_gap(tmp_path: Path) -> None:
     truncated = True
     while truncated:
         piece = call(judged, "read_file", path="long.py", offset=len(read) + 1)
-        read += [line[8:] for line in (piece.raw or "").split("\n")]
+        read += [line[8:] for line in piece.raw.split("\n")]
         truncated = piece.fields["truncated"]
 
     assert read == lines

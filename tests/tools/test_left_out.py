@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.loop.judged_work import left_out
+from lopen.judge.judged_work import left_out
 from lopen.sandbox.command import CommandResult
 from tests.models.prompts.examples import planned
 from tests.tools.examples import Bench, bench, git
@@ -40,7 +40,7 @@ def test_a_file_that_git_ignores_is_written_and_said(ignoring: Path) -> None:
     assert ignored.ok
     assert "git ignores lib/calc.py: it enters no commit" in ignored.fields["note"]
     assert "note" not in kept.fields
-    (finding,) = left_out(at.at)
+    (finding,) = left_out(at.at.evidence.ignored)
     assert (finding.severity, finding.path) == ("warning", "lib/calc.py")
 
 
@@ -62,7 +62,7 @@ def test_a_file_taken_out_of_gitignore_is_no_longer_left_out(ignoring: Path) -> 
     at.call("write_file", path=".gitignore", content="*.log\n")
     at.call("write_file", path="lib/calc.py", content="x = 2\n")
 
-    assert left_out(at.at) == ()
+    assert left_out(at.at.evidence.ignored) == ()
 
 
 @pytest.mark.parametrize("path", ["-x.log", "a b.log", "[x].log", "lib/*"])

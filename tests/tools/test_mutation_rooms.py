@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.tools import extra_runs
+from lopen.verification import extra_runs
 from tests.models.prompts.examples import planned
 from tests.tools.examples import bench
 
@@ -21,4 +21,4 @@ def test_rooms_are_few_where_files_are_large(
         (root / name).write_bytes(b"x" * (size // 2))
     at = bench(root, planned()).at
     verifier = at.project.verifier
-    assert verifier.again(extra_runs.ExtraRuns)._room_count(verifier.tree(), 20) == most
+    assert extra_runs.ExtraRuns(verifier)._room_count(verifier.tree(), 20) == most

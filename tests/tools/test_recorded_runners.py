@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from lopen.sandbox.command import Room
-from lopen.tools.run_records import RunRecord
-from lopen.verification.tests_run import TestsRun, read_run
+from lopen.sandbox.command import CommandResult, Room
+from lopen.verification.run_record import RunRecord, TestCommand
+from lopen.verification.test_run import TestRun
 
 NODE = {
     "test/a.test.js": "const { test, describe, it } = require('node:test');\n"
@@ -107,11 +107,13 @@ SUREFIRE = (
 
 def run(
     where: Path, files: dict[str, str], line: str
-) -> tuple[TestsRun, RunRecord, subprocess.CompletedProcess[str]]:
+) -> tuple[TestRun, RunRecord, subprocess.CompletedProcess[str]]:
     for path, content in files.items():
         (where / "files" / path).parent.mkdir(parents=True, exist_ok=True)
         (where / "files" / path).write_text(content)
-    record = RunRecord(Room(where / "files", where / "home"), files, mounted=False)
+    record = RunRecord(
+        Room(where / "files", where / "home"), TestCommand(line, where / "files"), files, mounted=False
+    )
     home = Path(pwd.getpwuid(os.getuid()).pw_dir)  # the tests' own HOME has no toolchain of rustup's
     kept = {"RUSTUP_HOME": str(home / ".rustup"), **{name: os.environ[name] for name in ("PATH", "HOME")}}
     ran = subprocess.run(
@@ -119,7 +121,7 @@ def run(
         check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     record.read()
-    return read_run(ran.stdout, None, record.tests()), record, ran
+    return record.test_run(ran.stdout, 0.0), record, ran
 
 
 @pytest.mark.parametrize("title", RUNS)
@@ -132,9 +134,9 @@ def test_a_run_is_recorded_by_name(tmp_path: Path, title: str) -> None:
     found, record, ran = run(tmp_path, files, line)
 
     assert ran.returncode == 0, ran.stdout
-    assert found.count == count, (ran.stdout, record.line())
+    assert found.count == count, (ran.stdout, [*record.lines()])
     assert {key: found.ran(*key) for key in names} == names, found
-    assert record.why_not_passed() == ""
+    assert record.why_not_passed(CommandResult(ran.returncode, ran.stdout)) == ""
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
@@ -142,7 +144,9 @@ def test_a_failed_run_in_node_stays_failed(tmp_path: Path) -> None:
     _, record, ran = run(tmp_path, NODE, "node --test bad || node plain.js")
 
     assert (ran.returncode, "preloaded" in ran.stdout) == (0, True)
-    assert "node itself counted 1 failed tests" in record.why_not_passed()
+    assert "node itself counted 1 failed tests" in record.why_not_passed(
+        CommandResult(ran.returncode, ran.stdout)
+    )
     assert "not ok 1 - bad" in ran.stdout  # as it prints without a record
 
 
@@ -165,7 +169,7 @@ def test_reports_of_java_are_read_once_they_are_written(
         "core/report.xml": SUREFIRE.format(failures=1, failure='<failure message="no"/>', shown=shown),
     }
 
-    found, record, _ = run(
+    found, record, ran = run(
         tmp_path,
         files,
         f"cp core/report.xml core/{folder}/TEST-org.m.CalcTest.xml; ln -s /etc/passwd core/{folder}/TEST-x.xml",
@@ -183,4 +187,4 @@ def test_reports_of_java_are_read_once_they_are_written(
     other = "core/src/test/kotlin/org/m/ShownTest.kt"
     assert [found.ran(other, f"ShownTest::{name}") for name in ("adds", "sums")] == [True, None]
     assert found.ran("core/src/test/java/org/m/OtherTest.java", "OtherTest::adds") is False
-    assert "itself counted 1 failed tests" in record.why_not_passed()
+    assert "itself counted 1 failed tests" in record.why_not_passed(CommandResult(ran.returncode, ran.stdout))

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from lopen.models.messages import ToolUse, parse_input
-from lopen.tools.calls import Input, ToolResult, done, failed
+from lopen.models.tool_calls import Input
+from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.catalogue import catalogue
 from lopen.tools.registry import Registry, Tool
 from lopen.workflow.steps import Step

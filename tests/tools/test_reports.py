@@ -10,6 +10,7 @@ import pytest
 
 from lopen.sandbox.command import CommandResult
 from lopen.tools.calls import ToolResult
+from lopen.verification.run_record import NO_RECORD
 from tests.models.prompts.examples import planned
 from tests.tools.examples import Bench, bench, git
 
@@ -47,7 +48,7 @@ def test_a_report_that_agrees_is_told(root: Path, at: Bench) -> None:
 
     assert result.fields["passed"] is True
     assert result.fields["output"] == (
-        "done\n[out/report.xml: 2 tests, 1 passed, 0 failed, 0 with errors, 1 skipped]"
+        f"done\n[out/report.xml: 2 tests, 1 passed, 0 failed, 0 with errors, 1 skipped]\n[{NO_RECORD}]"
     )
     assert not (root / "out").exists()
 
@@ -79,7 +80,7 @@ def test_an_old_report_proves_nothing(root: Path, at: Bench) -> None:
 
     result = verified(at)
 
-    assert (result.fields["passed"], result.fields["output"]) == (True, "done\n")
+    assert (result.fields["passed"], result.fields["output"]) == (True, f"done\n[{NO_RECORD}]")
 
 
 def test_a_versioned_report_is_read_before_it_is_put_back(root: Path, at: Bench) -> None:
@@ -106,7 +107,7 @@ def test_a_report_is_not_followed_out_of_the_project(root: Path, at: Bench) -> N
         (folder / "out").mkdir()
         (folder / "out" / "report.xml").symlink_to("../../report.xml")
 
-    assert verified(at, write=elsewhere).fields["output"] == "done\n"
+    assert verified(at, write=elsewhere).fields["output"] == f"done\n[{NO_RECORD}]"
 
 
 def test_a_pipe_in_the_reports_place_hangs_nothing(root: Path, at: Bench) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.tools.verify_programs import start_failure
+from lopen.verification.verify_programs import start_failure
 
 PLANNED = {"calc", "selfcheck"}
 CASES = [

@@ -7,8 +7,8 @@ import pytest
 from lopen.verification.compared_tests import compare_tests
 from lopen.verification.findings import Finding
 from lopen.verification.no_longer_run import no_longer_run, not_reported
-from lopen.verification.test_files import FileChange
-from lopen.verification.tests_run import TestsRun
+from lopen.verification.test_files import ExaminedChange, FileChange
+from lopen.verification.test_run import TestRun
 
 A = "from calc import add\n\n\ndef test_five():\n    assert add(5, 9) == 14\n\n\ndef test_two():\n    assert add(2, 2) == 4\n"
 FIVE = A.split("\n\n\ndef test_two")[0] + "\n"
@@ -24,11 +24,11 @@ T = "tests/test_a.py"
 BOTH = (f"{T}::test_five", f"{T}::test_two")
 
 
-def run(count: int | None, *tests: str, **kinds: tuple[str, ...]) -> TestsRun:
-    return TestsRun(count, {"python": tests, **kinds} if tests else kinds)
+def run(count: int | None, *tests: str, **kinds: tuple[str, ...]) -> TestRun:
+    return TestRun(count, {"python": tests, **kinds} if tests else kinds)
 
 
-Case = tuple[list[FileChange], TestsRun, TestsRun, str]
+Case = tuple[list[FileChange], TestRun, TestRun, str]
 CASES: dict[str, Case] = {
     "nothing changed and one is gone": ([], run(2, *BOTH), run(1, BOTH[0]), "ran 2 tests before this change and runs 1 now; run no longer: test_two"),
     "another one runs instead": ([], run(2, *BOTH), run(2, BOTH[0], "test_b.py::test_b"), "runs 2 now; run no longer: test_two"),
@@ -57,19 +57,19 @@ UNCHANGED = {
 }
 
 
-def found(changes: list[FileChange], before: TestsRun, after: TestsRun, may_go: str = "") -> list[Finding]:
+def found(changes: list[FileChange], before: TestRun, after: TestRun, may_go: str = "") -> list[Finding]:
     touched = {change.path for change in changes}
-    return list(
-        no_longer_run(
-            compare_tests(changes),
-            before,
-            after,
-            lambda wanted: {p: t for p, t in UNCHANGED.items() if wanted(p) and p not in touched},
-            command="make test",
-            module="calc",
-            may_go=lambda _: may_go,
-        )
+    change = ExaminedChange(
+        "base",
+        "tree",
+        (),
+        changes,
+        lambda wanted: {p: t for p, t in UNCHANGED.items() if wanted(p) and p not in touched},
+        lambda _: None,
+        "calc",
+        lambda _: may_go,
     )
+    return list(no_longer_run(change, compare_tests(changes), before, after, "make test"))
 
 
 @pytest.mark.parametrize("title", CASES)
@@ -118,7 +118,7 @@ def test_a_smaller_number_beside_changed_data_is_a_warning() -> None:
 
 def test_a_new_test_that_was_not_reported_is_an_error() -> None:
     compared = compare_tests([FileChange(T, FIVE, A)])
-    skipped = TestsRun(1, {"python": BOTH[:1]}, (BOTH[1],))
+    skipped = TestRun(1, {"python": BOTH[:1]}, (BOTH[1],))
 
     (finding,) = not_reported(compared, run(1, BOTH[0]), "make test")
 

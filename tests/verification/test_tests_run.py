@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lopen.verification.junit import Counts
-from lopen.verification.tests_run import TestsRun, read_run, run_from_json
+from lopen.verification.test_run import TestRun, read_run, run_from_json
 
 COUNTS = {
     "": None,
@@ -65,19 +64,19 @@ RAN = (
 
 @pytest.mark.parametrize("output", COUNTS)
 def test_the_number_of_tests_is_read_from_the_summary(output: str) -> None:
-    assert read_run(output, None, (None, ())).count == COUNTS[output]
+    assert read_run(output, (), TestRun()).count == COUNTS[output]
 
 
 @pytest.mark.parametrize(("output", "path", "name", "ran"), RAN)
 def test_the_output_tells_whether_a_test_ran(output: str, path: str, name: str, *, ran: bool | None) -> None:
-    assert read_run(output, None, (None, ())).ran(path, name) is ran
+    assert read_run(output, (), TestRun()).ran(path, name) is ran
 
 
-def test_a_record_and_a_report_tell_more_than_the_output() -> None:
-    noted = read_run("1 passed in 0.1s\n", Counts(9), (2, ("tests/test_a.py::TestA::test_a",)))
+def test_a_record_tells_more_than_the_output() -> None:
+    noted = read_run("1 passed in 0.1s\n", ["tests/test_a.py::TestA::test_a"], TestRun(2))
 
-    assert (noted.count, read_run("1 passed in 0.1s\n", Counts(9), (None, ())).count) == (2, 9)
+    assert noted.count == 2
     assert noted.ran("web/tests/test_a.py", "TestA::test_a")
     assert noted.ran("tests/test_a.py", "TestB::test_a") is False
     assert run_from_json(noted.to_json()) == noted
-    assert TestsRun().ran("tests/test_a.py", "test_a") is None
+    assert TestRun().ran("tests/test_a.py", "test_a") is None

@@ -34,18 +34,14 @@ def report(context: CommandContext) -> ExitCode:
 @app.command()
 @command
 def clean(context: CommandContext) -> ExitCode:
-    """Run the automatic cleanup now: rotate logs, archive finished sessions and older rows, free space.
-
-    What verify-setup installed is removed too; it is installed again when it is needed.
-    """
+    """Run the automatic cleanup now: rotate logs, archive finished sessions and older rows, free space."""
     from lopen.application.decisions import require_outside_session
 
     require_outside_session("memory clean", context.root)
     from lopen.application.memory_report import cleanup_line
     from lopen.application.open_store import cleaned
-    from lopen.application.workplaces import remove_installed
 
-    freed, installed = asdict(cleaned(context)), remove_installed(context.root)
-    context.emit("memory_cleaned", **freed, installed_bytes_freed=installed)
-    context.say(f"Memory cleanup: {cleanup_line(freed)}, dependencies removed: {installed / 1e6:.1f} MB")
+    freed = asdict(cleaned(context))
+    context.emit("memory_cleaned", **freed)
+    context.say(f"Memory cleanup: {cleanup_line(freed)}")
     return ExitCode.OK

@@ -120,12 +120,12 @@ def report(store: SessionStore, session: Session, budget: BudgetState | None) ->
     yield from _check(
         "Do the tests notice faults?",
         "lopen put small faults (mutants) into the new code, one at a time, and ran the tests on each.",
-        {each.task or session.module: each.output for each in kept if each.mutation is not None},
+        {each.task or session.module: each.output for each in kept if each.tool == "mutation_check"},
     )
     yield from _check(
         "Do changed tests still tell the old code from the new?",
         "lopen ran the earlier versions of changed tests on the new code, and the new versions on the old code.",
-        {each.task or session.module: each.output for each in kept if each.earlier_tests is not None},
+        {each.task or session.module: each.output for each in kept if each.tool == "earlier_tests"},
     )
     yield from _listed(
         "Decided by a person", [f"{asked} {answer}" for asked, answer in session.dialogue.answers]

@@ -18,7 +18,7 @@ from lopen.workflow.task_tree import State
 
 if TYPE_CHECKING:
     from lopen.application.reports import CallDetails, Details, TaskDetails
-    from lopen.store.audit import VerificationRecord
+    from lopen.store.audit import VerifyResult
 
 ShownArgument = Annotated[
     str,
@@ -135,19 +135,19 @@ def verdict_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
         yield f"    {question['answer'].replace('_', ' ')}: {question['because']}".rstrip(": ")
 
 
-def _among_others(records: Sequence[VerificationRecord]) -> Iterator[str]:
+def _among_others(records: Sequence[VerifyResult]) -> Iterator[str]:
     """Return the verifications; the last of each command with the end of its output, and those of mutants and earlier tests whole."""
     latest = {record.tool: record.number for record in records}
     for record in records:
         if record.number != latest[record.tool]:
             yield from _verification_lines(record, 0)
-        elif record.mutation is not None or record.earlier_tests is not None:
+        elif record.found is not None:
             yield from _verification_lines(record, None)
         else:
             yield from _verification_lines(record, 0 if record.passed else LINES_OF_OTHERS)
 
 
-def _verification_lines(record: VerificationRecord, most: int | None) -> list[str]:
+def _verification_lines(record: VerifyResult, most: int | None) -> list[str]:
     head = f"{record.name} {record.tool} `{record.command}`: {record.result}, {record.seconds:.1f} s"
     lines = record.output.rstrip("\n").splitlines()
     left = 0 if most is None else max(0, len(lines) - most)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from lopen.verification.junit import Counts
 from lopen.verification.runners import plain
 
 MOST_NAMES = 5_000  # of one kind; of more, only the count is kept
@@ -74,7 +73,7 @@ _NUMBERED = re.compile(r"(.*) \(\d+\)$", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class TestsRun:
+class TestRun:
     """The tests of one run: their number, None where no runner told it, and the names that are known, by kind.
 
     Names of the kinds `SINGLE` are `path::name` (of Go `package::name`, of Rust `target::module::name`, of Java also a class alone); `title` ones are
@@ -86,7 +85,18 @@ class TestsRun:
     count: int | None = None
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()  # names of tests that were reported as skipped
+    failed: frozenset[str] = frozenset()  # names of single tests that failed; of a run that passed none
     seconds: float = 0.0
+
+    @property
+    def single(self) -> frozenset[str]:
+        """The names of single tests."""
+        return frozenset(name for kind, names in self.names.items() if kind in SINGLE for name in names)
+
+    @property
+    def passed(self) -> frozenset[str]:
+        """The names of single tests that passed."""
+        return self.single - self.failed
 
     @cached_property
     def _known(self) -> Mapping[str, frozenset[str]]:
@@ -192,41 +202,38 @@ class TestsRun:
         }
 
 
-def run_from_json(data: Mapping[str, Any]) -> TestsRun:
+def run_from_json(data: Mapping[str, Any]) -> TestRun:
     """Return the run that `to_json` gave."""
     names = {kind: tuple(names) for kind, names in data["names"].items()}
-    return TestsRun(data["count"], names, tuple(data["skipped"]), data["seconds"])
+    return TestRun(data["count"], names, tuple(data["skipped"]), seconds=data["seconds"])
 
 
-def read_run(
-    output: str,
-    report: Counts | None,
-    noted: tuple[int | None, tuple[str, ...]],
-    skipped: tuple[str, ...] = (),
-    seconds: float = 0.0,
-) -> TestsRun:
-    """Return what is known of a run. `noted` is lopen's own record of it; a `report` counts more than the output."""
+def read_run(output: str, recorded: Iterable[str], noted: TestRun) -> TestRun:
+    """Return what is known of a run that printed `output`: `recorded` names of tests that ran, and what else was `noted`."""
     text = plain(output)
-    count, tests = noted
+    recorded = list(recorded)
     names: dict[str, set[str]] = {}
     for kind, pattern in _OF_RECORD:
-        names[kind] = {test for test in tests if pattern.match(test)}
+        names[kind] = {test for test in recorded if pattern.match(test)}
     _add_printed(text, names)
-    if count is None:
-        count = report.tests - report.skipped if report is not None else _counted(text)
     kept = {kind: tuple(sorted(each)) for kind, each in names.items() if 0 < len(each) <= MOST_NAMES}
-    printed = (found[found.lastgroup or 0] for found in _SKIPPED.finditer(text))
-    return TestsRun(count, kept, tuple(dict.fromkeys((*skipped, *printed)))[:MOST_NAMES], seconds)
+    skipped = (*noted.skipped, *(found[found.lastgroup or 0] for found in _SKIPPED.finditer(text)))
+    return replace(
+        noted,
+        count=_counted(text) if noted.count is None else noted.count,
+        names=kept,
+        skipped=tuple(dict.fromkeys(skipped))[:MOST_NAMES],
+        failed=noted.failed | _printed_failures(text),
+    )
 
 
-def failed_names(output: str, noted: Iterable[str]) -> frozenset[str]:
-    """Return the names of the single tests that failed. `noted` are those of lopen's own record of the run."""
-    text = plain(output)
+def _printed_failures(text: str) -> frozenset[str]:
+    """Return the names of the single tests that failed, as runners print them."""
     names: dict[str, set[str]] = {}
     _add_printed(
         text, names, lambda found: bool(_FAILING.match(found[0]) or text.startswith("FAILED", found.end()))
     )
-    return frozenset(noted).union(*(each for kind, each in names.items() if kind in SINGLE))
+    return frozenset().union(*(each for kind, each in names.items() if kind in SINGLE))
 
 
 def _add_printed(

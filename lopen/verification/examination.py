@@ -5,39 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lopen.git.trees import TreeChange
-from lopen.tools.extra_runs import ExtraRuns
-from lopen.tools.reruns import TestRun
-from lopen.verification.compared_tests import ComparedTests, MayGo, compare_tests, numbered, text_questions
+from lopen.store.audit import VerifyResult
+from lopen.verification.compared_tests import ComparedTests, compare_tests, numbered, text_questions
+from lopen.verification.extra_runs import ExtraRuns
 from lopen.verification.findings import ChangeQuestion, Finding
 from lopen.verification.mutation_check import MutationCheck
-from lopen.verification.no_longer_run import Unchanged, no_longer_run, not_reported
-from lopen.verification.run_files import Read, changed_run_files, dependency_questions, run_file_questions
-from lopen.verification.test_files import FileChange, looks_like_test
+from lopen.verification.no_longer_run import no_longer_run, not_reported
+from lopen.verification.run_files import changed_run_files, dependency_questions, run_file_questions
+from lopen.verification.test_files import ExaminedChange, FileChange, looks_like_test
 from lopen.verification.test_reader import read_tests
-from lopen.verification.tests_run import TestsRun
+from lopen.verification.test_run import TestRun
 
 SLOWER = "The tests took {before:.0f} s before this change and take {after:.0f} s now: is what slows them asked for?"
 TIMES_SLOWER = 2.0  # from which on the judge is asked
 SLOWER_BY_S = 10.0  # shorter differences are no matter of the change
-
-
-@dataclass(frozen=True, slots=True)
-class ExaminedChange:
-    """A change from the tree `base` to the tree `tree`, with the texts of both sides.
-
-    `unchanged` gives texts of the files that did not change, `read` that of any file after the change. `module` and
-    `may_go` word the way out for tests that are to go.
-    """
-
-    base: str
-    tree: str
-    files: Sequence[TreeChange]
-    changes: Sequence[FileChange]
-    unchanged: Unchanged
-    read: Read
-    module: str
-    may_go: MayGo
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +30,9 @@ class Runs:
     """
 
     commands: Mapping[str, str | None]
-    tests: TestRun | None
-    before: TestsRun | None
-    after: TestsRun
+    tests: VerifyResult | None
+    before: TestRun | None
+    after: TestRun
     mutants: int
     control: bool = True
 
@@ -77,7 +58,7 @@ def examine(change: ExaminedChange, runs: Runs, extra: ExtraRuns) -> Examination
     deadline = extra.deadline(runs.tests) if runs.tests is not None else 0.0
     mutation = None
     if runs.tests is not None and runs.control:
-        mutation = extra.check_functions(change.base, change.changes, runs.tests, runs.mutants, deadline)
+        mutation = extra.check_functions(change, runs.tests, runs.mutants, deadline)
         finding = (
             mutation.finding(blocks=_has_tests(change.changes) or runs.mutants > FEW_MUTANTS)
             if mutation
@@ -103,31 +84,21 @@ MORE_MUTANTS = 12  # of a component or module
 def _compare_runs(
     change: ExaminedChange, runs: Runs, compared: ComparedTests, command: str
 ) -> Iterator[Finding]:
-    yield from no_longer_run(
-        compared,
-        runs.before,
-        runs.after,
-        change.unchanged,
-        command=command,
-        module=change.module,
-        may_go=change.may_go,
-    )
+    yield from no_longer_run(change, compared, runs.before, runs.after, command)
     yield from not_reported(compared, runs.after, command)
 
 
 def _earlier(
     change: ExaminedChange,
-    tests: TestRun,
-    after: TestsRun,
+    tests: VerifyResult,
+    after: TestRun,
     compared: ComparedTests,
     extra: ExtraRuns,
     run_files: Collection[str],
     deadline: float,
 ) -> tuple[list[ChangeQuestion], frozenset[str]]:
     """Return the questions of earlier versions of tests, and the names of the tests that they ask about."""
-    found = extra.check_tests(
-        change.base, change.files, change.changes, compared, tests, after, run_files, deadline
-    )
+    found = extra.check_tests(change, compared, tests, after, run_files, deadline)
     if found is None:
         return [], frozenset()
     return list(found.questions(compared, change.changes)), frozenset(found.failing)

@@ -1,5 +1,5 @@
 'use strict';
-/* Note which tests a runner in Node runs, beside what it prints, in lines that `lopen.tools.run_records` reads.
+/* Note which tests a runner in Node runs, beside what it prints, in lines that `lopen.verification.run_records` reads.
 
 Every process of Node loads this file at its start in the clean room, under any version. In a process that is a test
 runner it adds itself as a further reporter; any other one it leaves as it is. It never makes a run fail. */

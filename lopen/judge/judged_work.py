@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -11,8 +11,7 @@ from lopen.git.trees import GITLINK
 from lopen.guardrails.completion import holds_inline_tests, untested
 from lopen.judge.assignment import (
     TestRemovals,
-    described,
-    due_criteria,
+    assignment,
     found_done,
     last_findings,
     narrower_verdicts,
@@ -30,21 +29,27 @@ from lopen.judge.change import (
     spoken_names,
     unseen_files,
 )
-from lopen.judge.evidence import ChangedFile, Evidence, SourceFile, uncovered
+from lopen.judge.evidence import (
+    ChangedFile,
+    EarlierVerdicts,
+    Evidence,
+    JudgedChange,
+    SourceFile,
+    uncovered,
+)
 from lopen.judge.rubric import EVIDENCE_TOKENS
 from lopen.judge.verdict import BREADTH, Scope, Verdict, accepted, left_open
-from lopen.tools.examination import FEW_MUTANTS, MORE_MUTANTS, Examination, ExaminedChange, Runs, examine
-from lopen.tools.extra_runs import ExtraRuns
-from lopen.tools.installed_copies import installed_copy_findings
-from lopen.tools.reruns import TestRun
-from lopen.tools.verification import Verified
-from lopen.tools.workbench import Workbench
+from lopen.settings.schema import OracleSettings
+from lopen.specification.spec import Specification
+from lopen.store.audit import VerifyResult
+from lopen.verification.examination import FEW_MUTANTS, MORE_MUTANTS, Examination, Runs, examine
+from lopen.verification.extra_runs import ExtraRuns
 from lopen.verification.findings import Finding
-from lopen.verification.no_longer_run import Unchanged
-from lopen.verification.run_files import changed_run_files
-from lopen.verification.test_files import FileChange
+from lopen.verification.test_files import ExaminedChange, FileChange, Unchanged
 from lopen.verification.test_reader import read_tests
-from lopen.verification.tests_run import TestsRun
+from lopen.verification.test_run import TestRun
+from lopen.verification.verifier import Verifier
+from lopen.workflow.session import Session
 
 MOST_UNCHANGED = 2_000  # files that are read for tests that run no longer
 MOST_NAMED = 10  # unchanged files that a judge is shown because the work's own words name them
@@ -52,28 +57,49 @@ MOST_NAMED = 10  # unchanged files that a judge is shown because the work's own 
 
 @dataclass(frozen=True, slots=True)
 class JudgedBoundary:
-    """The work to be judged, the results of its verify commands, and a claim of the builder."""
+    """The work to be judged, the results of its verify commands, a claim of the builder.
+
+    `ignored` are the files that the model wrote and git ignores.
+    """
 
     scope: Scope
     subject: str
-    results: tuple[Verified, ...]
+    results: tuple[VerifyResult, ...]
     note: str = ""
+    ignored: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedSession:
+    """The session whose work is judged: its specification, what verifies it, and how it is to be judged."""
+
+    session: Session
+    spec: Specification
+    verifier: Verifier
+    settings: OracleSettings
+
+    @property
+    def repository(self) -> Repository:
+        """lopen's clone."""
+        return self.verifier.repository
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """Where the project and its clean rooms lie."""
+        room = self.verifier.room
+        return room.place_of_work.root, room.place_of_work.home, room.where
 
 
 def evidence_for(
-    bench: Workbench,
-    repository: Repository,
-    boundary: JudgedBoundary,
-    verdicts: Sequence[Verdict] = (),
+    judged: JudgedSession, boundary: JudgedBoundary, verdicts: Sequence[Verdict] = ()
 ) -> Evidence:
     """Return what the judge is shown for a boundary. `verdicts` are the session's, oldest first."""
-    session, scope, subject = bench.session, boundary.scope, boundary.subject
-    spec = bench.project.load_spec(session.module)
-    tree = bench.project.verifier.tree()
-    base, description, sections, criteria = described(session, spec, scope, subject, tree)
+    session, scope, subject = judged.session, boundary.scope, boundary.subject
+    repository, tree = judged.repository, judged.verifier.tree()
+    base, work = assignment(session, judged.spec, scope, subject, tree)
     change = compared_trees(repository, base, tree, session.module)
     largest = EVIDENCE_TOKENS * 8  # bytes; a larger file never fits into the evidence
-    narrower = [v for v in verdicts if BREADTH[v.scope] < BREADTH[scope] and accepted(v) and v.tree]
+    narrower = [v for v in verdicts if BREADTH[v.scope] < BREADTH[scope] and accepted(v)]
     gaps = uncovered(base, tree, narrower)
     parts = narrower_verdicts(session, scope, subject, narrower)
     if not (wide := bool(parts) and gaps != ((base, tree),)):
@@ -81,58 +107,42 @@ def evidence_for(
     diff, in_gaps = _diff(repository, gaps, session.module, largest)
     covered = _source(change, in_gaps) if wide else ()
     whole = {c.path for c in change.files if c.kind == "added"} | {file.path for file in covered}
-    stated = [description, *(text for _, text in criteria)]
+    stated = [work.description, *(text for _, text in work.criteria)]
     shown = _named_files(repository, tree, found_done(session, scope, subject), stated, whole)
-    removals = TestRemovals(session, spec, tuple(name for name, _ in sections))
-    examined = _examined(bench, repository, boundary, change, removals, verdicts)
+    removals = TestRemovals(session, judged.spec, tuple(name for name, _ in work.sections))
+    examined = _examined(judged, boundary, change, removals, verdicts)
+    tests = listed_tests(judged.verifier, tree, _texts(change)) if scope != "task" else ()
     return Evidence(
-        scope=scope,
-        subject=subject,
-        module=session.module,
-        description=description,
-        sections=sections,
-        criteria=criteria,
-        diff=diff,
-        files=_files(change, shown),
-        results=tuple(r.as_evidence() for r in boundary.results),
-        findings=(*_own_findings(bench, repository, change, boundary.results), *examined.findings),
-        base_tree=base,
-        tree=tree,
-        answers=session.dialogue.answers,
-        note=boundary.note,
-        established=parts,
-        source=(*covered, *shown),
-        tests=listed_tests(bench, tree, _texts(change)) if scope != "task" else (),
-        mutation=examined.mutation,
+        work=work,
+        change=JudgedChange(base, tree, diff, _files(change, shown), (*covered, *shown), tests),
+        results=boundary.results,
+        findings=(*_own_findings(judged, boundary, change), *examined.findings),
         questions=examined.questions,
-        due=due_criteria(session, scope, subject, [name for name, _ in criteria]),
-        carried=left_open(narrower),
-        earlier=last_findings(verdicts, scope, subject),
+        mutation=examined.mutation,
+        earlier=EarlierVerdicts(parts, left_open(narrower), last_findings(verdicts, scope, subject)),
         removals=tuple(sorted(removals.given)),
+        note=boundary.note,
     )
 
 
-def _passing_tests(boundary: JudgedBoundary, change: ComparedTrees) -> TestRun | None:
+def _passing_tests(boundary: JudgedBoundary, change: ComparedTrees) -> VerifyResult | None:
     """Return the run of the tests, where every verify command passed on the tree and something changed; else None."""
     tests = next((r for r in boundary.results if r.tool == "verify_tests"), None)
     verified = all(r.passed and r.tree == change.tree for r in boundary.results)
-    if tests is None or change.base == change.tree or not verified:
-        return None
-    return TestRun(tests.command, change.tree, tests.seconds)
+    return tests if change.base != change.tree and verified else None
 
 
 def _examined(
-    bench: Workbench,
-    repository: Repository,
+    judged: JudgedSession,
     boundary: JudgedBoundary,
     change: ComparedTrees,
     removals: TestRemovals,
     verdicts: Sequence[Verdict],
 ) -> Examination:
     """Return what comparing the tests of both trees, their runs and a few more runs tell."""
-    verifier, settings = bench.project.verifier, bench.settings.oracle
+    verifier, settings, repository = judged.verifier, judged.settings, judged.repository
     ran = verifier.test_runs()
-    after = ran.pop(change.tree, TestsRun())
+    after = ran.pop(change.tree, TestRun())
     known = (change.base, *(v.tree for v in reversed(verdicts) if accepted(v)), *ran)
     return examine(
         ExaminedChange(
@@ -142,7 +152,7 @@ def _examined(
             change.compared,
             unchanged_texts(repository, change.tree, {c.path for c in change.compared}),
             reader(repository, change.tree, change.compared),
-            bench.session.module,
+            judged.session.module,
             removals.reason,
         ),
         Runs(
@@ -153,28 +163,22 @@ def _examined(
             FEW_MUTANTS if boundary.scope == "task" else MORE_MUTANTS,
             control=settings.mutation != "off",
         ),
-        verifier.again(ExtraRuns),
+        ExtraRuns(verifier),
     )
 
 
 def _own_findings(
-    bench: Workbench, repository: Repository, change: ComparedTrees, results: Sequence[Verified]
+    judged: JudgedSession, boundary: JudgedBoundary, change: ComparedTrees
 ) -> Iterator[Finding]:
     """Yield what is plainly wrong with the changed files, and what the judge should look at."""
-    for result in results:
-        yield from rewritten_files(result.command, result.changed)
-    yield from unseen_files(repository, change.files, change.sizes, change.contents)
+    for result in boundary.results:
+        yield from rewritten_files(result.command, result.left.changed)
+    yield from unseen_files(judged.repository, change.files, change.sizes, change.contents)
     yield from leading_out(change.files, change.contents)
-    yield from naming_places(change.compared, _places(bench))
-    yield from installed_copies(bench, repository, change.tree, change.compared)
-    yield from untested_code(bench, change.compared)
-    yield from left_out(bench)
-
-
-def _places(bench: Workbench) -> tuple[Path, ...]:
-    """Where the project and its clean rooms lie."""
-    project = bench.project
-    return project.root, project.place.home, project.verifier.room.where
+    yield from naming_places(change.compared, judged.places)
+    if judged.verifier.commands.get("verify-tests"):
+        yield from untested_code(change.compared)
+    yield from left_out(boundary.ignored)
 
 
 def _files(change: ComparedTrees, shown: Sequence[SourceFile]) -> tuple[ChangedFile, ...]:
@@ -233,10 +237,8 @@ def _texts(change: ComparedTrees) -> dict[str, str]:
     return {c.path: text for c in change.files if (text := change.text(c.after)) is not None}
 
 
-def untested_code(bench: Workbench, files: Sequence[FileChange]) -> tuple[Finding, ...]:
-    """Return a warning to the judge and the model where code came without a test; none where there are to be no tests."""
-    if not bench.project.verifier.commands.get("verify-tests"):
-        return ()
+def untested_code(files: Sequence[FileChange]) -> tuple[Finding, ...]:
+    """Return a warning to the judge and the model where code came without a test."""
     there = {f.path: f.after for f in files if f.after is not None}
     message = untested(
         added=[f.path for f in files if f.before is None and f.path in there],
@@ -246,10 +248,10 @@ def untested_code(bench: Workbench, files: Sequence[FileChange]) -> tuple[Findin
     return (Finding("warning", message),) if message else ()
 
 
-def left_out(bench: Workbench) -> tuple[Finding, ...]:
+def left_out(ignored: Iterable[str]) -> tuple[Finding, ...]:
     """Return a warning for each file that the model wrote and git ignores: without it the verified work may fail."""
     message = "git ignores this file: it is in no commit, and what needs it fails in a clean clone"
-    return tuple(Finding("warning", message, path) for path in sorted(bench.evidence.ignored))
+    return tuple(Finding("warning", message, path) for path in sorted(ignored))
 
 
 def reader(repository: Repository, tree: str, files: Sequence[FileChange]) -> Callable[[str], str | None]:
@@ -266,27 +268,11 @@ def reader(repository: Repository, tree: str, files: Sequence[FileChange]) -> Ca
     return read
 
 
-def changed_settings(
-    repository: Repository, tree: str, files: Sequence[FileChange], command: str | None
-) -> frozenset[str]:
-    """Return the changed settings and scripts by which a command runs."""
-    return changed_run_files(command, files, reader(repository, tree, files)) if command else frozenset()
-
-
-def installed_copies(
-    bench: Workbench, repository: Repository, tree: str, files: Sequence[FileChange]
-) -> Iterator[Finding]:
-    """Yield what verify-setup installed of the project and is not what would be committed."""
-    room, command = bench.project.verifier.room, bench.project.verifier.commands.get("verify-setup")
-    rebuilt = bool(changed_settings(repository, tree, files, command))
-    yield from installed_copy_findings(repository, room.set_up_on, room.installed(), rebuilt=rebuilt)
-
-
 def listed_tests(
-    bench: Workbench, tree: str, texts: Mapping[str, str]
+    verifier: Verifier, tree: str, texts: Mapping[str, str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the names of the tests by file; where the run's names are known, those that did not run are marked."""
-    run = bench.project.verifier.test_runs().get(tree, TestsRun())
+    run = verifier.test_runs().get(tree, TestRun())
     by_file = {path: read_tests(path, text).cases for path, text in texts.items()}
     return tuple(
         (

@@ -1,7 +1,7 @@
 """Note how a test run in Python goes, beside what it prints. PYTEST_DONT_REWRITE
 
 Python imports this file at its start in the clean room, under any version: it imports nothing of lopen. It notes only
-processes that start pytest or unittest, in lines that `lopen.tools.run_records` reads. It never makes a run fail.
+processes that start pytest or unittest, in lines that `lopen.verification.run_records` reads. It never makes a run fail.
 """
 
 import os

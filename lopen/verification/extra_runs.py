@@ -8,18 +8,19 @@ change is not tried twice (docs/reference/completion.md).
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from queue import SimpleQueue
 from threading import Event
+from typing import Any
 
 from lopen.core.events import Notice
 from lopen.git.trees import GITLINK, TreeChange, TreeEntry
-from lopen.tools.clean_room import CleanRoom
-from lopen.tools.commands import Runs
-from lopen.tools.reruns import NO_EDITS, Edits, Rerun, Rerunner, TestRun
+from lopen.sandbox.command import Command
+from lopen.store.audit import VerifyResult
+from lopen.verification.clean_room import CleanRoom
 from lopen.verification.compared_tests import ComparedTests
 from lopen.verification.earlier_tests import (
     ALL,
@@ -28,16 +29,17 @@ from lopen.verification.earlier_tests import (
     failing_tests,
     in_file,
     optional_imports,
-    single_names,
     with_inline_changes,
     with_tests_of,
 )
 from lopen.verification.mutants import Mutant, mutants
 from lopen.verification.mutation_check import Control, MutantOutcome, MutationCheck, mutation_from_json
 from lopen.verification.negative_control import NegativeControl, did_not_compile, negative_control
-from lopen.verification.test_files import FileChange, is_data, looks_like_test
+from lopen.verification.run_record import TestCommand
+from lopen.verification.test_files import ExaminedChange, FileChange, is_data, looks_like_test
 from lopen.verification.test_reader import read_tests
-from lopen.verification.tests_run import TestsRun
+from lopen.verification.test_run import TestRun
+from lopen.verification.verifier import Verifier
 
 LEAST_S = 60.0  # that the extra runs may always take
 MOST_RUNS = 3  # of the tests, in time, where that is longer
@@ -50,6 +52,9 @@ NOT_REACHED = "without bubblewrap, the tests may run an installed copy instead o
 UNREADABLE = b"lopen: this file cannot be read (\n"
 
 
+Edits = Mapping[str, Callable[[bytes], bytes]]  # by path
+
+
 @dataclass(frozen=True, slots=True)
 class _Job:
     """One run of the tests: on a tree, with edits. `go_on`: pytest runs the other tests where a file cannot be loaded."""
@@ -59,68 +64,90 @@ class _Job:
     go_on: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """How one more run went: `passed` as of a verify command."""
+
+    passed: bool
+    output: str
+    tests: TestRun
+
+
 @dataclass(frozen=True)
-class ExtraRuns(Rerunner):
-    """Runs one session's test command on other trees."""
+class ExtraRuns:
+    """Runs one session's test command on other trees, beside its verifier."""
+
+    verifier: Verifier
 
     def check_tests(
         self,
-        base: str,
-        files: Sequence[TreeChange],
-        changes: Sequence[FileChange],
+        change: ExaminedChange,
         compared: ComparedTests,
-        tests: TestRun,
-        after: TestsRun,
+        tests: VerifyResult,
+        after: TestRun,
         run_files: Collection[str],
         deadline: float,
     ) -> EarlierTests | None:
         """Return what earlier versions of changed tests tell, as stored or by running them; None without such tests."""
-        taken = _TakenBack.of(files, changes, after, run_files)
+        taken = _TakenBack.of(change, after, run_files)
         if taken is None:
             return None
-        known = self.audit.checked("earlier_tests", base, tests.tree, tests.command)
+        known = self.verifier.log.audit.checked("earlier_tests", change.base, tests.tree, tests.command)
         if known is not None:
             return earlier_tests_from_json(known)
-        started = self.clock.monotonic()
-        run = self.commands.run
-        found = _Batch(self, tests, run, self._rooms(tests.tree, 2), deadline).earlier_tests(
-            base, taken, compared
-        )
-        kept = {"base": base, **found.to_json()}
-        self.keep("earlier_tests", tests, started, [*found.lines()], passed=True, earlier_tests=kept)
+        started = self.verifier.log.clock.monotonic()
+        batch = _Batch(self.verifier, tests, self._rooms(tests.tree, 2), deadline)
+        found = batch.earlier_tests(change.base, taken, compared)
+        kept = {"base": change.base, **found.to_json()}
+        self._keep("earlier_tests", tests, started, [*found.lines()], kept, passed=True)
         return found
 
     def check_functions(
-        self, base: str, changes: Sequence[FileChange], tests: TestRun, most: int, deadline: float
+        self, change: ExaminedChange, tests: VerifyResult, most: int, deadline: float
     ) -> MutationCheck | None:
         """Return the negative control and what the tests notice of mutants, as stored or by running; None without code."""
-        control = negative_control(changes)
-        chosen = mutants(changes, most)
+        control = negative_control(change.changes)
+        chosen = mutants(change.changes, most)
         if not control.edits and not chosen:
             return MutationCheck(0)
-        known = self.audit.checked("mutation", base, tests.tree, tests.command)
+        known = self.verifier.log.audit.checked("mutation_check", change.base, tests.tree, tests.command)
         if known is not None:
             return mutation_from_json(known)
-        started = self.clock.monotonic()
-        run = self.commands.run
+        started = self.verifier.log.clock.monotonic()
         rooms = self._rooms(tests.tree, 1 + len(chosen))
-        found = _Batch(self, tests, run, rooms, deadline).functions(control, chosen)
-        kept = {"base": base, **found.to_json()}
+        found = _Batch(self.verifier, tests, rooms, deadline).functions(control, chosen)
+        kept = {"base": change.base, **found.to_json()}
         passed = found.control != "unnoticed"
-        self.keep("mutation_check", tests, started, [*found.lines()], passed=passed, mutation=kept)
+        self._keep("mutation_check", tests, started, [*found.lines()], kept, passed=passed)
         return found
 
-    def deadline(self, tests: TestRun) -> float:
+    def _keep(
+        self,
+        tool: str,
+        tests: VerifyResult,
+        started: float,
+        lines: list[str],
+        found: Mapping[str, Any],
+        *,
+        passed: bool,
+    ) -> None:
+        """Store what was found on the tree, with its `lines` for people, and tell of it."""
+        seconds = self.verifier.log.clock.monotonic() - started
+        output, exit_code = "\n".join(lines), int(not passed)
+        result = VerifyResult(tool, tests.command, passed, exit_code, output, tests.tree, seconds)
+        self.verifier.log.keep(replace(result, found=found))
+
+    def deadline(self, tests: VerifyResult) -> float:
         """Return when the extra runs that begin now must have ended."""
-        return self.clock.monotonic() + max(LEAST_S, MOST_RUNS * tests.seconds)
+        return self.verifier.log.clock.monotonic() + max(LEAST_S, MOST_RUNS * tests.seconds)
 
     def _rooms(self, tree: str, jobs: int) -> list[CleanRoom]:
         """Return the rooms for runs side by side: one alone where tests would share a network, and so their ports."""
-        return self.room.beside(1 if self.network else self._room_count(tree, jobs))
+        return self.verifier.room.beside(1 if self.verifier.network else self._room_count(tree, jobs))
 
     def _room_count(self, tree: str, jobs: int) -> int:
         usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        repository = self.commands.repository
+        repository = self.verifier.repository
         blobs = [entry.blob for entry in repository.entries(tree).values() if not entry.is_submodule]
         sizes = repository.blob_sizes(set(blobs))
         size = sum(sizes.get(blob, 0) for blob in blobs)
@@ -141,14 +168,9 @@ class _TakenBack:
     untouched: frozenset[str]
 
     @classmethod
-    def of(
-        cls,
-        files: Sequence[TreeChange],
-        changes: Sequence[FileChange],
-        after: TestsRun,
-        run_files: Collection[str],
-    ) -> _TakenBack | None:
+    def of(cls, change: ExaminedChange, after: TestRun, run_files: Collection[str]) -> _TakenBack | None:
         """Return what there is to take back; None where there is nothing."""
+        files, changes = change.files, change.changes
         real = [c for c in files if GITLINK not in (c.mode_before, c.mode_after)]
         with_tests = {
             c.path for c in changes for side in (c.before, c.after) if read_tests(c.path, side).cases
@@ -156,7 +178,7 @@ class _TakenBack:
         ours = [c for c in real if looks_like_test(c.path)]
         inline = [c for c in with_inline_changes(changes) if not looks_like_test(c.path)]
         changed = [c for c in ours if c.before is not None]
-        untouched = frozenset(n for n in single_names(after) if not any(in_file(n, c.path) for c in ours))
+        untouched = frozenset(n for n in after.single if not any(in_file(n, c.path) for c in ours))
         support = [
             c
             for c in real
@@ -171,9 +193,8 @@ class _TakenBack:
 class _Batch:
     """Runs beside each other, until the deadline."""
 
-    runner: ExtraRuns
-    tests: TestRun
-    run: Runs
+    verifier: Verifier
+    tests: VerifyResult
     rooms: Sequence[CleanRoom]
     deadline: float
     cancelled: Event = field(default_factory=Event)
@@ -181,7 +202,7 @@ class _Batch:
     def earlier_tests(self, base: str, taken: _TakenBack, compared: ComparedTests) -> EarlierTests:
         """Run earlier tests on the new code, then, where some fail, the new ones on the old code."""
         count = len(taken.ours) + len(taken.inline)
-        tree_with = self.runner.commands.repository.tree_with
+        tree_with = self.verifier.repository.tree_with
         before: dict[str, TreeEntry | None] = {c.path: c.entry_before for c in taken.ours}
         after: dict[str, TreeEntry | None] = {c.path: c.entry_after for c in taken.ours}
         without: dict[str, TreeEntry | None] = {c.path: c.entry_before for c in taken.support}
@@ -203,19 +224,21 @@ class _Batch:
             (new,) = self.results([_Job(tree_with(base, after), edits, go_on=True)])
             if new is None:
                 return EarlierTests(count, reason=OUT_OF_TIME)
-            if single_names(new.ran) or single_names(earlier.ran):
-                failing = failing_tests(compared, (earlier.ran, earlier.failed), (new.ran, new.failed))
+            if new.tests.single or earlier.tests.single:
+                failing = failing_tests(compared, earlier.tests, new.tests)
             elif new.passed:
                 failing = (ALL,)
         leaning = (
-            tuple(sorted(alone.failed & taken.untouched)) if alone is not None and not alone.passed else ()
+            tuple(sorted(alone.tests.failed & taken.untouched))
+            if alone is not None and not alone.passed
+            else ()
         )
         return EarlierTests(count, failing, leaning, tuple(sorted(without)) if leaning or not count else ())
 
     def functions(self, control: NegativeControl, chosen: Sequence[Mutant]) -> MutationCheck:
         """Run the negative control first, then the mutants."""
         made = len(chosen)
-        broken: list[Rerun | None] = []
+        broken: list[_Ran | None] = []
         if control.edits:
             broken = self.results([_Job(self.tests.tree, control.edits)])
         outcome, why = self._control(control, broken)
@@ -224,33 +247,33 @@ class _Batch:
         ran: list[MutantOutcome] = []
         jobs = [_Job(self.tests.tree, {m.path: m.applied}) for m in chosen]
         for mutant, result in zip(chosen, self.results(jobs, "mutants"), strict=True):
-            if result is not None and not did_not_compile(mutant.path, result.result.output):
+            if result is not None and not did_not_compile(mutant.path, result.output):
                 noticed = not result.passed
                 ran.append(MutantOutcome(mutant.path, mutant.line, mutant.was, mutant.now, noticed))
-        late = self.runner.clock.monotonic() >= self.deadline
+        late = self.verifier.log.clock.monotonic() >= self.deadline
         reason = (OUT_OF_TIME if late else "the compiler refused them") if len(ran) < made else ""
         return MutationCheck(made, tuple(ran), reason, outcome, control.broken, why)
 
-    def _control(self, control: NegativeControl, broken: Sequence[Rerun | None]) -> tuple[Control, str]:
+    def _control(self, control: NegativeControl, broken: Sequence[_Ran | None]) -> tuple[Control, str]:
         if not broken:
             return "none", ""
         result = broken[0]
         if result is None:
             return "unknown", OUT_OF_TIME
-        if any(did_not_compile(path, result.result.output) for path in control.edits):
+        if any(did_not_compile(path, result.output) for path in control.edits):
             return "unknown", REFUSED
         if not result.passed:
             return "noticed", ""
-        if list(self.rooms) == [self.runner.room]:
+        if list(self.rooms) == [self.verifier.room]:
             # Without a mount, an installed package may lead the tests to the project instead of to the room
             (unread,) = self.results([_Job(self.tests.tree, dict.fromkeys(control.edits, _unreadable))])
             if unread is not None and unread.passed:
                 return "unknown", NOT_REACHED
         return "unnoticed", ""
 
-    def results(self, jobs: Sequence[_Job], name: str = "") -> list[Rerun | None]:
+    def results(self, jobs: Sequence[_Job], name: str = "") -> list[_Ran | None]:
         """Return how the tests went in each job; None where the time was over. `name`: publish the progress."""
-        found: list[Rerun | None] = [None] * len(jobs)
+        found: list[_Ran | None] = [None] * len(jobs)
         free: SimpleQueue[CleanRoom] = SimpleQueue()
         for room in self.rooms:
             free.put(room)
@@ -260,36 +283,49 @@ class _Batch:
                 for done, future in enumerate(as_completed(waiting), 1):
                     found[waiting[future]] = future.result()
                     if name:
-                        self.runner.journal.tell(Notice("info", f"{name}: {done} of {len(jobs)}"))
+                        self.verifier.log.journal.tell(Notice("info", f"{name}: {done} of {len(jobs)}"))
             except BaseException:  # a signal too: the commands end before the pool waits for its threads
                 self.cancelled.set()
                 raise
         return found
 
-    def _in_a_room(self, free: SimpleQueue[CleanRoom], job: _Job) -> Rerun | None:
+    def _in_a_room(self, free: SimpleQueue[CleanRoom], job: _Job) -> _Ran | None:
         room = free.get()
         try:
             return self._ran(room, job)
         finally:
             free.put(room)
 
-    def _ran(self, room: CleanRoom, job: _Job) -> Rerun | None:
-        usual = self.tests.usual_s
-        left = self.deadline - self.runner.clock.monotonic()
+    def _ran(self, room: CleanRoom, job: _Job) -> _Ran | None:
+        """Run the tests once in `room`; afterwards the room is as it was. None where the time was over."""
+        seconds = self.tests.seconds
+        usual = max(3 * seconds, seconds + 5.0)  # the longest time that another run may take
+        left = self.deadline - self.verifier.log.clock.monotonic()
         if left <= 0 or self.cancelled.is_set():
             return None
-        again = self.runner.rerun(
-            self.run,
-            room,
-            job.tree,
-            self.tests,
-            min(usual, left),
-            edits=job.edits,
-            go_on=job.go_on,
-            cancelled=self.cancelled,
-        )
-        cut = again.result.timed_out and left < usual
-        return None if cut or again.result.killed_by == "cancelled" else again
+        place = room.enter(job.tree)
+        try:
+            for path, edited in job.edits.items():
+                room.edit(path, edited)
+            record = room.record(place, TestCommand(self.tests.command, self.verifier.root), go_on=job.go_on)
+            ran = self.verifier.sandbox.run(
+                Command(
+                    self.tests.command,
+                    cwd=self.verifier.root,
+                    timeout_s=min(usual, left),
+                    network=self.verifier.network,
+                    env=record.variables,
+                    room=record.room,
+                    cancelled=self.cancelled,
+                )
+            )
+            record.read()
+        finally:
+            room.leave(wanted=lambda _: False)
+        if (ran.timed_out and left < usual) or ran.killed_by == "cancelled":
+            return None
+        passed = ran.exit_code == 0 and not record.why_not_passed(ran)
+        return _Ran(passed, ran.output, record.test_run(ran.output, ran.seconds))
 
 
 def _unreadable(_: bytes) -> bytes:
@@ -298,5 +334,4 @@ def _unreadable(_: bytes) -> bytes:
 
 def _optional(files: dict[str, TreeEntry | None]) -> Edits:
     """Imports may fail in the Python files among these."""
-    python = {path: optional_imports for path, entry in files.items() if entry and path.endswith(".py")}
-    return python or NO_EDITS
+    return {path: optional_imports for path, entry in files.items() if entry and path.endswith(".py")}

@@ -1,8 +1,8 @@
 """The clean room: a checkout of exactly the tree that would be committed, in which verify commands run.
 
 It is a second checkout of lopen's clone, outside the project: git there is simply a clone, with HEAD at a commit of the tree. It
-holds no file that git ignores, no leftover and no nested repository. HOME is empty but for what verify-setup installed,
-which alone outlives the session. What a command does to the room is undone after it.
+holds no file that git ignores, no leftover and no nested repository. HOME is empty but for what verify-setup installed.
+What a command does to the room is undone after it, and the room goes with the session.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from lopen.files.plain_files import remove
 from lopen.files.room_files import Found, RoomFiles, RoomFolder
 from lopen.files.workplace import Workplace
 from lopen.sandbox.command import Room, make_caches
 from lopen.sandbox.environment import command_home
-from lopen.store.temporary import KeptFolder
-from lopen.tools.dependency_files import setup_key
-from lopen.tools.installed import Installed, RoomPlace
-from lopen.tools.run_records import RunRecord
+from lopen.store.temporary import TemporaryFolder
+from lopen.verification.installed import MADE_ANEW, Installed
+from lopen.verification.run_files import setup_key
+from lopen.verification.run_record import RunRecord, TestCommand
 
 
 class CleanRoom:
@@ -43,35 +43,28 @@ class CleanRoom:
         self.message: Callable[[], str] = lambda: "Work\n"  # of the commit that would be made
         self._others: list[CleanRoom] = []
         self._installed_in = self  # the room whose installed dependencies are shown
-        self._place_of_work = place
+        self.place_of_work = place
         self._repository = place.repository
         self._carry = carry
         self._mounted = mounted
         self._exposed = exposed
         self._entered = False
-        self._own = KeptFolder(where, "room")
+        self._own = TemporaryFolder(where)
         self._files = RoomFiles(self._own.path / "files", self._own.path / "git", place.repository)
         self._user = RoomFolder(self._own.path / "home")
         self._tree: str | None = None
         self._carried: tuple[tuple[Path, str], ...] = ()
         self._placed: set[str] = set()  # for git's folder and carried paths
-        seen_at = place.home if mounted else self._files.top
-        self._installed = Installed(
-            self._files, self._user, RoomPlace(self._own.path, place.home, place.root, seen_at)
-        )
+        self._installed = Installed(self._files, self._user)
         self._shown: tuple[tuple[str, str], tuple[tuple[Path, Path], ...]] = (("", ""), ())
         self._key = ("", "", "")  # of the latest tree and set-up command
 
     def close(self) -> None:
-        """Remove the room but for what is installed, if anything is, and those beside it."""
+        """Remove the room, and those beside it."""
         for other in self._others:
             other.close()
-        if self._installed.key:
-            self._files.drop(self._placed)
-            self._files.clear()
-            self._user.clear()
-        self._own.release(remove=not self._installed.key)
-        with suppress(OSError):  # of another room, or of something installed
+        self._own.remove()
+        with suppress(OSError):  # of another session's room
             self.where.rmdir()
 
     def beside(self, count: int) -> list[CleanRoom]:
@@ -83,8 +76,7 @@ class CleanRoom:
         if not self._mounted:
             return [self]
         while len(self._others) < count:
-            where = self.where / "beside"  # none of these has anything installed
-            other = CleanRoom(where, self._place_of_work, carry=self._carry, mounted=True)
+            other = CleanRoom(self.where, self.place_of_work, carry=self._carry, mounted=True)
             other._installed_in, other.message = self, self.message
             self._others.append(other)
         return self._others[:count]
@@ -115,9 +107,10 @@ class CleanRoom:
         if self._key[:2] != (tree, command):
             files = {path: file.blob for path, file in self._files.files.items()}
 
-            def read(paths: list[str]) -> dict[str, bytes]:
-                contents = self._repository.blob_contents(files[path] for path in paths)
-                return {path: contents.get(files[path], b"") for path in paths}
+            def read(path: str) -> str | None:
+                blob = files.get(path)
+                contents = self._repository.blob_contents([blob] if blob else [])
+                return contents[blob].decode("utf-8", "replace") if blob in contents else None
 
             self._key = (tree, command, setup_key(files, command, read))
         return self._key[2]
@@ -125,10 +118,6 @@ class CleanRoom:
     def installed_for(self, key: str, tree: str) -> None:
         """What was installed last serves every tree with this key; it was installed on `tree`."""
         self._installed.made_for(key, tree)
-
-    def installed(self) -> tuple[Path, ...]:
-        """Return what verify-setup installed, as absolute paths."""
-        return self._installed.paths()
 
     def shown(self) -> tuple[tuple[Path, Path], ...]:
         """Return (source, place) of what is installed, for commands in the project: paths that git ignores, and HOME's."""
@@ -169,9 +158,9 @@ class CleanRoom:
         git = self._repository.layout.common_dir
         return Room(self._files.top, self._user.top, fixed, self._carried, self._files.git_dir, git)
 
-    def record(self, room: Room, *, go_on: bool = False) -> RunRecord:
+    def record(self, room: Room, command: TestCommand, *, go_on: bool = False) -> RunRecord:
         """Return what will be noted of the tests that run next in the room; `leave` removes it."""
-        return RunRecord(room, self._files.files, mounted=self._mounted, go_on=go_on)
+        return RunRecord(room, command, self._files.files, mounted=self._mounted, go_on=go_on)
 
     def _fixed(self) -> Iterator[tuple[Path, Path]]:
         """Yield what is installed, with its place in this room."""
@@ -186,9 +175,8 @@ class CleanRoom:
         found = self._files.tidy(wanted, remove_added=not install)
         if install:
             added = [p for p in found.added if p not in found.contents]
-            self._installed.take(added, self._user.added(), self._ignored)
-            for path in (p for p in found.added if p in found.contents):  # changed ones are written again
-                remove(str(self._files.top / path))
+            self._installed.take(_installed_paths(added, found.ignored), self._user.added())
+            self._files.tidy()  # of what was added, what is not installed; changed lock files are written again
         else:
             self._user.clear()
             if not self._mounted:
@@ -203,7 +191,7 @@ class CleanRoom:
 
     def _place(self) -> None:
         """Make what stands for git's folder and for carried paths."""
-        self._carried = tuple(carried(self._place_of_work.home, self._carry, self._files.files))
+        self._carried = tuple(carried(self.place_of_work.home, self._carry, self._files.files))
         wanted = {".git", *(path for _, path in self._carried)}
         self._files.drop(self._placed - wanted)
         pointer = self._files.top / ".git"
@@ -229,6 +217,13 @@ class CleanRoom:
         for path in wanted:
             self._files.keep(path)
         self._placed = wanted
+
+
+def _installed_paths(added: Iterable[str], ignored: Collection[str]) -> Iterator[str]:
+    """Yield the added paths; of a folder in which git ignores something that alone, because a task may write the rest."""
+    apart = [path for path in ignored if PurePosixPath(path).name not in MADE_ANEW]
+    for path in added:
+        yield from [each for each in apart if each == path or each.startswith(f"{path}/")] or [path]
 
 
 def carried(home: Path, carry: Sequence[str], files: Collection[str]) -> Iterator[tuple[Path, str]]:

@@ -6,18 +6,18 @@ module), the wider question is asked, and its verdict serves the narrower ones (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from lopen.core.events import VerdictGiven
 from lopen.core.redaction import KNOWN
-from lopen.git.repository import Repository
 from lopen.guardrails.completion import required
 from lopen.guardrails.guard import one_line
 from lopen.judge.diff_files import split_diff
 from lopen.judge.evidence import Evidence, evidence_hash
-from lopen.judge.judge import Judged, JudgeModels, judge
+from lopen.judge.judge import Ask, Judged, JudgeModels, judge
+from lopen.judge.judged_tree import JudgedTree
 from lopen.judge.verdict import (
     BREADTH,
     Scope,
@@ -28,14 +28,12 @@ from lopen.judge.verdict import (
     settled,
     verdict_from_json,
 )
-from lopen.loop.model_calls import CallPaused, ModelAccess, ModelCall
-from lopen.models.messages import Json, ToolSpec, ToolUse
+from lopen.settings.schema import Settings
+from lopen.specification.spec import Specification
+from lopen.store.audit import VerifyResult
 from lopen.store.sessions import SessionStore
-from lopen.tools.calls import ToolResult, tool_result
-from lopen.tools.judged_tree import JudgedTree
-from lopen.tools.verification import Verified
-from lopen.tools.workbench import Workbench
 from lopen.verification.findings import Finding
+from lopen.verification.verifier import Verifier
 from lopen.workflow.pauses import Confirmation, Pause, UndecidedVerdict
 from lopen.workflow.session import Session
 
@@ -54,7 +52,7 @@ class BoundaryVerdict:
     """
 
     verdict: Verdict
-    results: tuple[Verified, ...]
+    results: tuple[VerifyResult, ...]
     passed: bool
     pause: Pause | None = None
 
@@ -71,45 +69,33 @@ def widest_scope(session: Session, scope: Scope, subject: str) -> tuple[Scope, s
     return scope, subject
 
 
-def verify_results(bench: Workbench, scope: Scope) -> tuple[Verified, ...]:
+def verify_results(verifier: Verifier, session: Session, scope: Scope) -> tuple[VerifyResult, ...]:
     """Return fresh results of every verify command the boundary requires, run where there are none."""
-    tools = [t for t in required_tools(bench, scope) if not t.endswith("_completion")]
-    results: list[Verified] = []
+    tools = [t for t in required_tools(verifier, session, scope) if not t.endswith("_completion")]
+    results: list[VerifyResult] = []
     anew = scope == "module"  # its dependencies are those of exactly this tree, whatever its files say
     for _ in range(2):  # a command may itself change a lock file, which makes the earlier ones stale
-        results = [r for tool in tools if (r := bench.project.verifier.ensured(tool, anew=anew)) is not None]
-        if held := bench.project.verifier.setup_approval.pause:
-            raise CallPaused(held)
-        if all(bench.project.verifier.fresh(r.tool) is r for r in results):
+        results = [r for tool in tools if (r := verifier.ensured(tool, anew=anew)) is not None]
+        if all(verifier.fresh(r.tool) is r for r in results):
             break
     return tuple(results)
 
 
-def required_tools(bench: Workbench, scope: Scope) -> tuple[str, ...]:
+def required_tools(verifier: Verifier, session: Session, scope: Scope) -> tuple[str, ...]:
     """Return the tools a boundary requires; a module of one component is that component's boundary too."""
-    commands = bench.project.verifier.commands
-    both = scope == "module" and len(bench.session.tree.components) == 1
-    narrower = required("component", commands) if both else ()
-    return tuple(dict.fromkeys((*required(scope, commands), *narrower)))
-
-
-def answer(bench: Workbench, judge: Judge, scope: Scope, subject: str, note: str = "") -> ToolResult:
-    """Return the verdict as a tool's result. Where the judge cannot tell of a task, the run pauses for a person."""
-    judged = judge.verdict_on(bench, scope, subject, note)
-    if judged.passed:
-        bench.evidence.note_confidence(judged.verdict.confidence)
-    result = ToolResult(True, judged.verdict.to_tool_result())
-    return replace(result, pause=judged.pause) if scope == "task" else result
+    both = scope == "module" and len(session.tree.components) == 1
+    narrower = required("component", verifier.commands) if both else ()
+    return tuple(dict.fromkeys((*required(scope, verifier.commands), *narrower)))
 
 
 def hidden_values(evidence: Evidence, hide: Callable[[str], str]) -> Iterator[Finding]:
     """Yield a warning for each file, criterion and output of the evidence that holds a value which the judge does not see."""
-    specification = f"specs/{evidence.module}/SPECIFICATION.md"
+    specification = f"specs/{evidence.work.module}/SPECIFICATION.md"
     texts: list[tuple[str, str | None, str | None, str]]  # where, path, criterion, text
-    texts = [("this file", part.path, None, part.text) for part in split_diff(evidence.diff)]
-    texts += [("this file", file.path, None, file.text) for file in evidence.source]
-    texts += [("this section", specification, None, text) for _, text in evidence.sections]
-    texts += [("this criterion", specification, id, text) for id, text in evidence.criteria]
+    texts = [("this file", part.path, None, part.text) for part in split_diff(evidence.change.diff)]
+    texts += [("this file", file.path, None, file.text) for file in evidence.change.source]
+    texts += [("this section", specification, None, text) for _, text in evidence.work.sections]
+    texts += [("this criterion", specification, id, text) for id, text in evidence.work.criteria]
     texts += [(f"the output of {r.tool}", None, None, r.output) for r in evidence.results]
     for where, path, criterion, text in texts:
         places = hide(text).count(KNOWN) - text.count(KNOWN)
@@ -123,9 +109,13 @@ def hidden_values(evidence: Evidence, hide: Callable[[str], str]) -> Iterator[Fi
 class Judge(Protocol):
     """Whoever judges finished work."""
 
-    def verdict_on(self, bench: Workbench, scope: Scope, subject: str, note: str = "") -> BoundaryVerdict:
-        """Return the verdict on `subject` as the work tree is now. `note` is the builder's claim."""
+    def verdict_on(
+        self, scope: Scope, subject: str, note: str = "", ignored: Iterable[str] = ()
+    ) -> BoundaryVerdict:
+        """Return the verdict on `subject` as the work tree is now. `note` is the builder's claim.
 
+        `ignored` are the files that the model wrote and git ignores.
+        """
         ...
 
 
@@ -142,59 +132,58 @@ def warnings_for_builder(store: SessionStore, session: Session) -> tuple[Finding
     return tuple(f for f in accepted_here[-1].findings if f.severity == "warning") if accepted_here else ()
 
 
-@dataclass(frozen=True)
-class _TreeTools:
-    """The tools over the judged tree, with results as the endpoint takes them."""
-
-    tree: JudgedTree
-
-    @property
-    def specs(self) -> Sequence[ToolSpec]:
-        return self.tree.specs
-
-    def answer(self, use: ToolUse) -> Json:
-        return tool_result(use, self.tree.answer(use))
-
-
 @dataclass
 class AskedJudge:
-    """Runs the verifications of a boundary, asks the judge's models, and remembers their verdicts."""
+    """Runs the verifications of a boundary, asks the judge's models, and remembers their verdicts.
 
-    calls: ModelAccess
-    repository: Repository
+    `ask` sends a request, charged to the judge. `hide` removes the person's secrets from a text, as from what the models
+    are sent.
+    """
+
+    ask: Ask
+    verifier: Verifier
+    load_spec: Callable[[str], Specification]
     store: SessionStore
-    model: str
+    settings: Settings
     second_model: str
     hide: Callable[[str], str] = str
-    """Removes the person's secrets from a text, as from what the models are sent."""
 
-    def verdict_on(self, bench: Workbench, scope: Scope, subject: str, note: str = "") -> BoundaryVerdict:
-        """Return the verdict on `subject` as the work tree is now. `note` is the builder's claim."""
-        from lopen.loop.judged_work import (  # costs 100 ms: a run starts without it
+    @property
+    def session(self) -> Session:
+        """The session as it is now."""
+        return self.verifier.log.journal.session
+
+    def verdict_on(
+        self, scope: Scope, subject: str, note: str = "", ignored: Iterable[str] = ()
+    ) -> BoundaryVerdict:
+        """Return the verdict on `subject` as the work tree is now."""
+        from lopen.judge.judged_work import (  # costs 100 ms: a run starts without it
             JudgedBoundary,
+            JudgedSession,
             evidence_for,
         )
 
-        wide = widest_scope(bench.session, scope, subject)
-        results = verify_results(bench, wide[0])
+        session = self.session
+        wide = widest_scope(session, scope, subject)
+        results = verify_results(self.verifier, session, wide[0])
         if wide != (scope, subject) and not all(r.passed for r in results):
             # A wider boundary's own commands fail: its evidence is another, and it is judged at its time.
-            wide, results = (scope, subject), verify_results(bench, scope)
-        known = verdicts_of(self.store, bench.session.id)
-        evidence = evidence_for(bench, self.repository, JudgedBoundary(*wide, results, note), known)
+            wide, results = (scope, subject), verify_results(self.verifier, session, scope)
+        judged = JudgedSession(session, self.load_spec(session.module), self.verifier, self.settings.oracle)
+        boundary = JudgedBoundary(*wide, results, note, frozenset(ignored))
+        evidence = evidence_for(judged, boundary, verdicts_of(self.store, session.id))
         unseen = tuple(hidden_values(evidence, self.hide))
-        evidence = replace(evidence, findings=(*evidence.findings, *unseen))
-        return self.verdict(bench, evidence, results)
+        return self.verdict(replace(evidence, findings=(*evidence.findings, *unseen)))
 
-    def verdict(self, bench: Workbench, evidence: Evidence, results: tuple[Verified, ...]) -> BoundaryVerdict:
+    def verdict(self, evidence: Evidence) -> BoundaryVerdict:
         """Return the remembered verdict on the same evidence, a person's, or a new one."""
-        judged = self._accepted_by_person(bench, evidence) or self._judged(bench, evidence)
-        verdict = judged.verdict
+        judged = self._accepted_by_person(evidence) or self._judged(evidence)
+        verdict, work = judged.verdict, evidence.work
         passed = accepted(verdict)
-        bench.journal.tell(
+        self.verifier.log.journal.tell(
             VerdictGiven(
-                evidence.scope,
-                evidence.subject,
+                work.scope,
+                work.subject,
                 passed,
                 verdict.confidence,
                 verdict.summary[:1_000],
@@ -205,71 +194,65 @@ class AskedJudge:
         )
         pause = None
         if could_not_tell(verdict):
-            why = f"the judge could not tell whether {evidence.scope} {evidence.subject} is complete"
+            why = f"the judge could not tell whether {work.scope} {work.subject} is complete"
             pause = Confirmation(
-                bench.session.id,
-                UndecidedVerdict(verdict.evidence_hash, BREADTH[evidence.scope]),
+                self.session.id,
+                UndecidedVerdict(verdict.evidence_hash, BREADTH[work.scope]),
                 f"{why}: {one_line(verdict.summary, 400)}; look at it, then accept it",
             )
-        return BoundaryVerdict(verdict, results, passed, pause)
+        return BoundaryVerdict(verdict, evidence.results, passed, pause)
 
-    def _judged(self, bench: Workbench, evidence: Evidence) -> Judged:
+    def _judged(self, evidence: Evidence) -> Judged:
         outputs = {result.tool: result.output for result in evidence.results}
         models = JudgeModels(
-            ask=lambda request: self.calls.ask(ModelCall(request, "oracle")),
-            tools=_TreeTools(JudgedTree(self.repository, evidence.tree, outputs)),
-            model=self.model,
+            ask=self.ask,
+            tools=JudgedTree(self.verifier.repository, evidence.change.tree, outputs),
+            model=self.settings.oracle.model,
             second_model=self.second_model,
         )
-        return judge(
-            evidence,
-            models,
-            remembered=lambda digest: self._remembered(bench.session.id, digest),
-            remember=lambda verdict: self._remember(bench, verdict),
-        )
+        return judge(evidence, models, remembered=self._remembered, remember=self._remember)
 
-    def _accepted_by_person(self, bench: Workbench, evidence: Evidence) -> Judged | None:
+    def _accepted_by_person(self, evidence: Evidence) -> Judged | None:
         """The verdict of a person on exactly this evidence, who confirmed that it may pass."""
-        digest = evidence_hash(evidence)
-        given = (r for r in bench.session.limits.confirmed if isinstance(r, UndecidedVerdict))
-        if not any(r.evidence_hash == digest and r.breadth >= BREADTH[evidence.scope] for r in given):
+        digest, scope = evidence_hash(evidence), evidence.work.scope
+        given = (r for r in self.session.limits.confirmed if isinstance(r, UndecidedVerdict))
+        if not any(r.evidence_hash == digest and r.breadth >= BREADTH[scope] for r in given):
             return None
-        known = self._remembered(bench.session.id, digest)
-        if known is not None and not serves(known.scope, evidence.scope):
+        known = self._remembered(digest)
+        if known is not None and not serves(known.scope, scope):
             known = None
-        findings = (Finding("warning", BY_PERSON),)
         own = Verdict(
             True,
             "low",
             known.summary if known else BY_PERSON,
-            findings,
-            evidence.scope,
-            evidence.subject,
+            (Finding("warning", BY_PERSON),),
+            scope,
+            evidence.work.subject,
             digest,
             known.criteria if known else (),
-            evidence.base_tree,
-            evidence.tree,
+            evidence.change.base_tree,
+            evidence.change.tree,
             by_person=True,
-            due=evidence.due,
+            due=evidence.work.due,
             questions=known.questions if known else (),
         )
         verdict = settled(own, evidence.findings)
         if not all(result.passed for result in evidence.results) or not accepted(verdict):
             return None
-        self._remember(bench, verdict)
+        self._remember(verdict)
         return Judged(verdict, True, 0)
 
-    def _remembered(self, session: str, digest: str) -> Verdict | None:
-        found = self.store.verdict(session, digest)
+    def _remembered(self, digest: str) -> Verdict | None:
+        found = self.store.verdict(self.session.id, digest)
         return verdict_from_json(found) if found else None
 
-    def _remember(self, bench: Workbench, verdict: Verdict) -> None:
+    def _remember(self, verdict: Verdict) -> None:
         self.store.remember_verdict(
-            bench.session.id,
+            self.session.id,
             verdict.evidence_hash,
             verdict.scope,
             verdict.subject,
-            bench.clock.now(),
+            self.verifier.log.clock.now(),
             verdict.to_json(),
-            limit=bench.settings.memory.evidence_max,
+            limit=self.settings.memory.evidence_max,
         )
