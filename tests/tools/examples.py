@@ -146,6 +146,13 @@ class ScriptedSteps:
         )
 
 
+class PlainWorkplace(Workplace):
+    """A repository that is no clone of lopen's: no command of a test changes what is the person's."""
+
+    def put_back(self, module: str) -> tuple[str, ...]:
+        return ()
+
+
 class OneSpecification(Specifications):
     """The same specification, whatever module is asked for."""
 
@@ -173,7 +180,7 @@ def bench(
     journal = Journal(store, session, clock, redact=str)
     journal.save(session)
     repository = Repository.open(root, clock=clock)
-    place = Workplace(repository, repository)
+    place = PlainWorkplace(repository, repository)
     running = Commands(sandbox, place, journal)
     log = VerificationLog(journal, AuditTrail(store.database, session.id, str), clock)
     room = CleanRoom(root.parent / "rooms", place, mounted=True)
