@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -47,8 +48,9 @@ def judged(
     tokens: int = 100_000,
 ) -> Judged:
     memory = memory or Memory()
-    models = JudgeModels(endpoint, files or Files(), "claude-haiku-5-5", "claude-opus-5-5", tokens)
-    return judge(evidence, models, remembered=memory.kept.get, remember=memory.remember)
+    models = JudgeModels(endpoint, files or Files(), "claude-haiku-5-5", "claude-opus-5-5")
+    with patch("lopen.judge.judge.EVIDENCE_TOKENS", tokens):
+        return judge(evidence, models, remembered=memory.kept.get, remember=memory.remember)
 
 
 def test_a_passing_verdict_takes_one_request() -> None:
