@@ -11,9 +11,9 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from lopen.git import trees
 from lopen.git.command import GitCommand
@@ -86,6 +86,7 @@ class WorkTree:
         self._head = layout.empty_tree  # a commit, or the empty tree
         self._base_of: str | None = None  # the head from which this process built `base`
         self._base_tree: str | None = None  # its tree id, if known
+        self._submodules: tuple[str, frozenset[str]] | None = None  # of a head
         self.embedded: tuple[str, ...] = ()  # repositories of their own that the latest snapshot left out
 
     @property
@@ -118,9 +119,25 @@ class WorkTree:
             raise  # a second attempt would take as long
         except GitError:
             self._base.unlink(missing_ok=True)
-            return read_status(self.head_index(), root)
+            return self._without_submodules(read_status(self.head_index(), root))
         again = found.embedded or _in_repositories(root, found.changed)
-        return read_status(git, root) if again else found
+        return self._without_submodules(read_status(git, root) if again else found)
+
+    def _without_submodules(self, found: WorkTreeStatus) -> WorkTreeStatus:
+        """Leave out files below a submodule, which is an empty folder here: to add one would replace the submodule."""
+        if not any("/" in path for path in found.changed):
+            return found
+        if self._submodules is None or self._submodules[0] != self._head:
+            lines = self.head_index().run("ls-files", "--stage", "-z").fields()
+            links = (line.partition("\t")[2] for line in lines if line.startswith(trees.GITLINK))
+            self._submodules = (self._head, frozenset(links))
+        submodules = self._submodules[1]
+        above = {path: submodules & set(map(str, PurePosixPath(path).parents)) for path in found.changed}
+        return replace(
+            found,
+            changed=tuple(path for path in found.changed if not above[path]),
+            embedded=tuple(sorted({*found.embedded, *(folder for each in above.values() for folder in each)})),
+        )
 
     def head_index(self) -> GitCommand:
         """Return git on the base index, which equals HEAD."""
@@ -188,9 +205,7 @@ class WorkTree:
                 raise GitError(f"{path!r} is not a path in the work tree")
         now, found = self.snapshot({}, bounded=False)
         known = trees.entries(self._git, tree)
-        entries = {path: known.get(path) for path in wanted}
-        submodules = {path for path, entry in entries.items() if entry is not None and entry.is_submodule}
-        target = self.tree_with(now, {p: entry for p, entry in entries.items() if p not in submodules})
+        target = self.tree_with(now, {path: known.get(path) for path in wanted})
         # The index of the snapshot knows every file that git may replace or remove.
         git = self._with(self._base.with_name("index.work")) if found.changed else self._work_index()
         git.run("read-tree", "--reset", "-u", target)

@@ -21,7 +21,7 @@ def test_writing_into_a_submodule_is_refused(make_project: MakeProject, named: b
         ("write_file", {"path": "sub/new/deep.py", "content": "X = 2\n"}),
         ("run_command", {"command": "echo 'X = 3' >> sub/impl.py; touch sub/more; git -C sub status -s"}),
     ]
-    project = make_project([plan(), tools(*calls, *code(), *verified("calc-t1"))])
+    project = make_project([plan(), tools(*calls), tools(*code(), *verified("calc-t1"))])
     sub = project.root / "sub"
     sub.mkdir()
     subprocess.run(["/bin/sh", "-ec", OTHER], cwd=sub, check=True, timeout=TIMEOUT_S)
@@ -34,8 +34,10 @@ def test_writing_into_a_submodule_is_refused(make_project: MakeProject, named: b
     ran = project.drive()
 
     assert ran.code == 0, ran.out + ran.err
-    results = tool_results(project.requests[-1])
-    refused = [r.text + str(r.data) for r in results if r.tool in ("write_file", "edit_file")][:3]
+    refused = [r.text + str(r.data) for r in tool_results(project.requests[-1]) if r.tool == "write_file"]
+    assert len(refused) == 2
     assert all("submodules are not part of the work" in text for text in refused), refused
     assert project.read("sub/impl.py") == "def f(): return 1\n"
+    assert not (sub / "more").exists()
+    assert project.git("rev-parse", "lopen/calc:sub") == project.git("rev-parse", "main:sub")
     assert "feat(calc): complete Write it in core" in project.subjects("lopen/calc")
