@@ -136,7 +136,9 @@ class WorkTree:
         return replace(
             found,
             changed=tuple(path for path in found.changed if not above[path]),
-            embedded=tuple(sorted({*found.embedded, *(folder for each in above.values() for folder in each)})),
+            embedded=tuple(
+                sorted({*found.embedded, *(folder for each in above.values() for folder in each)})
+            ),
         )
 
     def head_index(self) -> GitCommand:

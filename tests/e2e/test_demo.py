@@ -59,7 +59,7 @@ def git(root: Path, *arguments: str) -> str:
 
 
 def hostile_home(folder: Path) -> Path:
-    """A home whose git wants signatures and refuses commits, and whose lopen is set to make none."""
+    """A home whose git wants signatures and refuses commits, and whose lopen is set to sign them."""
     hook = folder / "hooks" / "pre-commit"
     hook.parent.mkdir(parents=True)
     hook.write_text("#!/bin/sh\nexit 1\n")
@@ -70,7 +70,7 @@ def hostile_home(folder: Path) -> Path:
     )
     config = folder / ".config" / "lopen" / "config.toml"
     config.parent.mkdir(parents=True)
-    config.write_text("[git]\nauto_commit = false\n[budget]\nsession_tokens = 1\n")
+    config.write_text("[git]\nsign = true\n[budget]\nsession_tokens = 1\n")
     config.chmod(0o600)
     return folder
 
@@ -84,13 +84,13 @@ def test_the_example_is_built_in_a_hostile_home_and_what_was_built_is_shown(tmp_
         "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
         "ANTHROPIC_CUSTOM_HEADERS": "x-api-key: of somebody else",
         "GIT_DIR": "/nowhere",
-        "LOPEN_GIT__ENABLED": "false",
     }
     ran = run_demo(str(folder), cwd=tmp_path, umask=0o077, **surroundings)
 
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert git(folder, "log", "--reverse", "--format=%s", "lopen/tariff").splitlines() == SUBJECTS
-    assert git(folder, "status", "--porcelain") == ""
+    changed = git(folder, "status", "--porcelain").splitlines()
+    assert [line for line in changed if not line.startswith(("?? .lopen/", "?? specs/tariff/"))] == []
     assert git(folder, "branch", "--show-current") == "main"
     assert (folder.stat().st_mode & 0o077) == 0
     tail = ran.stdout[ran.stdout.index("Commits on lopen/tariff") :]
