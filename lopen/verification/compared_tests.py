@@ -6,17 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher
 
 from lopen.verification.findings import ChangeQuestion, QuestionKind
 from lopen.verification.test_files import MAX_CHARS, FileChange
 from lopen.verification.test_reader import TestCase, read_tests, tokens
 
-SIMILAR = 0.6  # of the words of two bodies in order
 SHOWN = 6  # names in a message
 LONGEST_SIDE = 6_000  # characters of one version in a question
-_MOST_COMPARED = 2_000  # pairs compared word by word
-_WORD = re.compile(r"\w+|[^\w\s]")
 _DATA = (".json", ".csv", ".tsv", ".yaml", ".yml", ".toml", ".txt", ".xml")
 _LITERAL = re.compile(r"\d|[\"']")
 
@@ -50,17 +46,6 @@ class ComparedTests:
                 still_lost.append(case)
         self.lost = still_lost
         self.gained = [case for group in waiting.values() for case in group]
-
-    def pair_similar(self) -> None:
-        """Pair each lost test with the new test of the same things that resembles it most."""
-        if len(self.lost) * len(self.gained) > _MOST_COMPARED:
-            return
-        for case in list(self.lost):
-            scored = [(_similarity(case, other), -i) for i, other in enumerate(self.gained)]
-            score, index = max(scored, default=(0.0, 0))
-            if score >= SIMILAR:
-                self.lost.remove(case)
-                self.pairs.append((case, self.gained.pop(-index)))
 
     def find_taken_up(self) -> None:
         """Find the lost tests whose names and literals stand together in a test that is new or has grown."""
@@ -96,7 +81,6 @@ def compare_tests(changes: Sequence[FileChange]) -> ComparedTests:
     found.pair_by(lambda case: _inside(case))
     found.pair_by(lambda case: (case.path, _plain(case.short)))
     found.pair_by(lambda case: _plain(case.short))
-    found.pair_similar()
     found.find_taken_up()
     return found
 
@@ -162,19 +146,6 @@ def _inside(case: TestCase) -> str:
 def _plain(name: str) -> str:
     """Return a name without what conventions of naming add to it."""
     return re.sub(r"^test|[\W_]", "", name.lower()) or name
-
-
-def _similarity(one: TestCase, other: TestCase) -> float:
-    a, b = _WORD.findall(one.body), _WORD.findall(other.body)
-    matcher = SequenceMatcher(None, a, b, autojunk=False)
-    if matcher.real_quick_ratio() < SIMILAR:
-        return 0.0
-    return matcher.ratio() if _subject(one) & _subject(other) else 0.0
-
-
-def _subject(case: TestCase) -> frozenset[str]:
-    """Return the names of what a test checks: two short tests of different things look alike by chance."""
-    return frozenset(token for token in _content(" ".join(case.expects)) if not _LITERAL.match(token))
 
 
 _FRAMEWORK = re.compile(

@@ -39,6 +39,7 @@ CASES: dict[str, Case] = {
     "deleted, and never ran": ([FileChange("tests/old.py", A, FIVE)], run(2, *BOTH), run(2, *BOTH), ""),
     "skipped": ([FileChange(T, A, A.replace("def test_two", "@pytest.mark.skip\ndef test_two"))], run(2, *BOTH), run(1, BOTH[0]), "run no longer: test_two"),
     "renamed": ([FileChange(T, A, A.replace("test_two", "test_pair"))], run(2, *BOTH), run(2, BOTH[0], f"{T}::test_pair"), ""),
+    "replaced by one that is merely alike": ([FileChange(T, A, A.replace("test_two", "test_pair").replace("== 4", "== 5"))], run(2, *BOTH), run(2, BOTH[0], f"{T}::test_pair"), "run no longer: test_two"),
     "made a table": ([FileChange(T, A, TABLE)], run(2, *BOTH), run(2, f"{T}::test_all"), ""),
     "made by a program": ([], run(3, *BOTH, f"{T}::test_made_3"), run(2, *BOTH), ""),
     "the same names": ([], run(9, *BOTH), run(7, *BOTH), ""),
