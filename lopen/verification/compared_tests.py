@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from lopen.verification.findings import ChangeQuestion, QuestionKind
+from lopen.verification.syntax import GRAMMAR_OF
 from lopen.verification.test_files import MAX_CHARS, FileChange
 from lopen.verification.test_reader import TestCase, read_tests, tokens
 
@@ -138,8 +139,15 @@ def _side(texts: Sequence[str] | dict[str, None]) -> str:
     return text if len(text) <= LONGEST_SIDE else f"{text[:LONGEST_SIDE]}\n[more is left out]"
 
 
+_FUNCTION = re.compile(r"=>|\bfunction\b")
+
+
 def _inside(case: TestCase) -> str:
-    """Return the body of a test without its own name."""
+    """Return the body of a test without its own name; of a test with a title its function, however the title is written."""
+    if GRAMMAR_OF.get(case.path.rpartition(".")[2]) in ("javascript", "typescript", "tsx"):
+        function = _FUNCTION.split(case.body, maxsplit=1)
+        if len(function) == 2:
+            return function[1]
     return case.body.replace(case.short, "")
 
 
