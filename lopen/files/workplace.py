@@ -269,7 +269,9 @@ def open_workplace(
     notices: tuple[str, ...] = ()
     if folder.exists():
         try:
-            return Workplace(person, clones.open_clone(person, folder, options))
+            clone = clones.open_clone(person, folder, options)
+            clones.require_own(person, clone)
+            return Workplace(person, clone)
         except GitError as error:
             aside = folder.with_name(f".{folder.name}.{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
             folder.rename(aside)

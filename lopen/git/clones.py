@@ -25,6 +25,7 @@ from lopen.git.repository import CheckoutOptions, Repository
 
 GIT_FOLDER = ".repository"  # beside the clone's files, which have the name of the project's folder
 FETCHED = "refs/lopen/fetched"  # in the clone: where the person's branch stood when lopen moved it last
+PERSONS_HEAD = "refs/lopen/head"  # in the clone: where the person's HEAD was when a branch began
 LOOSE = "refs/lopen/loose"  # in the clone: a commit that no branch has
 NAME, EMAIL = "lopen", "lopen@localhost"
 _CREDENTIALS = re.compile(r"(?<=://)[^/@]*@")
@@ -104,6 +105,17 @@ def open_clone(
     return Repository.over(layout, git, options, person, alone=alone)
 
 
+def require_own(person: Repository, clone: Repository) -> None:
+    """Refuse a clone of another repository that stood at the same path.
+
+    Raises:
+        GitError: the person's repository lacks the commit that lopen left there.
+    """
+    known = clone.references.tip(FETCHED) or clone.references.tip(PERSONS_HEAD)
+    if known is not None and not person.has_commit(known):
+        raise GitError(f"the clone belongs to another repository, which has {known[:12]}")
+
+
 def write_pointer(layout: Layout) -> None:
     """Let `.git` in the clone's files name its git folder, whatever a command put there."""
     pointer = layout.root / ".git"
@@ -128,7 +140,7 @@ def _configure(person: Repository, git_dir: Path) -> None:
 
 def fetch_all(person: Repository, clone: Repository, branch: str) -> None:
     """Bring the person's branches, tags and HEAD into the clone, but for `branch`, which moves by itself."""
-    wanted = [f"+{HEADS}*:{HEADS}*", "+HEAD:refs/lopen/head", *([f"^{HEADS}{branch}"] if branch else [])]
+    wanted = [f"+{HEADS}*:{HEADS}*", f"+HEAD:{PERSONS_HEAD}", *([f"^{HEADS}{branch}"] if branch else [])]
     git = clone.git.with_options(_BY_FILE)
     git.run(
         "fetch", "--quiet", "--prune", "--tags", "--force", "--no-write-fetch-head", str(person.root), *wanted
