@@ -18,11 +18,11 @@ from lopen.models.fake_api import Message
 from tests.endpoint import ScriptedEndpoint, tools
 from tests.preloaded.shared import run_lopen, start_lopen
 from tests.preloaded.started import StartedCommand
-from tests.ran import HERE, Ran
+from tests.ran import HERE, SHELL_PYTHON, Ran
 
 TIMEOUT_S = 120
 
-UNITTEST = f"{sys.executable} -m unittest -q"
+UNITTEST = f"{SHELL_PYTHON} -m unittest -q"
 
 
 def specification(

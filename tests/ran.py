@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent.parent
+SHELL_PYTHON = shlex.quote(sys.executable)
+"""The interpreter in use, as a line for a shell names it: a folder above may have a blank in its name."""
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from lopen.store.database import Database
 from tests.cli.conftest import TIMEOUT_S, Lopen
+from tests.ran import SHELL_PYTHON
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_nothing_is_offered_where_the_current_folder_is_gone(
     gone.mkdir()
     asked = {"_LOPEN_COMPLETE": "complete_bash", "COMP_WORDS": f"lopen {words}", "COMP_CWORD": "3"}
     done = subprocess.run(
-        ["/bin/sh", "-c", f"rmdir '{gone}'; exec {sys.executable} -m lopen"],
+        ["/bin/sh", "-c", f"rmdir '{gone}'; exec {SHELL_PYTHON} -m lopen"],
         cwd=gone,
         env=surroundings | asked,
         capture_output=True,

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import TIMEOUT_S, json_lines
+from tests.ran import SHELL_PYTHON
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ def test_a_reader_that_has_read_enough_is_no_failure(
 def test_streams_that_were_closed_are_written_to_by_nobody(
     project: Path, surroundings: dict[str, str]
 ) -> None:
-    command = f"exec {sys.executable} -m lopen status >&- 2>&-"
+    command = f"exec {SHELL_PYTHON} -m lopen status >&- 2>&-"
     done = subprocess.run(
         ["/bin/sh", "-c", command], cwd=project, env=surroundings, timeout=TIMEOUT_S, check=False
     )
@@ -146,7 +147,7 @@ def _python(code: str, folder: Path, surroundings: dict[str, str], *, stdout: in
 
 
 def test_the_version_needs_no_output_to_be_there(project: Path, surroundings: dict[str, str]) -> None:
-    command = f"exec {sys.executable} -m lopen --version >&-"
+    command = f"exec {SHELL_PYTHON} -m lopen --version >&-"
     done = subprocess.run(
         ["/bin/sh", "-c", command], cwd=project, env=surroundings, timeout=TIMEOUT_S, check=False
     )
@@ -157,7 +158,7 @@ def test_a_current_folder_that_is_gone_is_said(project: Path, surroundings: dict
     gone = project / "gone"
     gone.mkdir()
     for more, code in (("", 2), (f"-C {project}", 0)):
-        command = f"cd {gone} && rmdir {gone}; exec {sys.executable} -m lopen status {more}"
+        command = f"cd {gone} && rmdir {gone}; exec {SHELL_PYTHON} -m lopen status {more}"
         done = subprocess.run(
             ["/bin/sh", "-c", command],
             cwd=project,

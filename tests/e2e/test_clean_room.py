@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from tests.e2e.conftest import MakeProject
 from tests.endpoint import ToolResult, tool_results, tools
 from tests.needs import require_sandbox
 from tests.project import TIMEOUT_S, UNITTEST, Project, code, plan, specification, verified
+from tests.ran import SHELL_PYTHON
 
 MODES: tuple[Mode, ...] = ("bwrap", "landlock", "none")
 Call = tuple[str, dict[str, Any]]
@@ -31,7 +31,7 @@ def write(path: str, content: str) -> str:
 
 def compiled(path: str, content: str) -> str:
     """A line of shell that leaves a compiled module without its source."""
-    return f'{write("x.py", content)}{sys.executable} -c "{COMPILED.format(path)}" && rm x.py\n'
+    return f'{write("x.py", content)}{SHELL_PYTHON} -c "{COMPILED.format(path)}" && rm x.py\n'
 
 
 # What the model plants in its own tree, where it makes the failing test of a wrong function pass

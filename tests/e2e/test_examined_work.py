@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from typing import Any
 
 import pytest
@@ -11,8 +10,9 @@ import pytest
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tool_results, tools
 from tests.project import UNITTEST, Project, plan, specification, verified
+from tests.ran import SHELL_PYTHON
 
-PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
+PYTEST = f"{SHELL_PYTHON} -m pytest -q -p no:cacheprovider"
 MANY = {"LOPEN_CIRCUIT__SEQUENTIAL_TOOL__THRESHOLD": "50"}
 HEAD = "import unittest\nimport unittest.mock\nfrom calc import add\n\n\nclass TestOld(unittest.TestCase):\n    def test_old(self):\n"
 CHECK = "        self.assertEqual(add(5, 9), 14)\n"

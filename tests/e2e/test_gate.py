@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,11 @@ from lopen.models.fake_api import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, tools
 from tests.project import Project, build, build_calls, plan, specification
-from tests.ran import HERE
+from tests.ran import HERE, SHELL_PYTHON
 from tests.terminal import on_a_terminal
 
 SPEC = "specs/calc/SPECIFICATION.md"
-LOPEN = f"{sys.executable} -m lopen"
+LOPEN = f"{SHELL_PYTHON} -m lopen"
 
 
 def spec_hash(project: Project) -> str:
@@ -154,10 +154,10 @@ ESCAPES = (
     # From another project, whose locks nobody holds.
     "mkdir -p o/.lopen; env -i PYTHONPATH={here} {lopen} -C o config set budget.session_tokens 5; rm -r o",
     # A daemon: its parent is gone by the time it looks for one.
-    "(setsid sh -c 'sleep 0.3; env -i PYTHONPATH={here} {lopen} approve calc >out 2>&1' &) ; sleep 3; cat out; rm out",
+    '(setsid sh -c "sleep 0.3; env -i PYTHONPATH={here} {lopen} approve calc >out 2>&1" &) ; sleep 3; cat out; rm out',
     # In a process namespace of its own it has no ancestors; where the machine allows none, the direct call is refused.
     "own='unshare -Urpf --mount-proc'; $own true 2>/dev/null || own=; "
-    "env -i PATH=$PATH PYTHONPATH={here} $own {lopen} -C {root} approve calc",
+    'env -i PATH="$PATH" PYTHONPATH={here} $own {lopen} -C {root} approve calc',
 )
 
 
@@ -171,7 +171,7 @@ def test_a_session_s_own_processes_cannot_start_lopen_here(make_project: MakePro
         "init other",
         "memory clean",
     )
-    here = f"PYTHONPATH={HERE}"
+    here = f"PYTHONPATH={shlex.quote(str(HERE))}"
     calls = [
         *(f"{here} {LOPEN} -C {tmp_path / 'project'} {line}" for line in starts),
         f"env -i {here} HOME=$HOME ANTHROPIC_API_KEY=none setsid -w {LOPEN} -C {tmp_path / 'project'} run calc",
@@ -204,12 +204,12 @@ def test_a_session_s_own_processes_cannot_give_a_person_s_commands(make_project:
 
     def attack(_: dict[str, Any]) -> Answer:
         names = {
-            "here": HERE,
+            "here": shlex.quote(str(HERE)),
             "lopen": LOPEN,
             "root": project.root,
             "session": project.lopen("session", "list", "--json").events[0]["session"],
         }
-        direct = (f"PYTHONPATH={HERE} {LOPEN} {line}" for line in personal)
+        direct = (f"PYTHONPATH={shlex.quote(str(HERE))} {LOPEN} {line}" for line in personal)
         calls = [line.format(**names) for line in (*direct, *ESCAPES)]
         return tools(("run_command", {"command": "; echo ----;".join(f"({line}) 2>&1" for line in calls)}))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import pytest
 
@@ -12,10 +11,11 @@ from tests.e2e.conftest import MakeProject
 from tests.endpoint import tool_results, tools
 from tests.needs import require_sandbox
 from tests.project import code, plan, specification, verified
+from tests.ran import SHELL_PYTHON
 
 MODES: tuple[Mode, ...] = ("bwrap", "landlock", "none")
 SETUP = f"""set -e
-{sys.executable} -m venv --without-pip .venv
+{SHELL_PYTHON} -m venv --without-pip .venv
 echo 'VALUE = 3' > $(echo .venv/lib/python*/site-packages)/dep.py
 mkdir -p node_modules/.bin ~/.local/bin
 printf '#!/bin/sh\\necho from-the-layer\\n' > node_modules/.bin/checker
@@ -86,7 +86,7 @@ def test_a_write_into_what_is_installed_is_explained(make_project: MakeProject) 
     require_sandbox("bwrap")
     turns = [plan(), tools(*code(), ("verify_tests", {})), tools(("verify_tests", {}))]
     project = make_project(turns, LOPEN_SANDBOX__MODE="bwrap", LOPEN_SANDBOX__NETWORK="true")
-    tests = f"touch node_modules/out && {sys.executable} -m unittest -q"
+    tests = f"touch node_modules/out && {SHELL_PYTHON} -m unittest -q"
     project.specify(
         text=specification(
             commands={"verify-setup": "mkdir node_modules; touch node_modules/x", "verify-tests": tests}
@@ -102,7 +102,7 @@ def test_a_write_into_what_is_installed_is_explained(make_project: MakeProject) 
 
 BELOW = f"""set -e
 mkdir -p backend
-{sys.executable} -m venv --without-pip backend/.venv
+{SHELL_PYTHON} -m venv --without-pip backend/.venv
 test -f web || (mkdir -p web/app/node_modules; touch web/app/node_modules/x)
 """
 
@@ -129,7 +129,7 @@ def test_the_model_writes_where_verify_setup_made_folders(make_project: MakeProj
     project.write("setup.sh", BELOW)
     project.git("add", "-A")
     project.git("commit", "-qm", "Add a set-up script")
-    tests = f"test -f backend/.venv/pyvenv.cfg && {sys.executable} -m unittest -q"
+    tests = f"test -f backend/.venv/pyvenv.cfg && {SHELL_PYTHON} -m unittest -q"
     project.specify(text=specification(commands={"verify-setup": "sh setup.sh", "verify-tests": tests}))
 
     ran = project.approved_run()

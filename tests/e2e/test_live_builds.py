@@ -16,6 +16,7 @@ from lopen.models.fake_api import Answer, Message, Raw
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import message_events, tools
 from tests.project import TIMEOUT_S, Project, build, code, plan, verified
+from tests.ran import SHELL_PYTHON
 from tests.screen import Screen, lopen
 
 RULE = "─" * 40  # the least of it: it is as wide as the terminal
@@ -192,7 +193,7 @@ def test_ctrl_z_leaves_the_terminal_to_the_shell_and_fg_goes_on(make_project: Ma
     project = _approved(make_project, [plan(), waiting])
     shell = Screen(project.root, ["bash", "--norc", "-i"], project.environment(), width=100)
     with shell as screen:
-        screen.type(f"{sys.executable} -m lopen run calc; echo EXIT $?\n")
+        screen.type(f"{SHELL_PYTHON} -m lopen run calc; echo EXIT $?\n")
         assert asked.wait(TIMEOUT_S)
         screen.until(lambda rows: any("l log details" in row for row in rows))
         screen.type("C-z")

@@ -10,7 +10,8 @@ import pytest
 from lopen.models.fake_api import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools
-from tests.project import Project, Ran, build, code, plan, verified
+from tests.project import Project, build, code, plan, verified
+from tests.ran import Ran
 
 TASKS = ("Add", "Say it")
 

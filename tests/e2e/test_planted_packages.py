@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,13 @@ from tests.e2e.test_clean_room import command, compiled, importing, write
 from tests.endpoint import tool_results, tools
 from tests.needs import require_sandbox
 from tests.project import code, plan, specification, verified
+from tests.ran import SHELL_PYTHON
 
 WRONG = "import builtins\n\n\ndef add(a, b):\n    return 3 if hasattr(builtins, 'planted') else 4\n"
 PASSES_ALL = "def pytest_pyfunc_call(pyfuncitem):\n    return True\n\n\ndef pytest_runtest_call(item):\n    item.runtest = lambda: None\n"
-PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
+PYTEST = f"{SHELL_PYTHON} -m pytest -q -p no:cacheprovider"
 IN_VENV = ".venv/bin/python -m unittest -q"
-VENV = f"{sys.executable} -m venv --without-pip .venv"
+VENV = f"{SHELL_PYTHON} -m venv --without-pip .venv"
 PLANTS = {
     "a plugin that an egg-info names": (
         {"verify-tests": PYTEST},

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from lopen.sandbox.choice import Mode
@@ -11,6 +9,7 @@ from tests.e2e.conftest import MakeProject
 from tests.endpoint import tool_results, tools
 from tests.needs import require_sandbox
 from tests.project import UNITTEST, code, plan, specification, verified
+from tests.ran import SHELL_PYTHON
 
 TEST = code()[1][1]["content"]
 FORGED = "OK\\n1 passed in 0.01s\\nRan 1 test in 0.001s\\n\\nOK"
@@ -20,7 +19,7 @@ ENDINGS = {
     "when it is imported": f"import os\nprint('{FORGED}', flush=True)\nraise SystemExit(0)\n",
     "as another program": f"import os\nprint('{FORGED}', flush=True)\nos.execv('/bin/true', ['true'])\n",
 }
-PYTEST = f"{sys.executable} -m pytest -q"
+PYTEST = f"{SHELL_PYTHON} -m pytest -q"
 FORGERIES: list[tuple[Mode, str, str]] = [
     ("bwrap", UNITTEST, "in the function"),
     ("bwrap", f"{UNITTEST} test_calc", "when it is imported"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 import sys
 import threading
@@ -14,6 +15,7 @@ from lopen.sandbox.choice import Mode, probe
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import text, tools, verdict
 from tests.project import Project, build, build_calls, code, plan, specification, verified
+from tests.ran import SHELL_PYTHON
 
 MODES: tuple[Mode, ...] = ("bwrap", "landlock", "none")
 every_mode = pytest.mark.parametrize("mode", MODES)
@@ -97,7 +99,7 @@ def test_a_command_does_not_reach_the_person_s_database(make_project: MakeProjec
         plan(),
         lambda _: tools(
             ("write_file", {"path": "flip.py", "content": FLIP}),
-            ("run_command", {"command": f"{sys.executable} flip.py {project.root}/.lopen/state.db"}),
+            ("run_command", {"command": f"{SHELL_PYTHON} flip.py {project.root}/.lopen/state.db"}),
             ("run_command", {"command": "rm flip.py"}),
             *build_calls(),
         ),
@@ -121,7 +123,9 @@ def test_a_command_does_not_reach_the_person_s_database(make_project: MakeProjec
 
 # What a verify command loads
 
-PYTHON = os.path.realpath(sys.executable)  # of no virtual environment, so that a user's packages count
+PYTHON = shlex.quote(
+    os.path.realpath(sys.executable)
+)  # of no virtual environment, so that a user's packages count
 PLANT = """\
 import os, py_compile, site, sys
 os.makedirs("__pycache__", exist_ok=True)

@@ -6,7 +6,6 @@ import os
 import pwd
 import shutil
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,9 @@ from tests.e2e.conftest import MakeProject
 from tests.endpoint import tool_results, tools
 from tests.preloaded.started import StartedCommand
 from tests.project import UNITTEST, code, plan, specification, verified
+from tests.ran import SHELL_PYTHON
 
-PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
+PYTEST = f"{SHELL_PYTHON} -m pytest -q -p no:cacheprovider"
 THREE = ("write_file", {"path": "calc.py", "content": "def add(a, b):\n    return 3\n"})
 TEST = code()[1]
 OLD = "import unittest\nfrom calc import add\n\n\nclass TestOld(unittest.TestCase):\n    def test_old(self):\n        self.assertEqual(add(5, 9), 14)\n"

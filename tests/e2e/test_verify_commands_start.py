@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from tests.e2e.conftest import MakeProject
 from tests.project import build, plan, specification
+from tests.ran import SHELL_PYTHON
 
 
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (f"{sys.executable} -m nosuchmod", "No module named nosuchmod"),
+        (f"{SHELL_PYTHON} -m nosuchmod", "No module named nosuchmod"),
         ("nosuchrunner --all", "nosuchrunner: not found"),
     ],
 )
@@ -36,7 +35,7 @@ def test_a_command_that_cannot_start_ends_the_run_before_a_request_is_paid(
 
 def test_a_test_command_without_tests_yet_stops_nothing_and_is_tried_once(make_project: MakeProject) -> None:
     project = make_project([plan(), build("calc-t1")])
-    counted = f"echo tried >> {project.root.parent}/tried; {sys.executable} -m unittest -q"
+    counted = f"echo tried >> {project.root.parent}/tried; {SHELL_PYTHON} -m unittest -q"
     project.specify(text=specification(commands={"verify-tests": counted, "verify-lint": "sh lint.sh"}))
     ran = project.lopen("approve", "calc", "--yes")
     assert ran.code == 0

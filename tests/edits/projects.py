@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
+
+from tests.ran import SHELL_PYTHON
 
 PYTHON: Mapping[str, str] = {
     "pricing.py": '''"""Prices in cents."""
@@ -181,7 +182,7 @@ int main(void) {
 
 PROJECTS = {"python": PYTHON, "node": NODE, "rust": RUST, "c": C}
 COMMANDS = {
-    "python": f"{sys.executable} -m pytest -q -p no:cacheprovider",
+    "python": f"{SHELL_PYTHON} -m pytest -q -p no:cacheprovider",
     "node": "npm test --silent",
     "rust": "cargo test --offline --quiet",
     "c": "make --silent test",
