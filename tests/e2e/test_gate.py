@@ -227,7 +227,9 @@ def test_a_session_s_own_processes_cannot_give_a_person_s_commands(make_project:
 
     assert ran.code == 0, ran.out + ran.err
     for line, answer in zip((*personal, *ESCAPES), said, strict=True):
-        assert "is a person's command" in answer, (line, answer)
+        # In a process namespace of its own a command has no ancestors: there the lock of the run refuses it.
+        refused = "another lopen works with it" in answer and "unshare" in line
+        assert "is a person's command" in answer or refused, (line, answer)
     assert len(project.subjects()) == 3
     assert not (project.root / ".lopen" / "config.toml").exists()
 
