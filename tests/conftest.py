@@ -27,15 +27,8 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
         signal.signal(number, usual)
 
 
-NOT_ADAPTED = frozenset((Path(__file__).parent / "not_adapted.txt").read_text("utf-8").splitlines()[2:])
-WHY_NOT = "not seen to pass since lopen works in a clone of its own (tests/not_adapted.txt)"
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what `not_adapted.txt` lists; begin each worker's share with slow tests, so that none is left for the end."""
-    for item in items:
-        if item.nodeid.partition("::")[0] in NOT_ADAPTED:
-            item.add_marker(pytest.mark.xfail(strict=False, reason=WHY_NOT))
+    """Begin each worker's share with slow tests, so that none is left for the end."""
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     here = Path(__file__).parent
     slow = [item for item in items if item.path.relative_to(here).parts[0] in SLOW]

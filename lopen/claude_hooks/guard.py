@@ -13,7 +13,6 @@ from lopen.claude_hooks.answers import Answer
 from lopen.claude_hooks.calls import CallGuard
 from lopen.claude_hooks.session import LAST_PARTS, HookSession
 from lopen.claude_hooks.settings import TASK_TYPES
-from lopen.guardrails.premature_stops import OBSERVATIONS, detect_stop
 from lopen.limits.agents import OVERRIDE
 from lopen.limits.budget import NEAR_LIMIT
 from lopen.limits.records import Incident
@@ -142,6 +141,11 @@ class SessionGuard:
             self.agents.only(self.event.background)
         if not self.session.settings["hooks"]["check_stops"] or self.event.held_back or self.spending.paused:
             return Answer()
+        from lopen.guardrails.premature_stops import (  # late: most events need no phrases
+            OBSERVATIONS,
+            detect_stop,
+        )
+
         stop = detect_stop(self.event.closing, step=Step.REPEAT)
         if stop.kind not in ("permission", "status", "claim"):
             return Answer()

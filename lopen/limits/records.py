@@ -9,9 +9,11 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
-from lopen.core.events import AlertRaised, Event
+if TYPE_CHECKING:
+    from lopen.core.events import Event
+
 
 V = TypeVar("V")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -116,6 +118,8 @@ def new_id() -> str:
 
 def raised(alerts: Sequence[Alert]) -> tuple[Event, ...]:
     """The events for alerts."""
+    from lopen.core.events import AlertRaised  # late: a hook raises none
+
     return tuple(AlertRaised(a.alert_type, a.budget_id, a.message, round(a.utilization, 4)) for a in alerts)
 
 

@@ -82,10 +82,10 @@ class PhaseModels(SettingsSection):
 
 
 class OracleSettings(SettingsSection):
-    """The oracle: the model that judges finished work."""
+    """The judge: the model that judges finished work."""
 
     model: ConfirmedModel = Field(
-        "claude-haiku-5-5", description="The oracle: the model that judges finished work."
+        "claude-haiku-5-5", description="The judge: the model that judges finished work."
     )
     mutation: Annotated[Literal["auto", "off"], USER_ONLY] = Field(
         "auto",
