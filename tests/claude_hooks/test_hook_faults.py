@@ -59,7 +59,8 @@ def test_an_event_of_ten_megabytes_is_answered(project: HookedProject) -> None:
     content = "x = 1\n" * 1_750_000
     assert project.before("Write", {"file_path": "a.py", "content": content}).code == 0
     assert project.circuit().calls.iteration_count == 1
-    assert project.bash(f"cat <<'EOF' > a.txt\n{content}EOF\n").code == 0
+    refused = project.bash(f"cat <<'EOF' > a.txt\n{content}EOF\n")
+    assert (refused.code, "shorter parts" in refused.out) == (2, True)
 
 
 def test_an_event_that_names_a_session_of_lopens_own_changes_nothing(project: HookedProject) -> None:
