@@ -367,12 +367,12 @@ def release_circuit(context: CommandContext, store: SessionStore, circuit_id: st
 
 
 def release_budget(context: CommandContext, store: SessionStore, budget_id: str) -> str:
-    """Clear the pause of a session that waits for this budget; return its id, "" where none does."""
+    """Let the session that waits for this budget be resumed; return its id, "" where none does."""
     for session_id in store.ids(unfinished=True):
         with suppress(Locked), module_lock(context.root, store.load(session_id).module):
             session = store.load(session_id)
             waits = session.pause
             if waits is not None and waits.kind == "budget" and budget_id in waits.command.split():
-                store.save(changes.clear_pause(session), datetime.now(UTC))
+                store.save(changes.settle_halt(session, f"lopen resume {session_id}"), datetime.now(UTC))
                 return session_id
     return ""

@@ -15,14 +15,17 @@ from __future__ import annotations
 
 import os
 import pwd
-import sqlite3
 import sys
 from collections.abc import Mapping, MutableMapping
 from hashlib import blake2b
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lopen.core.errors import LopenError
 from lopen.core.files import create_file
+
+if TYPE_CHECKING:
+    import sqlite3
 
 _MAC = "Library/Application Support"
 

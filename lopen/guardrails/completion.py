@@ -206,7 +206,7 @@ def untested(added: Iterable[str], changed: Iterable[str], inline: Collection[st
 
 
 HOOK = "pre-commit"
-OFFER = "lopen init --pre-commit-hook writes a hook that runs lint and tests; commands are named under Skills & Hooks"
+OFFER = "commands are named under Skills & Hooks"
 
 
 def missing_gates(

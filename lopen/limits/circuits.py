@@ -409,6 +409,11 @@ def _cleared(state: CircuitState) -> CircuitState:
 
 # a call
 
+# Tools that record lopen's own state: waiting cannot mend an input that they refuse
+RECORDS = frozenset(
+    {"record_dependencies", "record_components", "select_component", "record_tasks"}
+    | {"update_task_status", "update_subtask", "add_task", "split_task"}
+)
 PROBE_LOST_S = 900.0  # longer than any call may take
 
 
@@ -556,8 +561,9 @@ def _failed(
     count = sum(tool == end.tool for tool, *_ in recent)
     if not rule.trips(count):
         return state, None
+    same = end.tool in RECORDS and state.calls.history.count(end.signature) >= count
     seen = rule.seen.format(tool=end.tool, count=count, window=rule.window)
-    return _trip(state, rule, seen, now, book)
+    return _trip(state, rule, f"{seen}{' with the same input' if same else ''}", now, book, ack=same)
 
 
 def _trip(

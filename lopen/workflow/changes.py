@@ -11,6 +11,7 @@ from lopen.workflow.pauses import (
     Confirmation,
     FailedBoundaries,
     FailuresInRow,
+    Halt,
     Pause,
     Question,
     Reason,
@@ -69,6 +70,12 @@ def pause_for(session: Session, pause: Pause, corrections: Sequence[str] = ()) -
 def clear_pause(session: Session) -> Session:
     """Let the session go on with the next run."""
     return replace(session, pause=None)
+
+
+def settle_halt(session: Session, command: str) -> Session:
+    """Name the command that goes on, now that a person has settled what the session waits for."""
+    assert isinstance(session.pause, Halt)
+    return replace(session, pause=replace(session.pause, command=command))
 
 
 def stop_run(session: Session) -> Session:

@@ -145,18 +145,6 @@ def test_a_database_that_was_moved_comes_back_by_the_command_that_is_named(
     assert "complete" in sessions(project).values()
 
 
-def test_a_recording_that_cannot_be_written_is_said(make_project: MakeProject, tmp_path: Path) -> None:
-    project = make_project([plan(), build("calc-t1")])
-    project.specify()
-    assert project.approved_run().code == 0
-    (session,) = sessions(project)
-
-    for place in ("/nonexistent/x", str(tmp_path)):
-        refused = project.lopen("session", "export", session, "--recording", place)
-        assert refused.code == 1
-        assert f"cannot write {place}: " in refused.err
-
-
 def test_a_module_that_is_not_there_is_named_as_such(make_project: MakeProject) -> None:
     project = make_project([])
     project.specify(text=specification())
