@@ -15,7 +15,6 @@ from lopen.application.session_model import REPLAY, session_model
 from lopen.application.workplaces import (
     HOOKS,
     clean_room_of,
-    hook_runner,
     sandbox_of,
     sandbox_rules,
     workplace_of,
@@ -52,10 +51,9 @@ from lopen.store.log_rotation import StructuredLog
 from lopen.store.project_documents import Specifications, write_plan
 from lopen.store.sessions import SessionStore
 from lopen.store.upkeep import Upkeep, log_limits
-from lopen.tools.commands import Commands
-from lopen.tools.registry import Tool
-from lopen.tools.watch import Watch
-from lopen.tools.workbench import CommitHooks, Person, Project
+from lopen.tools.catalogue import Tool
+from lopen.tools.running import Watch
+from lopen.tools.workbench import Person, Project
 from lopen.verification.clean_room import CleanRoom
 from lopen.verification.verifier import VerificationLog, Verifier
 from lopen.workflow.session import Session
@@ -101,14 +99,13 @@ def wired(
         journal = Journal(store, session, clock, redact=secrets.redact, subscribers=subscribers)
         model = session_model(stack, settings, options, journal, context, secrets)
         meter = _meter(context, settings, store, clock, model)
-        commands = Commands(sandbox, place, journal)
         audit = AuditTrail(store.database, session.id, secrets.redact)
         room = clean_room_of(stack, settings, sandbox, place, journal)
         verifier = _verifier(settings, sandbox, VerificationLog(journal, audit, clock), store, room)
         calls = _model_calls(settings, options, model, meter, journal, clock)
         files = Workspace(root, place.repository.files, secrets.watch_file)
         rules = sandbox_rules(sandbox, settings)
-        project = Project(place, files, Specifications(home, store), commands, verifier, rules)
+        project = Project(place, files, Specifications(home, store), sandbox, verifier, rules)
         override = "" if options.model.startswith(REPLAY) else options.model
         judge = _judge(settings, calls, project, store, override, secrets)
         loop = SessionContext(
@@ -122,7 +119,7 @@ def wired(
                 stand_ins.person or context.presentation.person(context, settings, view),
                 context.presentation.approver(context, settings, store, view),
             ),
-            hooks=CommitHooks(hook_runner(commands, root), project_cache_folder(root, HOOKS)),
+            hook_folder=project_cache_folder(root, HOOKS),
             branch=ModuleBranch(place, journal, store, settings.git.convention),
             asked=RunRequest(options.prompt, draft, session.limits.iterations),
             more_tools=_server_tools(stack, context, settings, options, journal, secrets),

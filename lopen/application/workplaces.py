@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -21,14 +21,13 @@ from lopen.git.refs import BRANCH_PREFIX, require_commit
 from lopen.git.repository import CheckoutOptions, Repository
 from lopen.sandbox.ancestry import end_orphans
 from lopen.sandbox.choice import choose
-from lopen.sandbox.command import Command, CommandLimits, Sandbox
+from lopen.sandbox.command import CommandLimits, Sandbox
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
 from lopen.store.folder import Locked, exclusive_lock, state_folder
 from lopen.store.journal import Journal
 from lopen.store.sessions import SessionStore
 from lopen.store.temporary import TemporaryFolder, remove_abandoned
-from lopen.tools.commands import Commands
 from lopen.verification.clean_room import CleanRoom
 from lopen.workflow.session import Session
 
@@ -211,13 +210,3 @@ def _message(journal: Journal, settings: Settings) -> str:
         verdict="passed (high)",
         convention=settings.git.convention,
     )
-
-
-def hook_runner(commands: Commands, root: Path) -> Callable[..., tuple[int, str]]:
-    """Return a function that runs a repository hook as a command with a folder that it may write to."""
-
-    def run(argv: tuple[str, ...], variables: Mapping[str, str]) -> tuple[int, str]:
-        ran = commands.run(Command(tuple(argv), root, timeout_s=600, env=variables))
-        return ran.exit_code, ran.output
-
-    return run

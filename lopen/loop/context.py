@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Protocol
 
 from lopen.core.clock import Clock
@@ -17,10 +18,9 @@ from lopen.specification.spec import Specification
 from lopen.store.audit import AuditTrail
 from lopen.store.journal import ConversationStore, Journal
 from lopen.store.sessions import SessionStore
-from lopen.tools.catalogue import catalogue
-from lopen.tools.registry import Registry, Tool
-from lopen.tools.watch import Watch
-from lopen.tools.workbench import CommitHooks, Person, Project
+from lopen.tools.catalogue import Registry, Tool, catalogue
+from lopen.tools.running import Watch
+from lopen.tools.workbench import Person, Project
 from lopen.workflow.steps import Step, phase_of
 
 
@@ -110,7 +110,7 @@ class SessionContext:
     models: SessionModels
     guards: Guards
     people: People
-    hooks: CommitHooks
+    hook_folder: Path  # the repository's commit hooks may write there
     branch: ModuleBranch
     asked: RunRequest = RunRequest()
     more_tools: Callable[[], tuple[Tool, ...]] = tuple

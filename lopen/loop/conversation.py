@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 
 from lopen.core.errors import LopenError
 from lopen.core.events import GuardrailRaised, ModelInput, ModelText
@@ -23,7 +22,8 @@ from lopen.models.recording import result_fields
 from lopen.models.request_body import can_stand_last, cut_call, sendable
 from lopen.store.journal import ConversationStore, pause_requested
 from lopen.tools.calls import ToolResult, tool_result
-from lopen.tools.running import ToolRunner, rests_on_earlier_calls
+from lopen.tools.catalogue import rests_on_earlier_calls
+from lopen.tools.running import ToolRunner
 from lopen.tools.workbench import Workbench
 from lopen.workflow.next_step import Outcome
 from lopen.workflow.pauses import Pause, paused_by_person
@@ -130,29 +130,24 @@ class Conversation:
             self.transcript.say(text, self.counts)
 
     def _use_tools(self, response: Response, resumed: Resumed | None) -> Outcome | None:
-        """Run every call of the turn in order; those that only read, side by side.
+        """Run every call of the turn, in order.
 
         Of a continued turn the results that are stored stay, and calls that were cut off are answered as interrupted.
         """
         cut = cut_call(response)
         blocks: dict[str, Json] = dict(resumed.results) if resumed else {}
-        any_false_claim = False
         for use in response.tool_uses if resumed else ():
             if use.id in blocks:
                 self.runner.note_failure(use, result_fields(blocks[use.id]))
             if resumed and use.id in resumed.cut_off:
                 blocks[use.id] = tool_result(use, self.runner.interrupted(use))
-            elif resumed and resumed.cut_off and use.id not in blocks and rests_on_earlier_calls(use):
+            elif resumed and resumed.cut_off and use.id not in blocks and rests_on_earlier_calls(use.name):
                 blocks[use.id] = tool_result(
                     use, self.runner.skipped(use, "an earlier call of this turn was interrupted")
                 )
         left = [use for use in response.tool_uses if use.id not in blocks]
-        for reading, group in groupby(left, key=self._reads_only):
-            batch = list(group)
-            answers = self.runner.run(batch, side_by_side=reading, unfinished=cut)
-            for use, answer in zip(batch, answers, strict=True):
-                blocks[use.id] = tool_result(use, answer)
-            any_false_claim = any_false_claim or any(answer.false_claim for answer in answers)
+        answers = self.runner.run(left, unfinished=cut)
+        blocks |= {use.id: tool_result(use, answer) for use, answer in zip(left, answers, strict=True)}
         say(self.transcript.messages, "user", [blocks[use.id] for use in response.tool_uses])
         with self.bench.journal.transaction():
             self._say(self.runner.watch.end_turn())
@@ -160,16 +155,12 @@ class Conversation:
             return _paused(self.runner.pause)
         if self.runner.recorded:
             return Outcome("recorded", told=failed_calls(response.tool_uses, blocks))
-        self.counts.false_claims += any_false_claim
+        self.counts.false_claims += any(answer.false_claim for answer in answers)
         if self.counts.false_claims >= MAX_FALSE_CLAIMS:
             said = times(self.counts.false_claims)
             return Outcome("failed", f"completion was claimed {said} without its verifications")
         self._say(self.model.left())
         return self._count_continue(response) if response.stop_reason == "max_tokens" else None
-
-    def _reads_only(self, use: ToolUse) -> bool:
-        tool = self.runner.registry.get(use.name)
-        return tool is not None and tool.read_only
 
     def _go_on(self, response: Response) -> Outcome | None:
         """`max_tokens` and `pause_turn` go on, a bounded number of times."""

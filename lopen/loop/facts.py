@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from lopen.core.events import DriftFound, Event, Notice, StepEntered, TaskChanged
-from lopen.core.hashing import content_hash
 from lopen.git.repository import Repository
 from lopen.guardrails.guard import BudgetFacts, ChurnFacts, GuardFacts, OpenCircuit, ScopeFacts
 from lopen.guardrails.habits import HabitLimits, circles, undisciplined
@@ -108,10 +107,7 @@ def _note(drift: Drift) -> str:
 
 
 def _reopened(session: Session, repository: Repository) -> tuple[Session, list[Event]]:
-    """A complete task stays complete while its commit, or one with its trailer, is reachable.
-
-    What a commit reaches never changes: the same commits are not looked for below the same tip again.
-    """
+    """Open a complete task again if neither its commit nor one with its trailer is reachable."""
     committed = [t for t in session.tree.tasks if t.state is State.COMPLETE and t.commit]
     if session.branch is None or not committed:
         return session, []
@@ -120,13 +116,10 @@ def _reopened(session: Session, repository: Repository) -> tuple[Session, list[E
     at = (
         tip or repository.head().commit or "HEAD"
     )  # one commit to the end, wherever a person moves the branch
-    whole = content_hash("\n".join((at, *(t.commit or "" for t in committed))))
-    if whole == session.examined.commits:
-        return session, []
     there = repository.commit_ids(at, since=session.start_commit)
     missing = [t for t in committed if t.commit not in there]
     if not missing:
-        return changes.note_commits(session, whole), []
+        return session, []
     commits = repository.session_commits(within=at, since=session.start_commit)
     trailers = {(c.session, c.task) for c in commits}
     lost = [t for t in missing if (session.id, t.id) not in trailers]
@@ -138,7 +131,7 @@ def _reopened(session: Session, repository: Repository) -> tuple[Session, list[E
         why = f"its commit {(task.commit or '')[:12]} is not reachable from {ref}"
         told.append(TaskChanged(task.id, task.name, owner.name if owner else "", State.PENDING.value, why))
         told.append(Notice("warning", f"task {task.id} is open again: {why}"))
-    return changes.reopen_tasks(session, gone) if gone else changes.note_commits(session, whole), told
+    return changes.reopen_tasks(session, gone) if gone else session, told
 
 
 def _assessed(session: Session) -> tuple[Session, list[Event]]:

@@ -206,7 +206,7 @@ def bench_for(context: SessionContext) -> Workbench:
         person=context.people.person,
         judge=context.models.judge,
         steps=LoopSteps(context),
-        hooks=context.hooks,
+        hook_folder=context.hook_folder,
         branch=context.branch,
         new_task_id=context.record.new_task_id,
     )
@@ -252,8 +252,6 @@ def conversation_of(
         context.registry,
         context.record.audit,
         context.guards.watch,
-        context.clock,
-        session.limits.iterations,
         log=StoredCalls(store, bench),
     )
     return Conversation(

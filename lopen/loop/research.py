@@ -14,7 +14,7 @@ from lopen.models.prompts.templates import template
 from lopen.models.request_body import cut_call, sendable, text_block
 from lopen.specification.modules import render_note, slug
 from lopen.tools.calls import ToolResult, done, failed, tool_result
-from lopen.tools.registry import Registry
+from lopen.tools.catalogue import Registry
 from lopen.tools.running import NoLog, ToolRunner
 from lopen.tools.workbench import Workbench
 from lopen.workflow.pauses import Pause, circuit_open
@@ -61,8 +61,6 @@ def _converse(context: SessionContext, bench: Workbench, question: str) -> tuple
         tools,
         context.record.audit,
         context.guards.watch,
-        context.clock,
-        bench.session.limits.iterations,
         NoLog(),
     )
     system = template("research", context.settings.workflow.templates)

@@ -127,7 +127,7 @@ def start_failures(context: SessionContext, commands: Mapping[str, str | None]) 
 
 def _warnings(context: SessionContext) -> Iterator[Notice]:
     """Yield what a person should know about the sandbox and the content filters."""
-    if unconfined := context.project.commands.sandbox.warning:
+    if unconfined := context.project.sandbox.warning:
         yield Notice("warning", unconfined)
     if filters := context.project.repository.ignored_filters:
         yield Notice(

@@ -23,7 +23,7 @@ from lopen.core.hashing import content_hash
 from lopen.core.trusted_programs import find_on_path
 from lopen.settings.schema import McpServer
 from lopen.tools.calls import AnyInput, ToolResult, done, failed
-from lopen.tools.registry import BUILDING, EVERYWHERE, Tool
+from lopen.tools.catalogue import BUILDING, EVERYWHERE, Tool
 from lopen.tools.workbench import Workbench
 
 if TYPE_CHECKING:

@@ -28,21 +28,25 @@ LONGEST_COMMAND = 120_000  # bytes; the kernel's limit for one argument is 128 K
 
 
 def read_file(bench: Workbench, wanted: tool_calls.ReadFile) -> ToolResult:
-    """Read a text file or some lines of it."""
+    """Read a text file. At most 100,000 characters a call; `offset` (line) and `limit` (lines) give the
+    rest. The content follows the first line of the result.
+    """
     read = bench.project.workspace.read(wanted.path, wanted.offset or 1, wanted.limit)
     fields = {"lines": read.lines, "truncated": read.truncated} | noted(read.note)
     return ToolResult(True, fields, read.content, content_hash=read.content_hash)
 
 
 def list_files(bench: Workbench, wanted: tool_calls.ListFiles) -> ToolResult:
-    """List files that git does not ignore."""
+    """List files below `path`, optionally those matching `glob`. Ignored files are left out. At most 2,000;
+    narrow by path or glob.
+    """
     found = bench.project.workspace.list_files(wanted.path or "", wanted.glob or "")
     fields = {"files": list(found.files), "truncated": found.truncated} | noted(found.note)
     return ToolResult(True, fields, content_hash=content_hash("\n".join(found.files)))
 
 
 def search_files(bench: Workbench, wanted: tool_calls.SearchFiles) -> ToolResult:
-    """Search files for matching lines."""
+    """Search file contents with a Python regular expression. At most 200 matches; narrow by path or glob."""
     found = bench.project.workspace.search(wanted.pattern, wanted.path or "", wanted.glob or "")
     matches = [asdict(m) for m in found.matches]
     fields = {"matches": matches, "truncated": found.truncated} | noted(found.note)
@@ -55,8 +59,7 @@ def noted(note: str) -> dict[str, str]:
 
 
 def write_file(bench: Workbench, wanted: calls.WriteFile) -> ToolResult:
-    """Write a whole file."""
-    _refuse_carried(bench, wanted.path)
+    """Write a whole file, creating folders as needed. At most 10 MB."""
     _refuse_submodule(bench, wanted.path)
     written = bench.project.workspace.write(wanted.path, wanted.content)
     note = _work(bench, written.path)
@@ -64,8 +67,7 @@ def write_file(bench: Workbench, wanted: calls.WriteFile) -> ToolResult:
 
 
 def edit_file(bench: Workbench, wanted: calls.EditFile) -> ToolResult:
-    """Replace a passage of a file."""
-    _refuse_carried(bench, wanted.path)
+    """Replace `old_text` by `new_text` in a file. `old_text` must occur exactly once, unless `replace_all`."""
     _refuse_submodule(bench, wanted.path)
     edited = bench.project.workspace.edit(
         wanted.path, wanted.old_text, wanted.new_text, replace_all=bool(wanted.replace_all)
@@ -74,25 +76,10 @@ def edit_file(bench: Workbench, wanted: calls.EditFile) -> ToolResult:
     return done(content_hash=content_hash(edited.text), replacements=edited.replacements, **note)
 
 
-def _refuse_carried(bench: Workbench, path: str) -> None:
-    """Refuse to write what the person lets into the clean room: with it, verification would rest on the model's word."""
-    try:
-        real = (bench.project.root / path).resolve()
-    except (
-        OSError,
-        RuntimeError,
-        ValueError,
-    ):  # a loop of links, a NUL: the workspace refuses it with its reason
-        return
-    carried = (bench.project.root / path for path in bench.settings.verify.carry)
-    if any(real.is_relative_to(each) for each in carried):
-        raise ToolRefused(f"{path} is the person's: verify commands are shown it", "write another file")
-
-
 def _refuse_submodule(bench: Workbench, path: str) -> None:
     """Refuse to write into a submodule: no commit of the project would contain it."""
     if (bench.project.root / ".gitmodules").is_file():
-        with suppress(OSError, RuntimeError, ValueError):  # as above
+        with suppress(OSError, RuntimeError, ValueError):  # a loop of links, a NUL: the workspace refuses it
             real = (bench.project.root / path).resolve().relative_to(bench.project.root.resolve())
             _ignored(bench, str(real))
 
@@ -100,7 +87,7 @@ def _refuse_submodule(bench: Workbench, path: str) -> None:
 def _ignored(bench: Workbench, path: str) -> bool:
     """Return True if git ignores the file; raise `ToolRefused` if it lies in a submodule."""
     try:
-        return bool(bench.project.commands.repository.ignored([path]))
+        return bool(bench.project.repository.ignored([path]))
     except GitError as error:
         if "is in submodule" not in str(error):
             raise
@@ -118,11 +105,14 @@ def _work(bench: Workbench, path: str) -> dict[str, str]:
 
 
 def run_command(bench: Workbench, wanted: calls.RunCommand) -> ToolResult:
-    """Run a shell command; `ok` is true if it ran, whatever its `exit_code`."""
+    """Run a shell command in the project (timeout 120 s, at most 600; output at most 30,000 characters, its
+    middle left out: redirect to a file and read that for the rest). What verify-setup installed is
+    there, read-only. Before step 6 the project is read-only.
+    """
     _refuse_unrunnable(wanted.command)
     building = bench.session.step is Step.ITERATE_THROUGH_TASKS
     room = bench.project.verifier.room
-    ran = bench.project.commands.run(
+    ran, restored = bench.run_command(
         Command(
             wanted.command,
             cwd=bench.project.root,
@@ -146,8 +136,8 @@ def run_command(bench: Workbench, wanted: calls.RunCommand) -> ToolResult:
         fields["note"] = "The middle is left out; redirect the output to a file and read that for the rest."
     if building and (differs := verifier.note_model_test_run(wanted.command, passed=ran.exit_code == 0)):
         fields["clean_room"] = differs
-    if bench.project.commands.restored:
-        fields["put_back"] = list(bench.project.commands.restored)
+    if restored:
+        fields["put_back"] = list(restored)
     outcome: Outcome = "timeout" if ran.timed_out else "ok"
     seen = content_hash(f"{ran.exit_code}\n{ran.output}")
     return ToolResult(True, fields, ran.output, outcome=outcome, content_hash=seen)

@@ -43,7 +43,7 @@ def _nothing_to_build(session: Session) -> bool:
 
 
 def record_dependencies(bench: Workbench, wanted: calls.RecordDependencies) -> ToolResult:
-    """Step 2's result."""
+    """Step 2's result: what the module needs. May be empty."""
     found = tuple(Dependency(d.name, d.kind, d.reason, d.available) for d in wanted.dependencies)
     session = changes.record_dependencies(bench.session, found)
     told = PlanRecorded("dependencies", tuple(d.name for d in found))
@@ -53,7 +53,7 @@ def record_dependencies(bench: Workbench, wanted: calls.RecordDependencies) -> T
 
 
 def record_components(bench: Workbench, wanted: calls.RecordComponents) -> ToolResult:
-    """Step 3's result; the components and criteria become the original scope."""
+    """Step 3's result: the whole list of components. Every acceptance criterion is covered by one."""
     spec = bench.project.load_spec(bench.session.module)
     criteria = {c.id: c.text for c in spec.criteria}
     named = {s for c in wanted.components for s in c.spec_sections}
@@ -70,7 +70,7 @@ def record_components(bench: Workbench, wanted: calls.RecordComponents) -> ToolR
 
 
 def select_component(bench: Workbench, wanted: calls.SelectComponent) -> ToolResult:
-    """Record step 4's result. Components recorded as done are verified first: others may wait for them."""
+    """Step 4's result: the component to build next. Its dependencies must be complete."""
     pause = bench.steps.verify_done(bench)
     return replace(_select_component(bench, wanted), pause=pause)
 
@@ -93,7 +93,7 @@ def _select_component(bench: Workbench, wanted: calls.SelectComponent) -> ToolRe
 
 
 def record_tasks(bench: Workbench, wanted: calls.RecordTasks) -> ToolResult:
-    """Step 5's result: tasks go behind those the component has."""
+    """Step 5's result: the selected component's tasks, in order."""
     session = bench.session
     component = session.tree.component(wanted.component)
     if component is None or component.id != session.plan.selected:

@@ -27,7 +27,9 @@ STOP_ASKING = "stop asking: decide by the specification, and record the step's r
 
 
 def read_spec(bench: Workbench, wanted: calls.ReadSpec) -> ToolResult:
-    """Read a section of the specification, or its outline."""
+    """Read a section of a specification by heading or heading path (`Behaviour > Rounding`); without
+    `section`, its outline. At most 100,000 characters; the result says how to get the rest.
+    """
     try:
         spec = bench.project.load_spec(wanted.module or bench.session.module)
         if wanted.section is None:
@@ -54,7 +56,9 @@ def paper(module: str) -> str:
 
 
 def read_research(bench: Workbench, wanted: calls.ReadResearch) -> ToolResult:
-    """List the research topics, or read the note on one of them."""
+    """Read a research note by topic; without `topic`, the list of topics. At most 100,000 characters; the
+    result says how to get the rest.
+    """
     folder = bench.project.root / "specs" / bench.session.module
     if wanted.topic is None:
         return done(topics=[t.name for t in topics(folder)])
@@ -77,7 +81,7 @@ def _readable(text: str, path: str, line: int, **fields: Any) -> ToolResult:
 
 
 def read_plan(bench: Workbench, _: calls.NoInput) -> ToolResult:
-    """Return the recorded plan."""
+    """Read the plan: components, tasks, subtasks and their states."""
     components = [
         {
             "id": c.id,
@@ -99,7 +103,7 @@ def read_plan(bench: Workbench, _: calls.NoInput) -> ToolResult:
 
 
 def get_current_context(bench: Workbench, _: calls.NoInput) -> ToolResult:
-    """Return phase, step, component, task, selectable components and the scope."""
+    """Read phase, step, component, task, selectable components and scope."""
     session = bench.session
     component = session.tree.component(session.plan.selected) if session.plan.selected else None
     scope = scope_of(session)
@@ -128,13 +132,13 @@ def task_fields(task: Task) -> dict[str, Any]:
 
 
 def report_progress(bench: Workbench, said: calls.ReportProgress) -> ToolResult:
-    """Display the message to people, without any other effect."""
+    """Tell the person, in one line, what you are doing. Moves nothing."""
     bench.journal.tell(ProgressReported(said.message[:2_000]))
     return done()
 
 
 def ask_user(bench: Workbench, wanted: calls.AskUser) -> ToolResult:
-    """Return a person's answer, or the question's default, which is recorded as an assumption."""
+    """Ask the person one question; `default` is the answer where nobody answers."""
     session = bench.session
     options = tuple(wanted.options or ())
     capped = session.step is not Step.DRAFT_SPECIFICATION
@@ -165,7 +169,7 @@ def _assume(
 
 
 def write_spec(bench: Workbench, wanted: calls.WriteSpec) -> ToolResult:
-    """Write the specification and return the problems that `lopen check` would report."""
+    """Write the module's specification; answers with the problems it has."""
     module = bench.session.module
     name = f"specs/{module}/SPECIFICATION.md"
     content = wanted.content if wanted.content.endswith("\n") else wanted.content + "\n"
@@ -176,7 +180,7 @@ def write_spec(bench: Workbench, wanted: calls.WriteSpec) -> ToolResult:
 
 
 def log_research(bench: Workbench, wanted: calls.LogResearch) -> ToolResult:
-    """Write a note beside the specification."""
+    """Keep a research note beside the specification."""
     text = render_note(
         wanted.topic, wanted.summary, wanted.findings, wanted.sources or (), wanted.relevance or ""
     )
@@ -188,5 +192,7 @@ def log_research(bench: Workbench, wanted: calls.LogResearch) -> ToolResult:
 
 
 def research(bench: Workbench, wanted: calls.Research) -> ToolResult:
-    """Run a sub-agent with the read-only tools and log its findings."""
+    """Have a sub-agent with read-only tools answer one question about the project; its findings are logged.
+    It costs money: use it for questions that need much reading.
+    """
     return bench.steps.research(bench, wanted.topic, wanted.question)

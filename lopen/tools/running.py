@@ -1,33 +1,34 @@
-"""Running tool calls: audit, circuits and habits around each, read-only ones side by side.
+"""Run tool calls: the audit, the circuits and the habits around each.
 
 The start is recorded before a tool runs and its outcome after it, so that a crash leaves a call without an
-outcome and never an effect without a record.
+outcome and never an effect without a record. A call that trips a circuit is not run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Protocol
 
 from lopen.core.clock import Clock
-from lopen.core.events import ToolEnded, ToolStarted
+from lopen.core.events import GuardrailRaised, ToolEnded, ToolStarted, Waiting
 from lopen.git.errors import NotEncodable, TooManyFiles
+from lopen.guardrails.call_history import CallEnd, WastefulHabit
+from lopen.guardrails.habits import guard_of, in_words, notice
+from lopen.guardrails.pipeline import circuit_events
+from lopen.limits.call_gate import CallGate, ToolPass, ToolTrip
 from lopen.models.messages import ToolUse
-from lopen.models.tool_calls import Input
 from lopen.store.audit import AuditTrail, Outcome
+from lopen.store.journal import Journal
 from lopen.tools.calls import ToolResult, failed
-from lopen.tools.registry import Registry, Tool
-from lopen.tools.watch import Watch
-from lopen.tools.workbench import Workbench
-from lopen.workflow.pauses import Pause
+from lopen.tools.catalogue import Registry, Tool, rests_on_earlier_calls
+from lopen.tools.workbench import Project, Workbench
+from lopen.verification.runners import failed_tests, runs_tests
+from lopen.workflow.pauses import Pause, circuit_open
 
 TURNS_AN_ITERATION = 100_000  # more than there can be
-READERS = 4  # threads for read-only tools of one turn
-
-
-WRITES = frozenset({"write_file", "edit_file"})
+EDITS = frozenset({"write_file", "edit_file"})
 INTERRUPTED = {
     "interrupted": True,
     "error": "the run was interrupted while this call ran; it may have run in part or in whole",
@@ -35,25 +36,130 @@ INTERRUPTED = {
 }
 
 
-def rests_on_earlier_calls(use: ToolUse) -> bool:
-    """Return whether a call only makes sense if the calls before it in its turn had their effect."""
-    return use.name.startswith("verify_") or use.name == "update_task_status"
-
-
 def runs_again(tool: Tool | None) -> bool:
     """Return whether a call that was cut off may simply be run once more: it changes nothing of the project."""
     return tool is not None and (tool.read_only or tool.name.startswith("verify_"))
+
+
+@dataclass
+class Watch:
+    """The watch over one session's calls: circuits before a call, circuits and wasteful habits after it.
+
+    It waits out a cooldown and says so; a circuit that needs a person sets `pause`, which ends the run.
+    """
+
+    gate: CallGate
+    journal: Journal
+    clock: Clock
+    project: Project
+    redact: Callable[[str], str] = str
+    pause: Pause | None = None
+    turn: int = 0
+    _passes: dict[str, ToolPass] = field(default_factory=dict)
+    _until: datetime | None = None
+
+    def begin_iteration(self, subject: str, shown: Collection[str] = ()) -> None:
+        """Begin a conversation about a task's id or a planning step. `shown`: files that its prompt carries whole."""
+        self.gate.begin_conversation(subject, shown)
+        self.pause = None
+
+    def begin_turn(self, turn: int) -> None:
+        """Begin a turn, for the limits that count by turn."""
+        self.turn = turn
+
+    def before(self, use: ToolUse) -> ToolResult | None:
+        """Return None where the call may run, else the refusal that the model gets."""
+        answer = self.gate.before_tool(use.name, use.input or {}, self.turn)
+        if isinstance(answer, ToolPass):
+            self._passes[use.id] = answer
+            return None
+        self._tripped(answer)
+        return failed(answer.text, "do something else than before", outcome="refused", circuit=answer.rule)
+
+    def _tripped(self, trip: ToolTrip) -> None:
+        lines = circuit_events(trip.events, needs_ack=trip.needs_ack, until=trip.until, now=self.clock.now())
+        self.journal.tell(*trip.events, *lines)
+        if trip.needs_ack:
+            self.pause = circuit_open(self.journal.session.id, trip.text, trip.command)
+        elif trip.until is not None:
+            self._until = trip.until
+
+    def rest(self) -> None:
+        """Wait out a cooldown, outside any transaction."""
+        if self._until is None:
+            return
+        seconds = (self._until - self.clock.now()).total_seconds()
+        self._until = None
+        if seconds > 0:
+            self.journal.tell(Waiting("a circuit cools down", seconds))
+            self.clock.sleep(seconds)
+
+    def failed_before(self, use: ToolUse) -> bool:
+        """Tell whether the call runs a command that failed when it last ran."""
+        return self.gate.failed_before(use.name, use.input or {})
+
+    def after(self, use: ToolUse, result: ToolResult, *, before: str = "", tree: str = "") -> str:
+        """Count the end of the call; return the text that the model gets with the result, or "".
+
+        `tree` is the work tree's id after a command that failed, `before` its id before a command that had
+        failed earlier. A refused call is not counted.
+        """
+        passed = self._passes.pop(use.id, None)
+        if passed is None:
+            return ""
+        verified = result.fields.get("passed") is True and not use.name.endswith("_completion")
+        trip, habits = self.gate.after_tool(
+            passed, self._end(use, result, before, tree), passed_verify=verified
+        )
+        if trip is not None:
+            self._tripped(trip)
+        return self._told(habits)
+
+    def end_turn(self) -> str:
+        """Return the text that the model gets after all results of a turn, or ""."""
+        if self.project.test_command is None:
+            return ""
+        return self._told(self.gate.end_turn(self.project.has_tests))
+
+    def _told(self, habits: tuple[WastefulHabit, ...]) -> str:
+        for habit in habits:
+            self.journal.tell(
+                GuardrailRaised(guard_of(habit), "warn", in_words(habit), "tells the model, continues")
+            )
+        return notice(habits)
+
+    def _end(self, use: ToolUse, result: ToolResult, before: str, tree: str) -> CallEnd:
+        given = use.input or {}
+        resource = next(
+            (str(given[k]) for k in ("path", "command", "section", "pattern", "topic") if given.get(k)), ""
+        )
+        exit_code = result.fields.get("exit_code")
+        return CallEnd(
+            use.name,
+            "",  # the gate knows the signature
+            result.ok,
+            exit_code,
+            tree,
+            resource=self.redact(resource),
+            content_hash=result.content_hash,
+            edited=(str(given.get("path", "")),) if result.ok and use.name in EDITS else (),
+            tree_before=before,
+            is_test_run=runs_tests(str(given.get("command", "")), self.project.test_command),
+            failed_tests=failed_tests(str(result.raw or result.fields.get("output", "")))
+            if exit_code
+            else (),
+        )
 
 
 class CallLog(Protocol):
     """Keeps the calls of a conversation within the transactions that record them."""
 
     def started(self, use: ToolUse) -> None:
-        """The call begins."""
+        """Note that the call begins."""
         ...
 
     def ended(self, use: ToolUse, result: ToolResult) -> None:
-        """The call ended with `result`."""
+        """Note that the call ended with `result`."""
         ...
 
 
@@ -73,90 +179,58 @@ class ToolRunner:
     registry: Registry
     audit: AuditTrail
     watch: Watch
-    clock: Clock
-    iteration: int
     log: CallLog  # keeps the calls for a conversation that is continued
     turn: int = 0
     pause: Pause | None = None  # a call came to a pause: no further call of the iteration runs
     recorded: bool = False  # the step's result is recorded: no further call of the iteration runs
-    _failed: str = ""  # the verification or refused write of this turn: what rests on it is not run
+    _failed: str = ""  # the failed verification or refused write of this turn
 
     def begin_turn(self, turn: int) -> None:
-        """A new turn: limits that count by turn start over."""
+        """Begin a turn: limits that count by turn start over."""
         self.turn = turn
         self._failed = ""
         # Turns are counted anew in each iteration; to the limits, no two turns of a session are the same one.
-        self.watch.begin_turn(self.iteration * TURNS_AN_ITERATION + turn)
+        self.watch.begin_turn(self.bench.session.limits.iterations * TURNS_AN_ITERATION + turn)
 
-    def run(
-        self, uses: Sequence[ToolUse], *, side_by_side: bool = False, unfinished: ToolUse | None = None
-    ) -> list[ToolResult]:
-        """The result of every call, in order. `unfinished` was cut by max_tokens and is not run."""
-        if side_by_side and len(uses) > 1 and unfinished is None and self._over() is None:
-            return self._side_by_side(uses)
-        return [self._one(use, unfinished=use is unfinished) for use in uses]
+    def run(self, uses: Sequence[ToolUse], *, unfinished: ToolUse | None = None) -> list[ToolResult]:
+        """Return the result of every call, in order. `unfinished` was cut by max_tokens and is not run."""
+        return [self._run_one(use, unfinished=use is unfinished) for use in uses]
 
-    def _one(self, use: ToolUse, *, unfinished: bool) -> ToolResult:
-        if self._failed and rests_on_earlier_calls(use) and self._over() is None:
+    def _run_one(self, use: ToolUse, *, unfinished: bool) -> ToolResult:
+        if self._failed and rests_on_earlier_calls(use.name) and self._over() is None:
             return self.skipped(use, f"{self._failed} failed in this turn")
-        call = self._start(use, unfinished=unfinished)
-        if isinstance(call, ToolResult):
-            return call
-        started, tool, parsed = call
+        started, refusal = self._start(use)
+        if unfinished:
+            refusal = failed(
+                "the call was cut by max_tokens and not run", "send it again, whole, in smaller pieces"
+            )
+        elif refusal is not None and use.name in EDITS:
+            self._failed = use.name  # the work is not whole: judging it would be paid for nothing
+        if refusal is not None:
+            return self._end(use, started, refusal)
         before = self._tree() if self.watch.failed_before(use) else ""
-        return self._end(use, started, self.registry.run(tool, self.bench, parsed), before)
+        return self._end(use, started, self.registry.run(use, self.bench), before)
 
-    def _side_by_side(self, uses: Sequence[ToolUse]) -> list[ToolResult]:
-        """Start all, run them in threads, record the outcomes in order: only this thread writes."""
-        calls = [self._start(use, unfinished=False) for use in uses]
-        with ThreadPoolExecutor(READERS) as pool:
-            running = [
-                None if isinstance(c, ToolResult) else pool.submit(self.registry.run, c[1], self.bench, c[2])
-                for c in calls
-            ]
-            outcomes = [None if future is None else future.result() for future in running]
-        results = []
-        for use, call, outcome in zip(uses, calls, outcomes, strict=True):
-            if isinstance(call, ToolResult):
-                results.append(call)
-            else:
-                assert outcome is not None
-                results.append(self._end(use, call[0], outcome))
-        return results
-
-    def _start(self, use: ToolUse, *, unfinished: bool) -> tuple[_Started, Tool, Input] | ToolResult:
-        """Record that the call begins; or the refusal, recorded too."""
+    def _start(self, use: ToolUse) -> tuple[_Started, ToolResult | None]:
+        """Record that the call begins, and return the refusal where it may not run."""
         summary = summarised(use)
         self.bench.journal.tell(ToolStarted(use.id, use.name, summary))
         with self.bench.journal.transaction():
             seq = self.audit.start(
-                iteration=self.iteration,
+                iteration=self.bench.session.limits.iterations,
                 turn=self.turn,
                 task=task.id if (task := self.bench.session.task) else None,
                 tool=use.name[:200],
                 arguments=use.input if use.input is not None else {},
-                at=self.clock.now(),
+                at=self.bench.clock.now(),
             )
             refusal = self._over() or self.watch.before(use)
             self.log.started(use)
         self._held()
-        started = _Started(seq, self.clock.monotonic(), summary)
-        if unfinished:
-            cut = failed(
-                "the call was cut by max_tokens and not run", "send it again, whole, in smaller pieces"
-            )
-            return self._end(use, started, cut)
-        if refusal is not None:
-            if use.name in WRITES:
-                self._failed = use.name  # the work is not whole: judging it would be paid for nothing
-            return self._end(use, started, refusal)
-        parsed = self.registry.parse(use, self.bench.session.step)
-        if isinstance(parsed, ToolResult):
-            return self._end(use, started, parsed)
-        return started, *parsed
+        return _Started(seq, self.bench.clock.monotonic(), summary), refusal
 
     def _over(self) -> ToolResult | None:
-        """Nothing runs once the iteration has ended: what came after its result would be nobody's work."""
+        """Return the refusal of a call after the end of the iteration: no task would own its work."""
         if self.pause is not None:
             return failed("the run is pausing; this call was not run", outcome="refused")
         if self.recorded:
@@ -168,7 +242,7 @@ class ToolRunner:
         self.recorded = self.recorded or result.recorded
         self.note_failure(use, result.fields)
         self.pause = self.pause or result.pause
-        seconds = self.clock.monotonic() - started.at
+        seconds = self.bench.clock.monotonic() - started.at
         outcome, error = _outcome(result)
         tree = self._tree_after(result)  # a process of git's: others may write to the database meanwhile
         with self.bench.journal.transaction():
@@ -189,7 +263,7 @@ class ToolRunner:
         return result
 
     def note_failure(self, use: ToolUse, fields: Mapping[str, Any]) -> None:
-        """Let what rests on a verification that failed in this turn not run."""
+        """Note a failed verification, so that later calls of this turn that rest on it are not run."""
         if use.name.startswith("verify_") and fields.get("passed") is False:
             self._failed = use.name
 
@@ -200,7 +274,7 @@ class ToolRunner:
     def skipped(self, use: ToolUse, why: str) -> ToolResult:
         """Answer a call that rests on one that did not succeed; it is not run and counts for no circuit.
 
-        A completion still counts as claimed in vain, which bounds the conversation.
+        A completion still counts as claimed in vain, which ends the conversation in time.
         """
         answer = failed(f"not run: {why}", "call it again once that is done", skipped=True)
         claims = use.name == "update_task_status" and (use.input or {}).get("status") == "complete"
@@ -213,11 +287,11 @@ class ToolRunner:
         return result
 
     def _tree_after(self, result: ToolResult) -> str:
-        """The work tree's id where a command failed: only failing again over the same tree is a failure."""
+        """Return the work tree's id where a command failed: only failing again over the same tree is a failure."""
         return self._tree() if result.fields.get("exit_code") not in (None, 0) else ""
 
     def _tree(self) -> str:
-        """The work tree's id, "" where there is none: the tools that need it tell the model why."""
+        """Return the work tree's id, "" where there is none: the tools that need it tell the model why."""
         try:
             return self.bench.project.verifier.tree()
         except (NotEncodable, TooManyFiles):
@@ -245,7 +319,7 @@ def _outcome(result: ToolResult) -> tuple[Outcome, str]:
 
 
 def summarised(use: ToolUse) -> str:
-    """A call in a few words for people: its most telling argument, on one line."""
+    """Return the most telling argument of a call, on one line for people."""
     given = use.input or {}
     for key in (
         "path",

@@ -6,7 +6,7 @@ commit's trailers tell on resume; it is adopted only where tree and parent are t
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from lopen.core.events import Committed, GuardrailRaised, Notice, TaskChanged
@@ -15,6 +15,7 @@ from lopen.git.commits import completion_message
 from lopen.git.repository import Repository
 from lopen.guardrails.completion import QUALITY, missing, rejection, unproven
 from lopen.guardrails.guard import Claim, one_line
+from lopen.sandbox.command import Command
 from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.workbench import Workbench
 from lopen.workflow import changes
@@ -23,6 +24,7 @@ from lopen.workflow.session import CommitIntent, Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import State, Task
 
+HOOK_TIMEOUT_S = 600
 VERIFY_AGAIN = "look at what changed, verify again, then complete"
 
 
@@ -64,7 +66,7 @@ def false_claim(bench: Workbench, what: str, answer: ToolResult) -> ToolResult:
 
 def _why_missing(bench: Workbench, lacking: Collection[str]) -> str:
     """Say why verifications do not count: the work tree changed, or they belong to an earlier iteration."""
-    if stale := sorted(set(lacking) & bench.evidence.tools):
+    if stale := sorted(set(lacking) & bench.evidence.passed.keys()):
         return f"the work tree changed since {', '.join(stale)} passed"
     known = [tool for tool in lacking if (result := bench.project.verifier.fresh(tool)) and result.passed]
     if known:
@@ -145,12 +147,19 @@ def _verify_commit(bench: Workbench, verified: str) -> ToolResult | None:
 
 def _run_hooks(bench: Workbench, tree: str, text: str) -> str | ToolResult:
     """Return the message, once the repository's own hooks, as the session began with them, let it through."""
+
+    def run(argv: Sequence[str], variables: Mapping[str, str]) -> tuple[int, str]:
+        ran, _ = bench.run_command(
+            Command(tuple(argv), bench.project.root, timeout_s=HOOK_TIMEOUT_S, env=variables)
+        )
+        return ran.exit_code, ran.output
+
     outcome = bench.project.repository.run_hooks(
         HooksSnapshot.from_json(bench.session.examined.hooks or "[]"),
         tree,
         text,
-        bench.hooks.run,
-        folder=bench.hooks.scratch,
+        run,
+        folder=bench.hook_folder,
     )
     if not outcome.passed:
         return failed(

@@ -22,7 +22,10 @@ LEFT_SHOWN = 20  # files that a verify command left, by name
 
 
 def update_task_status(bench: Workbench, wanted: calls.UpdateTaskStatus) -> ToolResult:
-    """Ends the task in progress. `complete` is lopen's decision, on evidence that still holds."""
+    """End the task in progress. `complete`, after verify_tests and verify_task_completion passed on the
+    present files: lopen commits and ticks the checklist; the calls after it in the turn are not run.
+    `failed` gives the task up for now; `note` says why.
+    """
     session = bench.session
     task = session.tree.task(wanted.task_id)
     if task is None or session.task is None or task.id != session.task.id:
@@ -55,7 +58,7 @@ def _fail(bench: Workbench, task: Task, note: str) -> ToolResult:
 
 
 def update_subtask(bench: Workbench, wanted: calls.UpdateSubtask) -> ToolResult:
-    """Ticks a line of a checklist."""
+    """Tick (or untick) a line of a task's checklist."""
     task = bench.session.tree.task(wanted.task_id)
     if task is None:
         return failed(f"there is no task {wanted.task_id!r}", _current(bench))
@@ -68,7 +71,7 @@ def update_subtask(bench: Workbench, wanted: calls.UpdateSubtask) -> ToolResult:
 
 
 def add_task(bench: Workbench, wanted: calls.AddTask) -> ToolResult:
-    """More work, at the end of a component."""
+    """Add a task to a component: work the module needs that no task covers."""
     component = bench.session.tree.component(wanted.component)
     if component is None:
         names = ", ".join(c.name for c in bench.session.tree.components)
@@ -92,7 +95,9 @@ def add_task(bench: Workbench, wanted: calls.AddTask) -> ToolResult:
 
 
 def split_task(bench: Workbench, wanted: calls.SplitTask) -> ToolResult:
-    """Replace the task in progress by smaller ones; the first keeps its id and the work done so far."""
+    """Replace the task in progress by two or more smaller ones, in order, where it is too large for one
+    task. The first keeps the id and the work done so far, and goes on in this conversation.
+    """
     session, task = bench.session, bench.session.task
     owner = session.tree.owner(wanted.task_id)
     if task is None or owner is None or task.id != wanted.task_id:
@@ -104,7 +109,7 @@ def split_task(bench: Workbench, wanted: calls.SplitTask) -> ToolResult:
     )
     first = replace(first, state=task.state, base=task.base, failures=task.failures, reasons=task.reasons)
     # The verdict was on more than the first piece.
-    bench.evidence.forget(TASK_VERDICT)
+    bench.evidence.note(TASK_VERDICT, None)
     told = [
         TaskChanged(t.id, t.name, owner.name, t.state.value, wanted.reason[:500]) for t in (first, *others)
     ]
@@ -155,7 +160,9 @@ def verify_command(tool: str, bench: Workbench, _: calls.NoInput) -> ToolResult:
 
 
 def verify_task_completion(bench: Workbench, wanted: calls.VerifyTask) -> ToolResult:
-    """The judge's verdict on the task in progress."""
+    """Have the judge look at the diff of the task in progress and the verify results. `note` is your word
+    to the judge, at most 2,000 characters, shown as a claim.
+    """
     task = bench.session.task
     if task is None or wanted.task_id != task.id:
         return failed(f"{wanted.task_id!r} is not the task in progress", _current(bench))
@@ -167,12 +174,12 @@ def verify_task_completion(bench: Workbench, wanted: calls.VerifyTask) -> ToolRe
 def _judge(bench: Workbench, scope: Scope, subject: str, note: str = "") -> BoundaryVerdict:
     judged = bench.judge.verdict_on(scope, subject, note, bench.evidence.ignored)
     if judged.passed:
-        bench.evidence.note_confidence(judged.verdict.confidence)
+        bench.evidence.confidence = judged.verdict.confidence
     return judged
 
 
 def verify_component_completion(bench: Workbench, wanted: calls.VerifyComponent) -> ToolResult:
-    """The judge's verdict on a component."""
+    """Have the judge look at a component as a whole. lopen does this by itself at the boundary."""
     component = bench.session.tree.component(wanted.component)
     if component is None:
         names = ", ".join(c.name for c in bench.session.tree.components)
@@ -181,5 +188,5 @@ def verify_component_completion(bench: Workbench, wanted: calls.VerifyComponent)
 
 
 def verify_module_completion(bench: Workbench, _: calls.NoInput) -> ToolResult:
-    """The judge's verdict on the module."""
+    """Have the judge look at the module as a whole. lopen does this by itself at the end."""
     return ToolResult(True, _judge(bench, "module", bench.session.module).verdict.to_tool_result())

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from lopen.core.clock import Clock
+from lopen.core.events import AlertRaised
 from lopen.files.workplace import Workplace
 from lopen.files.workspace import Workspace
-from lopen.git.commit_hooks import Runner
 from lopen.git.repository import Repository
 from lopen.guardrails.completion import is_test
 from lopen.judge.judging import Judge
+from lopen.sandbox.command import Command, CommandResult, Sandbox
 from lopen.settings.schema import Settings
 from lopen.specification.spec import Specification
 from lopen.store.journal import Journal
 from lopen.store.project_documents import Specifications
 from lopen.tools.calls import ToolResult
-from lopen.tools.commands import Commands
 from lopen.verification.verifier import Verifier
 from lopen.workflow.pauses import Pause
 from lopen.workflow.session import Session
 
 
 class Person(Protocol):
-    """Whoever sits at the terminal, if anybody does."""
+    """The person at the terminal, if there is one."""
 
     def ask(self, question: str, options: tuple[str, ...], default: str) -> str | None:
-        """Return their answer; None where nobody can answer now."""
+        """Return the answer; None where nobody can answer now."""
         ...
 
 
@@ -47,7 +47,7 @@ class Project:
     place: Workplace
     workspace: Workspace
     specifications: Specifications
-    commands: Commands
+    sandbox: Sandbox
     verifier: Verifier
     sandbox_rules: str  # what commands may do, for the prompt
 
@@ -87,64 +87,37 @@ class Steps(Protocol):
         ...
 
 
+@dataclass
 class IterationEvidence:
-    """The verifications of one iteration, and the files that it wrote in vain: kept here, changed nowhere else."""
+    """The verifications of one iteration, and the written files that no commit will hold."""
 
-    def __init__(self) -> None:
-        self._passed: dict[str, str] = {}  # verification tool → tree id it passed on
-        self._ignored: set[str] = set()
-        self._confidence = "high"
-
-    @property
-    def tools(self) -> frozenset[str]:
-        """The tools that passed, on whatever tree."""
-        return frozenset(self._passed)
-
-    @property
-    def ignored(self) -> frozenset[str]:
-        """The files written in this iteration that git ignores: they enter no commit."""
-        return frozenset(self._ignored)
-
-    @property
-    def confidence(self) -> str:
-        """The confidence of the verdict that the next commit rests on."""
-        return self._confidence
+    passed: dict[str, str] = field(default_factory=dict)  # verification tool → id of the tree it passed on
+    ignored: set[str] = field(default_factory=set)  # written in this iteration, but git ignores them
+    confidence: str = "high"  # of the verdict that the next commit rests on
 
     def on(self, tree: str) -> frozenset[str]:
         """Return the tools that passed on the tree."""
-        return frozenset(tool for tool, passed_on in self._passed.items() if passed_on == tree)
+        return frozenset(tool for tool, passed_on in self.passed.items() if passed_on == tree)
 
     def note(self, tool: str, tree: str | None) -> None:
-        """Note that a verification passed on the tree, or with None that it did not pass."""
-        self.forget(tool)
+        """Note that a verification passed on the tree, or with None that it counts no more."""
+        self.passed.pop(tool, None)
         if tree is not None:
-            self._passed[tool] = tree
-
-    def forget(self, tool: str) -> None:
-        """Let a verification count no more."""
-        self._passed.pop(tool, None)
-
-    def note_confidence(self, confidence: str) -> None:
-        """Note the confidence of a verdict that passed."""
-        self._confidence = confidence
+            self.passed[tool] = tree
 
     def note_written(self, path: str, *, ignored: bool) -> None:
         """Note a written file, and whether git ignores it."""
-        (self._ignored.add if ignored else self._ignored.discard)(path)
+        (self.ignored.add if ignored else self.ignored.discard)(path)
 
     def to_json(self) -> dict[str, Any]:
         """Return the evidence as JSON values; `restore` takes them in again."""
-        return {
-            "passed": dict(self._passed),
-            "ignored": sorted(self._ignored),
-            "confidence": self._confidence,
-        }
+        return asdict(self) | {"ignored": sorted(self.ignored)}
 
     def restore(self, stored: Mapping[str, Any]) -> None:
         """Take in the stored evidence of a conversation that goes on."""
-        self._passed.update(stored.get("passed", {}))
-        self._ignored.update(stored.get("ignored", ()))
-        self._confidence = stored.get("confidence", self._confidence)
+        self.passed.update(stored.get("passed", {}))
+        self.ignored.update(stored.get("ignored", ()))
+        self.confidence = stored.get("confidence", self.confidence)
 
 
 class Branch(Protocol):
@@ -160,14 +133,6 @@ class Branch(Protocol):
 
 
 @dataclass(frozen=True)
-class CommitHooks:
-    """How the repository's own commit hooks run: in the sandbox, with a folder where they may write."""
-
-    run: Runner
-    scratch: Path
-
-
-@dataclass(frozen=True)
 class Workbench:
     """One iteration's project, journal and evidence, and the parts of the loop that tools may ask for."""
 
@@ -178,7 +143,7 @@ class Workbench:
     person: Person
     judge: Judge
     steps: Steps
-    hooks: CommitHooks
+    hook_folder: Path  # the repository's commit hooks may write there
     branch: Branch
     new_task_id: Callable[[], str]
     evidence: IterationEvidence = field(default_factory=IterationEvidence)
@@ -192,3 +157,17 @@ class Workbench:
     def session(self) -> Session:
         """The session as it is now."""
         return self.journal.session
+
+    def run_command(self, command: Command) -> tuple[CommandResult, tuple[str, ...]]:
+        """Run a command; put back and report the protected paths that it changed, and return them too.
+
+        See docs/reference/sandbox.md.
+        """
+        restored: tuple[str, ...] = ()
+        try:
+            ran = self.project.sandbox.run(command)
+        finally:
+            if restored := self.project.place.put_back(self.session.module):
+                message = f"a command changed protected paths; put back: {', '.join(restored)}"
+                self.journal.tell(AlertRaised("protected_path", f"session:{self.session.id}", message))
+        return ran, restored

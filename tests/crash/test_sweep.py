@@ -51,7 +51,7 @@ EFFECTS = (
     Effect("a call's beginning is recorded", "lopen.store.audit:AuditTrail.start", 3),
     Effect("a call's end is recorded", "lopen.store.audit:AuditTrail.end", 3),
     Effect("a file is written", "lopen.files.workspace:Workspace.write", 3),
-    Effect("a command is run", "lopen.tools.commands:Commands.run"),
+    Effect("a command is run", "lopen.tools.workbench:Workbench.run_command"),
     Effect("a verdict is kept", "lopen.store.sessions:SessionStore.remember_verdict"),
     Effect("the plan is drawn", "lopen.application.wiring:write_plan", 3),
     Effect("the end is told", "lopen.loop.run:finish"),

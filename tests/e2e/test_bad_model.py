@@ -193,7 +193,7 @@ def test_a_planner_that_only_reads_is_stopped(make_project: MakeProject) -> None
     assert len(project.requests) == 3 * 10
 
 
-def test_reading_tools_of_one_turn_run_side_by_side_and_answer_in_order(make_project: MakeProject) -> None:
+def test_the_calls_of_one_turn_run_and_answer_in_order(make_project: MakeProject) -> None:
     calls: list[Call] = [
         ("read_file", {"path": "README.md"}),
         ("search_files", {"pattern": "project"}),
@@ -214,6 +214,3 @@ def test_reading_tools_of_one_turn_run_side_by_side_and_answer_in_order(make_pro
     assert [r.tool for r in results] == [name for name, _ in calls]
     assert results[4].text.endswith("\na\n")
     assert results[6].text.endswith("\nb\n")
-    building = [e for e in ran.events if e["event"] in ("tool_started", "tool_ended")][8:]
-    assert [e["event"] for e in building[:6]] == ["tool_started"] * 3 + ["tool_ended"] * 3
-    assert [e["tool"] for e in building[:6]] == ["read_file", "search_files", "list_files"] * 2

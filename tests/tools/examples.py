@@ -25,10 +25,8 @@ from lopen.store.journal import Journal
 from lopen.store.project_documents import Specifications
 from lopen.store.sessions import SessionStore
 from lopen.tools.calls import ToolResult, done
-from lopen.tools.catalogue import catalogue
-from lopen.tools.commands import Commands
-from lopen.tools.registry import Registry
-from lopen.tools.workbench import CommitHooks, Nobody, Project, Workbench
+from lopen.tools.catalogue import Registry, catalogue
+from lopen.tools.workbench import Nobody, Project, Workbench
 from lopen.verification.clean_room import CleanRoom
 from lopen.verification.verifier import VerificationLog, Verifier
 from lopen.workflow.pauses import Pause
@@ -75,10 +73,7 @@ class Bench:
 
     def call(self, tool: str, **given: Any) -> ToolResult:
         """A tool call as the model makes it, in the session's step."""
-        parsed = self.registry.parse(ToolUse("call", tool, given), self.at.session.step)
-        if isinstance(parsed, ToolResult):
-            return parsed
-        result = self.registry.run(parsed[0], self.at, parsed[1])
+        result = self.registry.run(ToolUse("call", tool, given), self.at)
         self.recorded = self.recorded or result.recorded
         self.pause = result.pause or self.pause
         return result
@@ -120,11 +115,6 @@ class ScriptedJudge:
         self, scope: Scope, subject: str, note: str = "", ignored: Iterable[str] = ()
     ) -> BoundaryVerdict:
         return self._judge(scope, subject)
-
-
-def no_hook(_: object, __: object) -> tuple[int, str]:
-    """A commit hook that lets everything through."""
-    return 0, ""
 
 
 class LoneBranch:
@@ -181,7 +171,6 @@ def bench(
     journal.save(session)
     repository = Repository.open(root, clock=clock)
     place = PlainWorkplace(repository, repository)
-    running = Commands(sandbox, place, journal)
     log = VerificationLog(journal, AuditTrail(store.database, session.id, str), clock)
     room = CleanRoom(root.parent / "rooms", place, mounted=True)
     verifier = Verifier(commands, room, sandbox, log, timeout_s=60, network=False)
@@ -195,14 +184,14 @@ def bench(
             place=place,
             workspace=Workspace(root, repository.files),
             specifications=OneSpecification(root, store, spec or specification()),
-            commands=running,
+            sandbox=sandbox,
             verifier=verifier,
             sandbox_rules="",
         ),
         person=Nobody(),
         judge=ScriptedJudge(judge),
         steps=steps,
-        hooks=CommitHooks(no_hook, root.parent),
+        hook_folder=root.parent,
         branch=LoneBranch(),
         new_task_id=lambda: f"calc-t{next(numbers)}",
     )

@@ -112,19 +112,6 @@ def test_the_whole_output_of_a_verification_is_read(judged: JudgedTree) -> None:
     assert "verify_tests" in call(judged, "read_output", tool="verify_lint").fields["hint"]
 
 
-@pytest.mark.parametrize(
-    ("tool", "given"),
-    [
-        ("write_file", {"path": "a", "content": ""}),
-        ("read_file", {}),
-        ("read_file", {"path": "core.py", "offset": 9}),
-    ],
-)
-def test_a_wrong_call_is_an_error_result(judged: JudgedTree, tool: str, given: dict[str, Any]) -> None:
-    assert not call(judged, tool, **given).ok
-    assert judged.answer(ToolUse("u1", tool, None, "not JSON"))["is_error"]
-
-
 def test_a_long_file_is_read_in_pieces_without_a_gap(tmp_path: Path) -> None:
     root = project(tmp_path / "project")
     repository = Repository.open(root, clock=FakeClock())

@@ -105,14 +105,6 @@ def test_a_result_that_is_not_valid_records_nothing_and_moves_nothing(root: Path
     assert not at.recorded
 
 
-def test_sections_are_named_by_heading_or_path(root: Path) -> None:
-    at = bench(root, replace(begun(), step=Step.IDENTIFY_COMPONENTS))
-    sections = ["behaviour", "Behaviour > Rounding", "Rounding"]
-    assert at.call(
-        "record_components", components=[component("Core", "AC-1", "AC-2", spec_sections=sections)]
-    ).ok
-
-
 def test_new_dependencies_want_the_components_again(root: Path) -> None:
     tree = TaskTree((Component("core", "Core", tasks=(Task("t", "T"),)),))
     at = bench(root, begun(tree=tree))
@@ -164,14 +156,6 @@ def test_what_was_recorded_as_done_is_verified_before_it_is_selected(root: Path)
 
     at.steps.verify_done = verify
     assert at.call("select_component", name="shell", reason="r").ok
-
-
-def test_where_everything_is_done_already_the_turn_ends_with_the_components(root: Path) -> None:
-    at = bench(root, replace(begun(dependencies=()), step=Step.IDENTIFY_COMPONENTS))
-    at.call(
-        "record_components", components=[component("Core", "AC-1", "AC-2", state="done", evidence=["README"])]
-    )
-    assert at.recorded
 
 
 def breaking(root: Path, *, tasks: tuple[Task, ...] = ()) -> Bench:
