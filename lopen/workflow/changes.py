@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from lopen.core.errors import LopenError
 from lopen.workflow.pauses import (
+    BOUNDARIES,
     BudgetThreshold,
     Confirmation,
-    FailedBoundaries,
     FailuresInRow,
     Halt,
     Pause,
@@ -237,13 +237,13 @@ def complete_component(session: Session, component_id: str) -> Session:
         session, session.tree.with_component(replace(component, verified=True, broken_down=True))
     )
     session = _limits(session, replace(session.limits, boundary_failures=0))
-    return session if session.limits.module_failures else _forget_boundaries(session)
+    return session if session.limits.module_failures else _forget_failures(session, BOUNDARIES)
 
 
 def complete_module(session: Session) -> Session:
     """Record that the module's verification passed: the session is complete."""
     limits = replace(session.limits, boundary_failures=0, module_failures=0)
-    return _forget_boundaries(replace(session, status="complete", limits=limits))
+    return _forget_failures(replace(session, status="complete", limits=limits), BOUNDARIES)
 
 
 def fail_boundary(session: Session, component_id: str, task: Task, *, module: bool) -> Session:
@@ -306,12 +306,6 @@ def _forget_failures(session: Session, subject: str) -> Session:
     kept = (
         r for r in session.limits.confirmed if not (isinstance(r, FailuresInRow) and r.subject == subject)
     )
-    return _limits(session, replace(session.limits, confirmed=tuple(kept)))
-
-
-def _forget_boundaries(session: Session) -> Session:
-    """Forget a confirmation to go on after failed boundaries: it holds for one row of failures."""
-    kept = (r for r in session.limits.confirmed if not isinstance(r, FailedBoundaries))
     return _limits(session, replace(session.limits, confirmed=tuple(kept)))
 
 
@@ -396,11 +390,6 @@ def record_verified(session: Session, component_ids: Collection[str], *, module:
         if component.id in component_ids:
             tree = tree.with_component(replace(component, verified=True))
     return replace(with_tree(session, tree), status="complete" if module else session.status)
-
-
-def note_commits(session: Session, digest: str) -> Session:
-    """Record that every task's commit was found below this tip of the branch."""
-    return replace(session, examined=replace(session.examined, commits=digest))
 
 
 def note_commands(session: Session, digest: str) -> Session:

@@ -14,14 +14,7 @@ from typing import Literal, assert_never
 from lopen.core.errors import LopenError
 from lopen.core.events import Event, StepEntered, TaskChanged
 from lopen.workflow import changes
-from lopen.workflow.pauses import (
-    AddedTasks,
-    Confirmation,
-    FailedBoundaries,
-    FailuresInRow,
-    Halt,
-    Pause,
-)
+from lopen.workflow.pauses import BOUNDARIES, AddedTasks, Confirmation, FailuresInRow, Halt, Pause
 from lopen.workflow.session import ATTEMPT_FAILED, Session
 from lopen.workflow.steps import ORDER, Step, number, phase_of
 from lopen.workflow.task_tree import Component, State
@@ -51,7 +44,6 @@ class Transition:
     source: Step
     trigger: Trigger
     target: Step
-    when: str
     shown: Callable[[Session], bool] | None = None
 
 
@@ -84,66 +76,27 @@ def _component_complete(session: Session) -> bool:
 
 
 TRANSITIONS: tuple[Transition, ...] = (
-    Transition(
-        Step.DRAFT_SPECIFICATION,
-        Trigger.SPEC_APPROVED,
-        Step.DETERMINE_DEPENDENCIES,
-        "a person approved the specification",
-        _approved,
-    ),
+    Transition(Step.DRAFT_SPECIFICATION, Trigger.SPEC_APPROVED, Step.DETERMINE_DEPENDENCIES, _approved),
     Transition(
         Step.DETERMINE_DEPENDENCIES,
         Trigger.DEPENDENCIES_DETERMINED,
         Step.IDENTIFY_COMPONENTS,
-        "the dependencies were recorded",
         _dependencies_recorded,
     ),
     Transition(
         Step.IDENTIFY_COMPONENTS,
         Trigger.COMPONENTS_IDENTIFIED,
         Step.SELECT_NEXT_COMPONENT,
-        "components that cover every criterion were recorded",
         _components_recorded,
     ),
     Transition(
-        Step.SELECT_NEXT_COMPONENT,
-        Trigger.COMPONENT_SELECTED,
-        Step.BREAK_INTO_TASKS,
-        "a component whose dependencies are complete was selected",
-        _component_selected,
+        Step.SELECT_NEXT_COMPONENT, Trigger.COMPONENT_SELECTED, Step.BREAK_INTO_TASKS, _component_selected
     ),
-    Transition(
-        Step.SELECT_NEXT_COMPONENT,
-        Trigger.MODULE_VERIFIED,
-        Step.COMPLETE,
-        "no component is left and the module's verification passed",
-    ),
-    Transition(
-        Step.BREAK_INTO_TASKS,
-        Trigger.TASKS_BROKEN_DOWN,
-        Step.ITERATE_THROUGH_TASKS,
-        "the component has open tasks",
-        _tasks_recorded,
-    ),
-    Transition(
-        Step.ITERATE_THROUGH_TASKS,
-        Trigger.TASK_ITERATION_COMPLETE,
-        Step.ITERATE_THROUGH_TASKS,
-        "a task ended and the component is not complete",
-    ),
-    Transition(
-        Step.ITERATE_THROUGH_TASKS,
-        Trigger.COMPONENT_COMPLETE,
-        Step.REPEAT,
-        "all tasks are complete and the component's verification passed",
-        _component_complete,
-    ),
-    Transition(
-        Step.REPEAT,
-        Trigger.COMPONENTS_REMAIN,
-        Step.SELECT_NEXT_COMPONENT,
-        "always",
-    ),
+    Transition(Step.SELECT_NEXT_COMPONENT, Trigger.MODULE_VERIFIED, Step.COMPLETE),
+    Transition(Step.BREAK_INTO_TASKS, Trigger.TASKS_BROKEN_DOWN, Step.ITERATE_THROUGH_TASKS, _tasks_recorded),
+    Transition(Step.ITERATE_THROUGH_TASKS, Trigger.TASK_ITERATION_COMPLETE, Step.ITERATE_THROUGH_TASKS),
+    Transition(Step.ITERATE_THROUGH_TASKS, Trigger.COMPONENT_COMPLETE, Step.REPEAT, _component_complete),
+    Transition(Step.REPEAT, Trigger.COMPONENTS_REMAIN, Step.SELECT_NEXT_COMPONENT),
 )
 
 # The triggers whose results the record shows, in the order of the steps: assessment fires one after another
@@ -369,9 +322,9 @@ def review(session: Session) -> Confirmation | None:
     """Return what a person must confirm before lopen spends more; None if there is nothing."""
     failed, added = session.limits.failed_boundaries, sum(t.added for t in session.tree.tasks)
     planned = session.plan.planned_tasks
-    if failed >= session.limits.confirmed_boundaries + FAILURES_TO_ASK:
+    if failed >= session.limits.confirmed_failures(BOUNDARIES) + FAILURES_TO_ASK:
         message = f"{failed} boundary verifications failed in a row"
-        return Confirmation(session.id, FailedBoundaries(failed), message)
+        return Confirmation(session.id, FailuresInRow(BOUNDARIES, failed), message)
     if added > max(planned, 1) + session.limits.confirmed_tasks:
         message = f"{added} tasks were added to {planned} planned ones"
         return Confirmation(session.id, AddedTasks(added), message)

@@ -20,21 +20,17 @@ HaltKind = Literal[
 ]
 
 
+BOUNDARIES = "boundaries"
+"""The subject of failures for the verifications of components and of the module."""
+
+
 @dataclass(frozen=True, slots=True)
 class FailuresInRow:
-    """So many failures in a row of a task, or of a planning step."""
+    """So many failures in a row of a task, of a planning step or of `BOUNDARIES`."""
 
     subject: str
     failures: int
     kind: Literal["failures"] = "failures"
-
-
-@dataclass(frozen=True, slots=True)
-class FailedBoundaries:
-    """So many failed verifications of a component or the module in a row."""
-
-    failures: int
-    kind: Literal["boundaries"] = "boundaries"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +57,7 @@ class UndecidedVerdict:
     kind: Literal["verdict"] = "verdict"
 
 
-Reason = FailuresInRow | FailedBoundaries | AddedTasks | BudgetThreshold | UndecidedVerdict
+Reason = FailuresInRow | AddedTasks | BudgetThreshold | UndecidedVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +154,6 @@ def waits_for_answer(pause: Pause | None) -> bool:
         case Question():
             return True
         case Confirmation():
-            return isinstance(pause.reason, FailuresInRow | FailedBoundaries | AddedTasks)
+            return isinstance(pause.reason, FailuresInRow | AddedTasks)
         case _:
             return False

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from lopen.workflow.pauses import AddedTasks, FailedBoundaries, FailuresInRow, Pause, Reason
+from lopen.workflow.pauses import AddedTasks, FailuresInRow, Pause, Reason
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
@@ -122,14 +122,9 @@ class SessionLimits:
         return max(self.boundary_failures, self.module_failures)
 
     def confirmed_failures(self, subject: str) -> int:
-        """Return the number of a task's or step's failures in a row up to which a person confirmed another try."""
+        """Return the number of failures in a row up to which a person confirmed another try."""
         found = (r for r in self.confirmed if isinstance(r, FailuresInRow) and r.subject == subject)
         return max((r.failures for r in found), default=0)
-
-    @property
-    def confirmed_boundaries(self) -> int:
-        """The number of failed boundaries up to which a person confirmed that the run goes on."""
-        return max((r.failures for r in self.confirmed if isinstance(r, FailedBoundaries)), default=0)
 
     @property
     def confirmed_tasks(self) -> int:
@@ -163,7 +158,6 @@ class Intents:
 class Inspections:
     """Hashes of what was examined; it is not examined again while its hash is the same."""
 
-    commits: str = ""  # the branch's tip and the tasks' commits, all found in its history
     commands: str = ""  # the verify commands that were seen to start
     hooks: str = ""  # the repository's commit hooks at the session's start, as JSON
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from lopen.workflow.next_step import TRANSITIONS, IllegalTransition, Trigger, enter_step, mermaid
-from lopen.workflow.steps import ORDER, PLANNING_STEPS, Step, number, phase_of
+from lopen.workflow.steps import ORDER, PLANNING_STEPS, Step, number
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 from tests.sessions import changed
 from tests.workflow.examples import building
@@ -30,14 +30,6 @@ def test_the_table_has_these_rows() -> None:
     rows = {(number(t.source), t.trigger.value): number(t.target) for t in TRANSITIONS}
     assert rows == CONTRACT
     assert len(TRANSITIONS) == len(CONTRACT)
-    assert all(t.when for t in TRANSITIONS)
-
-
-def test_steps_have_the_numbers_and_phases_that_people_know() -> None:
-    assert [number(s) for s in ORDER] == list(range(1, 9))
-    phases = [phase_of(s) for s in ORDER]
-    assert phases == ["requirement_gathering", *["planning"] * 4, *["building"] * 3]
-    assert {s for s in Step if phase_of(s) == "planning"} == PLANNING_STEPS
 
 
 @pytest.mark.parametrize("step", Step)
@@ -53,21 +45,9 @@ def test_a_trigger_fires_only_where_the_table_has_a_row(step: Step, trigger: Tri
         enter_step(shown, trigger)
 
 
-def test_the_diagram_shows_every_row_each_step_in_its_phase_and_nothing_else() -> None:
-    lines = mermaid().splitlines()
-    edges = {m.groups() for line in lines if (m := re.fullmatch(r"    (\w+) --> (\w+): (\w+)", line))}
+def test_the_diagram_shows_every_row_and_each_step_in_its_phase() -> None:
+    text = mermaid()
+    edges = set(re.findall(r"^    (\w+) --> (\w+): (\w+)$", text, re.MULTILINE))
     assert edges == {(t.source.value, t.target.value, t.trigger.value) for t in TRANSITIONS}
-    inside: dict[str, list[str]] = {}
-    phase = ""
-    for line in lines:
-        if opened := re.fullmatch(r"    state (\w+) \{", line):
-            phase = opened[1]
-        elif line.startswith("        "):
-            inside.setdefault(phase, []).append(line.strip())
-    assert inside == {
-        name: [s.value for s in ORDER if s is not Step.COMPLETE and phase_of(s) == name]
-        for name in ("requirement_gathering", "planning", "building")
-    }
-    assert lines[0] == "stateDiagram-v2"
-    assert lines[1] == "    [*] --> draft_specification"
-    assert lines[-1] == "    complete --> [*]"
+    planning = text.partition("state planning {")[2].partition("}")[0].split()
+    assert planning == [step.value for step in ORDER if step in PLANNING_STEPS]

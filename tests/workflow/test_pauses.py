@@ -9,16 +9,11 @@ import pytest
 from lopen.workflow import changes
 from lopen.workflow.next_step import review, stuck
 from lopen.workflow.pauses import (
+    BOUNDARIES,
     AddedTasks,
-    BudgetThreshold,
-    Confirmation,
-    FailedBoundaries,
-    Pause,
+    FailuresInRow,
     circuit_open,
     endpoint_unreachable,
-    gate,
-    interrupted,
-    iterations_used,
 )
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, Task, TaskTree
@@ -27,47 +22,12 @@ from tests.workflow.examples import building, session
 ID = "calc-20260301-1"
 
 
-@pytest.mark.parametrize(
-    ("pause", "kind", "command", "words"),
-    [
-        (gate("calc", "it waits"), "gate", "lopen approve calc --run", "it waits"),
-        (
-            endpoint_unreachable(ID, "503"),
-            "endpoint",
-            f"lopen resume {ID}",
-            "cannot be reached (503); continue when it is available again",
-        ),
-        (
-            endpoint_unreachable(ID, "429", datetime(2026, 3, 1, 9, 30, tzinfo=UTC)),
-            "endpoint",
-            f"lopen resume {ID}",
-            "after 2026-03-01 09:30 UTC",
-        ),
-        (
-            circuit_open(ID, "open", "lopen circuit ack x"),
-            "circuit",
-            "lopen circuit ack x",
-            "open",
-        ),
-        (circuit_open(ID, "open"), "circuit", f"lopen resume {ID}", "open"),
-        (
-            iterations_used(ID, 100),
-            "iterations",
-            f"lopen resume {ID}",
-            "100 iterations",
-        ),
-        (
-            Confirmation(ID, BudgetThreshold(), "much is used"),
-            "confirmation",
-            f"lopen confirm {ID}",
-            "much is used",
-        ),
-        (interrupted(ID), "interrupted", f"lopen resume {ID}", "saved"),
-    ],
-)
-def test_a_pause_says_why_and_what_lets_it_go_on(pause: Pause, kind: str, command: str, words: str) -> None:
-    assert (pause.kind, pause.command) == (kind, command)
-    assert words in pause.message
+def test_a_pause_says_why_and_names_the_command_that_goes_on() -> None:
+    asked = endpoint_unreachable(ID, "429", datetime(2026, 3, 1, 9, 30, tzinfo=UTC))
+    assert "(429); continue after 2026-03-01 09:30 UTC" in asked.message
+    assert asked.command == f"lopen resume {ID}"
+    assert circuit_open(ID, "open", "lopen circuit ack x").command == "lopen circuit ack x"
+    assert circuit_open(ID, "open").command == f"lopen resume {ID}"
 
 
 def test_what_was_given_up_is_named_with_its_open_criteria() -> None:
@@ -80,16 +40,18 @@ def test_what_was_given_up_is_named_with_its_open_criteria() -> None:
 
 @pytest.mark.parametrize(
     ("failures", "confirmed", "asked"),
-    [(0, 0, False), (2, 0, False), (3, 0, True), (3, 3, False), (5, 3, False), (6, 3, True)],
+    [(2, 0, False), (3, 0, True), (5, 3, False), (6, 3, True)],
 )
 def test_three_failed_boundaries_in_a_row_ask_and_a_confirmation_is_good_for_three_more(
     failures: int, confirmed: int, asked: bool
 ) -> None:
-    wanted = building(boundary_failures=failures, confirmed=(FailedBoundaries(confirmed),), planned_tasks=2)
+    wanted = building(
+        boundary_failures=failures, confirmed=(FailuresInRow(BOUNDARIES, confirmed),), planned_tasks=2
+    )
     pause = review(wanted)
     assert (pause is not None) == asked
     if pause is not None:
-        assert pause.reason == FailedBoundaries(failures)
+        assert pause.reason == FailuresInRow(BOUNDARIES, failures)
         assert review(changes.confirm_pause(changes.ask_person(wanted, pause))) is None
 
 
@@ -105,10 +67,8 @@ def with_added(added: int, planned: int, confirmed: int = 0) -> Session:
 @pytest.mark.parametrize(
     ("added", "planned", "confirmed", "asked"),
     [
-        (0, 0, 0, False),
         (1, 0, 0, False),
         (2, 0, 0, True),
-        (3, 3, 0, False),
         (4, 3, 0, True),
         (4, 3, 4, False),
     ],
@@ -119,8 +79,3 @@ def test_more_added_than_planned_tasks_ask(added: int, planned: int, confirmed: 
     if pause is not None:
         assert pause.message == f"{added} tasks were added to {planned} planned ones"
         assert review(with_added(added, planned, added)) is None
-
-
-def test_a_fresh_session_asks_for_nothing() -> None:
-    assert review(session()) is None
-    assert review(building()) is None
