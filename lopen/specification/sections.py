@@ -26,7 +26,6 @@ SEPARATOR = " > "
 BYTE_ORDER_MARK = "\ufeff"
 SHOWN_PATHS = 10
 COMPARED_NAMES = 2_000
-UNCLOSED = "unclosed code fence: everything after it counts as code; close it"
 MAX_NESTING = 100  # levels of lists and quotes; `markdown-it` drops what is nested deeper
 
 LINE_END = re.compile(r"\r\n?|\n")
@@ -132,14 +131,6 @@ def _items(tokens: Sequence[Token]) -> Iterator[Item]:
         yield Item("\n".join(parts), first, depth)
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
-    """A problem or warning about a line of a document; `line` counts from 1."""
-
-    line: int
-    message: str
-
-
 class AmbiguousSection(LopenError):
     """A name that matches several sections; the message lists their paths."""
 
@@ -176,7 +167,7 @@ class Outline:
     """A document and its sections in order.
 
     `front_matter` is the text between the `---` lines. `fences` are the offsets [start, end) inside code fences;
-    `unclosed` names a fence that has no end and so hides the rest of the document.
+    `unclosed` are the lines, from 1, of fences that have no end and so hide the rest of the document.
     """
 
     text: str
@@ -185,7 +176,7 @@ class Outline:
     front_matter: str | None
     fences: tuple[tuple[int, int], ...]
     line_starts: tuple[int, ...]
-    unclosed: tuple[Diagnostic, ...] = ()
+    unclosed: tuple[int, ...] = ()
 
     @property
     def title(self) -> Section | None:
@@ -291,7 +282,7 @@ def parse_outline(text: str) -> Outline:
         tokens[0].content if tokens and tokens[0].type == "front_matter" else None,
         tuple((at(first), at(after)) for first, after in fences),
         tuple(starts),
-        tuple(Diagnostic(first, UNCLOSED) for first, after in fences if after >= lines),
+        tuple(first for first, after in fences if after >= lines),
     )
 
 

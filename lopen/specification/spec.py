@@ -20,7 +20,6 @@ from lopen.specification.modules import read_source
 from lopen.specification.sections import (
     BYTE_ORDER_MARK,
     LINE_END,
-    Diagnostic,
     Item,
     Outline,
     Section,
@@ -55,6 +54,43 @@ _OPEN = re.compile(
 _NO_IDS: Mapping[str, str] = MappingProxyType({})
 
 
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A problem or warning about a line of a specification, as `path:line: message`."""
+
+    path: Path
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.message}"
+
+
+class Findings:
+    """The problems and warnings of one specification, collected while it is read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._problems: list[Problem] = []
+        self._warnings: list[Problem] = []
+
+    def problem(self, line: int, message: str) -> None:
+        """Add a problem, which makes the specification unfit to build from."""
+        self._problems.append(Problem(self._path, line, message))
+
+    def warning(self, line: int, message: str) -> None:
+        """Add a warning."""
+        self._warnings.append(Problem(self._path, line, message))
+
+    @property
+    def by_line(self) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
+        """The problems and the warnings, in the order of their lines."""
+        problems, warnings = (
+            tuple(sorted(kind, key=lambda p: p.line)) for kind in (self._problems, self._warnings)
+        )
+        return problems, warnings
+
+
 # The lists that count: acceptance criteria, with stable ids, and verify commands
 
 _CHECKBOX = re.compile(r"\[([ xX])\](?:\s+|\Z)(.*)", re.DOTALL)
@@ -73,74 +109,63 @@ class Criterion:
     line: int
 
 
-@dataclass(slots=True)
-class CriteriaFound:
-    """The criteria of a section, with its problems (which make it unusable) and warnings."""
-
-    criteria: list[Criterion]
-    problems: list[Diagnostic]
-    warnings: list[Diagnostic]
-
-
-def read_criteria(outline: Outline, section: Section, known_ids: Mapping[str, str]) -> CriteriaFound:
+def read_criteria(
+    outline: Outline, section: Section, known_ids: Mapping[str, str], found: Findings
+) -> list[Criterion]:
     """Read the criteria of a section and its subsections, in order, each with its id.
 
     An id in the text has priority over the id that `known_ids` has for the text. The others get the numbers `AC-1`,
     `AC-2`, … that are not in use and were not in use before.
     """
-    reading = CriteriaFound([], [], [])
+    criteria: list[Criterion] = []
     for part in (section, *outline.descendants(section)):
-        _read_part(items(outline.text[part.body : part.end]), outline.line_at(part.body), reading)
-    reading.criteria = list(_with_ids(reading.criteria, known_ids))
-    reading.problems += [
-        Diagnostic(c.line, "the criterion has no text") for c in reading.criteria if not c.text
-    ]
-    reading.warnings += [
-        Diagnostic(c.line, "already ticked; lopen ignores ticks and builds it all the same")
-        for c in reading.criteria
-        if c.checked
-    ]
-    reading.problems += _duplicates(reading.criteria)
-    if not reading.criteria:
-        reading.problems.append(Diagnostic(section.line, "no criteria: write at least one `- [ ] …` line"))
-    return reading
+        _read_part(items(outline.text[part.body : part.end]), outline.line_at(part.body), criteria, found)
+    criteria = list(_with_ids(criteria, known_ids))
+    for criterion in criteria:
+        if not criterion.text:
+            found.problem(criterion.line, "the criterion has no text")
+        if criterion.checked:
+            found.warning(criterion.line, "already ticked; lopen ignores ticks and builds it all the same")
+    _find_duplicates(criteria, found)
+    if not criteria:
+        found.problem(section.line, "no criteria: write at least one `- [ ] …` line")
+    return criteria
 
 
-def _read_part(found: Sequence[Item], first_line: int, reading: CriteriaFound) -> None:
+def _read_part(read: Sequence[Item], first_line: int, criteria: list[Criterion], found: Findings) -> None:
+    """Add the criteria among the items of a section."""
     depth = 0  # of the criterion that deeper plain items belong to; 0: none
-    for at, item in enumerate(found):
+    for at, item in enumerate(read):
         line = first_line + item.first
-        box = _CHECKBOX.match(item.content) if item.depth else None
-        reading.problems += _stray_boxes(item, line)
-        if box:
+        _find_stray_boxes(item, line, found)
+        if item.depth and (box := _CHECKBOX.match(item.content)):
             depth = item.depth
-            reading.criteria.append(_criterion(box[2], checked=box[1] != " ", line=line))
+            criteria.append(_criterion(box[2], checked=box[1] != " ", line=line))
         elif item.depth and _NEARLY_A_CHECKBOX.match(item.content):
-            reading.problems.append(
-                Diagnostic(line, "invalid checkbox: write `- [ ] ` with one space inside and one after it")
-            )
+            found.problem(line, "invalid checkbox: write `- [ ] ` with one space inside and one after it")
         elif item.depth > depth > 0:
-            last = reading.criteria[-1]
-            reading.criteria[-1] = replace(last, text=f"{last.text} - {_folded(item.content)}")
+            criteria[-1] = replace(criteria[-1], text=f"{criteria[-1].text} - {_folded(item.content)}")
         elif item.depth:
             depth = 0
-            heads_a_list = at + 1 < len(found) and found[at + 1].depth > item.depth
+            heads_a_list = at + 1 < len(read) and read[at + 1].depth > item.depth
             if not heads_a_list:
-                reading.warnings.append(Diagnostic(line, "a list item without a checkbox is not a criterion"))
+                found.warning(line, "a list item without a checkbox is not a criterion")
 
 
-def misplaced_criteria(outline: Outline, section: Section | None) -> Iterator[Diagnostic]:
+def _find_misplaced_criteria(outline: Outline, section: Section | None, found: Findings) -> None:
     """Warn once a section about checkboxes outside of the criteria's `section`: nothing is built from them."""
     inside = (section, *outline.descendants(section)) if section is not None else ()
     for part in outline.sections:
-        if part in inside:
-            continue
-        for item in items(outline.text[part.body : part.end]):
-            if item.depth and _CHECKBOX.match(item.content):
-                line = outline.line_at(part.body) + item.first
-                message = f"checkboxes under {part.title!r} are not acceptance criteria; move them there"
-                yield Diagnostic(line, message)
-                break
+        boxes = [
+            item
+            for item in items(outline.text[part.body : part.end])
+            if item.depth and _CHECKBOX.match(item.content)
+        ]
+        if boxes and part not in inside:
+            line = outline.line_at(part.body) + boxes[0].first
+            found.warning(
+                line, f"checkboxes under {part.title!r} are not acceptance criteria; move them there"
+            )
 
 
 def _criterion(text: str, *, checked: bool, line: int) -> Criterion:
@@ -148,11 +173,11 @@ def _criterion(text: str, *, checked: bool, line: int) -> Criterion:
     return Criterion(own[1] if own else "", _folded(own[2] if own else text), checked, line)
 
 
-def _stray_boxes(item: Item, line: int) -> Iterator[Diagnostic]:
-    """Yield the checkboxes that markdown reads as a paragraph: `-[ ] …`, or without a list marker."""
+def _find_stray_boxes(item: Item, line: int, found: Findings) -> None:
+    """Find the checkboxes that markdown reads as a paragraph: `-[ ] …`, or without a list marker."""
     for offset, text in enumerate(item.content.split("\n")):
         if (offset or not item.depth) and _OUTSIDE_A_LIST.match(text):
-            yield Diagnostic(line + offset, "checkbox outside of a list: write `- [ ] …` on a separate line")
+            found.problem(line + offset, "checkbox outside of a list: write `- [ ] …` on a separate line")
 
 
 def _with_ids(criteria: Sequence[Criterion], known_ids: Mapping[str, str]) -> Iterator[Criterion]:
@@ -166,16 +191,16 @@ def _with_ids(criteria: Sequence[Criterion], known_ids: Mapping[str, str]) -> It
         yield replace(criterion, id=chosen)
 
 
-def _duplicates(criteria: Sequence[Criterion]) -> Iterator[Diagnostic]:
+def _find_duplicates(criteria: Sequence[Criterion], found: Findings) -> None:
     ids: dict[str, int] = {}
     texts: dict[str, int] = {}
     for criterion in criteria:
         first = ids.setdefault(criterion.id.casefold(), criterion.line)
         if first != criterion.line:
-            yield Diagnostic(criterion.line, f"duplicate id {criterion.id} (first on line {first})")
+            found.problem(criterion.line, f"duplicate id {criterion.id} (first on line {first})")
         first = texts.setdefault(criterion.text, criterion.line)
         if first != criterion.line and criterion.text:
-            yield Diagnostic(criterion.line, f"duplicate criterion (first on line {first})")
+            found.problem(criterion.line, f"duplicate criterion (first on line {first})")
 
 
 def _folded(text: str) -> str:
@@ -211,50 +236,40 @@ class VerifyCommand:
 TESTS_MAY_GO = "tests-may-go"
 
 
-@dataclass(slots=True)
-class CommandsFound:
-    """The commands, standard ones first, with the problems and warnings of the section.
-
-    `tests_may_go` are the globs of test files whose tests may go: `- **tests-may-go**: tests/old/**`, several with commas.
-    """
-
-    commands: list[VerifyCommand]
-    tests_may_go: list[str]
-    problems: list[Diagnostic]
-    warnings: list[Diagnostic]
-
-
 class _Malformed(Exception):
     """An invalid line that is meant as a verify command."""
 
 
-def read_commands(outline: Outline, section: Section) -> CommandsFound:
-    """Read the verify commands of a section and its subsections; an omitted standard command counts as none."""
-    reading = CommandsFound([], [], [], [])
-    found: dict[str, VerifyCommand] = {}
+def read_commands(
+    outline: Outline, section: Section, found: Findings
+) -> tuple[list[VerifyCommand], list[str]]:
+    """Read the verify commands of a section and its subsections, standard ones first, and the globs of `tests-may-go`.
+
+    An omitted standard command counts as none.
+    """
+    commands: dict[str, VerifyCommand] = {}
+    tests_may_go: list[str] = []
     unread: set[str] = set()
     for part in (section, *outline.descendants(section)):
         first_line = outline.line_at(part.body)
         for item in items(outline.text[part.body : part.end]):
             line = first_line + item.first
             try:
-                for name, command in _commands(item, reading.tests_may_go):
-                    if name in found:
-                        raise _Malformed(f"duplicate {name} (first on line {found[name].line})")
-                    found[name] = VerifyCommand(name, command, line)
+                for name, command in _commands(item, tests_may_go):
+                    if name in commands:
+                        raise _Malformed(f"duplicate {name} (first on line {commands[name].line})")
+                    commands[name] = VerifyCommand(name, command, line)
             except _Malformed as error:
-                reading.problems.append(Diagnostic(line, str(error)))
+                found.problem(line, str(error))
                 unread.update(name for name in STANDARD if name in item.content)
-    missing = [name for name in STANDARD if name not in found and name not in unread]
-    if not unread and not any(verify.command for verify in found.values()):
-        message = "no verify command: lopen cannot test what the model builds"
-        reading.warnings.append(Diagnostic(section.line, message))
+    missing = [name for name in STANDARD if name not in commands and name not in unread]
+    if not unread and not any(verify.command for verify in commands.values()):
+        found.warning(section.line, "no verify command: lopen cannot test what the model builds")
     elif missing:
         verb = "is missing, which counts" if len(missing) == 1 else "are missing, which count"
-        reading.warnings.append(Diagnostic(section.line, f"{', '.join(missing)} {verb} as none"))
-    standard = [found.pop(name, VerifyCommand(name, None, section.line)) for name in STANDARD]
-    reading.commands = [*standard, *found.values()]
-    return reading
+        found.warning(section.line, f"{', '.join(missing)} {verb} as none")
+    standard = [commands.pop(name, VerifyCommand(name, None, section.line)) for name in STANDARD]
+    return [*standard, *commands.values()], tests_may_go
 
 
 def _correct_form(text: str) -> str:
@@ -318,18 +333,6 @@ def _command(name: str, rest: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """A problem or warning about a line of a specification, as `path:line: message`."""
-
-    path: Path
-    line: int
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.message}"
-
-
-@dataclass(frozen=True, slots=True)
 class Specification:
     """One module's specification. It is fit to build from if `problems` is empty.
 
@@ -381,38 +384,28 @@ def parse_specification(
     text: str, *, module: str, path: Path, known_ids: Mapping[str, str] = _NO_IDS
 ) -> Specification:
     """Parse a specification. `known_ids` maps criterion texts to their existing ids."""
-    document = parse_outline(text)
-    (name, description), front_problems = _front_matter(document)
-    problems = (
-        [Diagnostic(1, "the specification is empty")]
-        if not text.strip("\ufeff \t\r\n")
-        else [
-            *front_problems,
-            *document.unclosed,
-            *_heading_problems(document),
-        ]
-    )
-    warnings = [
-        *_unchanged_scaffold(text, module),
-        *_name_mismatch(name, module, text),
-        *_empty_sections(document),
-        *_placeholders(document),
-    ]
+    document, found = parse_outline(text), Findings(path)
+    if text.strip("\ufeff \t\r\n"):
+        name, description = _front_matter(document, found)
+        for line in document.unclosed:
+            found.problem(line, "unclosed code fence: everything after it counts as code; close it")
+        _check_headings(document, found)
+    else:
+        name = description = ""
+        found.problem(1, "the specification is empty")
+    _find_unchanged_scaffold(text, module, found)
+    _check_name(name, module, text, found)
+    _find_empty_sections(document, found)
+    _find_placeholders(document, found)
     criteria: list[Criterion] = []
     commands: list[VerifyCommand] = []
     tests_may_go: list[str] = []
     section = _top_section(document, ACCEPTANCE_CRITERIA)
-    warnings += misplaced_criteria(document, section)
+    _find_misplaced_criteria(document, section, found)
     if section is not None:
-        found = read_criteria(document, section, known_ids)
-        criteria = found.criteria
-        problems += found.problems
-        warnings += found.warnings
+        criteria = read_criteria(document, section, known_ids, found)
     if (section := _top_section(document, SKILLS_AND_HOOKS)) is not None:
-        read = read_commands(document, section)
-        commands, tests_may_go = read.commands, read.tests_may_go
-        problems += read.problems
-        warnings += read.warnings
+        commands, tests_may_go = read_commands(document, section, found)
     return Specification(
         module,
         path,
@@ -423,8 +416,7 @@ def parse_specification(
         tuple(criteria),
         tuple(commands),
         tuple(tests_may_go),
-        _sorted_problems(path, problems),
-        _sorted_problems(path, warnings),
+        *found.by_line,
     )
 
 
@@ -433,46 +425,43 @@ def load_specification(path: Path, *, module: str, known_ids: Mapping[str, str] 
     return parse_specification(read_source(path), module=module, path=path, known_ids=known_ids)
 
 
-def _front_matter(document: Outline) -> tuple[tuple[str, str], list[Diagnostic]]:
-    """Return the name and description, each "" if it is missing, and the problems. YAML tags create no objects."""
+def _front_matter(document: Outline, found: Findings) -> tuple[str, str]:
+    """Return the name and description, each "" if it is missing. YAML tags create no objects."""
     import yaml
 
     if document.front_matter is None:
         unclosed = document.text.removeprefix(BYTE_ORDER_MARK).startswith("---")
-        message = "the front matter is not closed by `---`" if unclosed else NO_FRONT_MATTER
-        return ("", ""), [Diagnostic(1, message)]
+        found.problem(1, "the front matter is not closed by `---`" if unclosed else NO_FRONT_MATTER)
+        return "", ""
     try:
         # The base loader makes texts, lists and mappings alone.
-        found = yaml.load(document.front_matter, Loader=yaml.BaseLoader) or {}  # noqa: S506
+        values = yaml.load(document.front_matter, Loader=yaml.BaseLoader) or {}  # noqa: S506
     except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
         mark = getattr(error, "problem_mark", None)
         reason = getattr(error, "problem", None) or str(error).splitlines()[0]
-        line = 2 + (mark.line if mark else 0)
-        return ("", ""), [Diagnostic(line, f"the front matter is not valid YAML: {reason}")]
-    if not isinstance(found, dict):
-        return ("", ""), [Diagnostic(2, "the front matter must be `key: value` lines")]
-    name, description = (" ".join(_text(found.get(key)).split()) for key in ("name", "description"))
-    given = {"name": name, "description": description}
-    problems = [Diagnostic(1, f"the front matter has no {key}") for key, value in given.items() if not value]
-    return (name, description), problems
+        found.problem(2 + (mark.line if mark else 0), f"the front matter is not valid YAML: {reason}")
+        return "", ""
+    if not isinstance(values, dict):
+        found.problem(2, "the front matter must be `key: value` lines")
+        return "", ""
+    name, description = (" ".join(_text(values.get(key)).split()) for key in ("name", "description"))
+    for key, value in (("name", name), ("description", description)):
+        if not value:
+            found.problem(1, f"the front matter has no {key}")
+    return name, description
 
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _name_mismatch(name: str, module: str, text: str) -> Iterator[Diagnostic]:
+def _check_name(name: str, module: str, text: str, found: Findings) -> None:
     """Warn about a name in the front matter other than the folder's, which is the module's name."""
     if name and name != module:
         lines = enumerate(LINE_END.split(text), 1)
         line = next((number for number, line in lines if line.lstrip().startswith("name")), 1)
-        yield Diagnostic(
-            line, f"the front matter has name: {name}, but the module's name is {module}, from its folder"
-        )
-
-
-def _sorted_problems(path: Path, diagnostics: list[Diagnostic]) -> tuple[Problem, ...]:
-    return tuple(Problem(path, d.line, d.message) for d in sorted(diagnostics, key=lambda d: d.line))
+        message = f"the front matter has name: {name}, but the module's name is {module}, from its folder"
+        found.warning(line, message)
 
 
 def _top_section(document: Outline, title: str) -> Section | None:
@@ -480,62 +469,56 @@ def _top_section(document: Outline, title: str) -> Section | None:
     return next((s for s in document.sections if s.level == 2 and normalise_name(s.title) == wanted), None)
 
 
-def _heading_problems(document: Outline) -> Iterator[Diagnostic]:
+def _check_headings(document: Outline, found: Findings) -> None:
     first = document.sections[0].line if document.sections else 1
     if document.title is None:
-        yield Diagnostic(first, "the first heading must be the title, an H1: `# …`")
+        found.problem(first, "the first heading must be the title, an H1: `# …`")
     for section in document.sections[1:]:
         if section.level == 1:
-            yield Diagnostic(section.line, f"a second H1, {section.title!r}: make it an H2")
-    if not document.unclosed:  # what it hides is not missing
-        yield from _missing_sections(document, first)
-    yield from _repeated_addresses(document)
-
-
-def _missing_sections(document: Outline, first: int) -> Iterator[Diagnostic]:
-    titles = {normalise_name(s.title): s for s in document.sections}
-    for name in REQUIRED:
-        if _top_section(document, name) is None:
-            near = get_close_matches(normalise_name(name), titles, n=1, cutoff=0.8)
-            found = titles[near[0]] if near else None
-            similar = f"; line {found.line} has `{'#' * found.level} {found.title}`" if found else ""
-            yield Diagnostic(first, f"the section `## {name}` is missing{similar}")
-    known = {normalise_name(name) for name in REQUIRED + OPTIONAL}
-    if not any(s.level == 2 and normalise_name(s.title) not in known for s in document.sections):
-        yield Diagnostic(
-            first, "no section describes what the module does: write at least one H2 about its domain"
-        )
-
-
-def _empty_sections(document: Outline) -> Iterator[Diagnostic]:
-    for section in document.sections:
-        if section.level > 1 and not document.full_text(section)[section.body - section.start :].strip():
-            yield Diagnostic(section.line, f"the section {section.address!r} is empty")
-
-
-def _placeholders(document: Outline) -> Iterator[Diagnostic]:
-    """Warn about each line outside code fences that is still to be written."""
-    for found in _PLACEHOLDER.finditer(document.text):
-        at = bisect_right(document.fences, (found.start(), len(document.text))) - 1
-        if at < 0 or found.start() >= document.fences[at][1]:
-            line = document.line_at(found.start())
-            yield Diagnostic(line, f"{found[0]}: write it now, or the model guesses")
-
-
-def _repeated_addresses(document: Outline) -> Iterator[Diagnostic]:
+            found.problem(section.line, f"a second H1, {section.title!r}: make it an H2")
+    if not document.unclosed:  # an unclosed fence hides sections, which are not missing
+        _find_missing_sections(document, first, found)
     lines: dict[str, int] = {}
     for section in document.sections:
         earlier = lines.setdefault(normalise_name(section.address), section.line)
         if earlier != section.line:
-            yield Diagnostic(section.line, f"duplicate heading {section.address!r} (first on line {earlier})")
+            found.problem(section.line, f"duplicate heading {section.address!r} (first on line {earlier})")
 
 
-def _unchanged_scaffold(text: str, module: str) -> Iterator[Diagnostic]:
+def _find_missing_sections(document: Outline, first: int, found: Findings) -> None:
+    titles = {normalise_name(s.title): s for s in document.sections}
+    for name in REQUIRED:
+        if _top_section(document, name) is None:
+            near = get_close_matches(normalise_name(name), titles, n=1, cutoff=0.8)
+            there = titles[near[0]] if near else None
+            similar = f"; line {there.line} has `{'#' * there.level} {there.title}`" if there else ""
+            found.problem(first, f"the section `## {name}` is missing{similar}")
+    known = {normalise_name(name) for name in REQUIRED + OPTIONAL}
+    if not any(s.level == 2 and normalise_name(s.title) not in known for s in document.sections):
+        message = "no section describes what the module does: write at least one H2 about its domain"
+        found.problem(first, message)
+
+
+def _find_empty_sections(document: Outline, found: Findings) -> None:
+    for section in document.sections:
+        if section.level > 1 and not document.full_text(section)[section.body - section.start :].strip():
+            found.warning(section.line, f"the section {section.address!r} is empty")
+
+
+def _find_placeholders(document: Outline, found: Findings) -> None:
+    """Warn about each line outside code fences that is still to be written."""
+    for mark in _PLACEHOLDER.finditer(document.text):
+        at = bisect_right(document.fences, (mark.start(), len(document.text))) - 1
+        if at < 0 or mark.start() >= document.fences[at][1]:
+            line = document.line_at(mark.start())
+            found.warning(line, f"{mark[0]}: write it now, or the model guesses")
+
+
+def _find_unchanged_scaffold(text: str, module: str, found: Findings) -> None:
     """Warn about every line that is still as `lopen init` wrote it."""
     sentences = (NEW_DESCRIPTION, NEW_OVERVIEW, NEW_BEHAVIOUR, *NEW_CRITERIA)
     scaffold = {sentence.format(module=module) for sentence in sentences}
     for number, line in enumerate(LINE_END.split(text), 1):
         sentence = line.removeprefix("description:").removeprefix("- [ ]").strip()
         if sentence in scaffold:
-            message = f"{UNCHANGED}: {sentence!r}; describe what {module} is to do"
-            yield Diagnostic(number, message)
+            found.warning(number, f"{UNCHANGED}: {sentence!r}; describe what {module} is to do")

@@ -13,25 +13,7 @@ _FRAGMENTS = [
     *("[a]: /u", "[a]: /u 'ti", "tle'", "[a]:", "/u", "[a\n]: /u", "## [a] b", "[x] tick", "[b]"),
     *("    code", "\tcode", "1986. year", "| a | b |", "\x0bv", "\x0c", "\0", "\x85", "\u00a0"),
 ]  # fmt: skip
-_PREFIXES = [
-    "",
-    "",
-    "",
-    "- ",
-    "* ",
-    "+   ",
-    "-\t",
-    "1. ",
-    "2) ",
-    "10. ",
-    "- [ ] ",
-    "> ",
-    ">",
-    " ",
-    "  ",
-    "    ",
-    "\t",
-]
+_PREFIXES = ["", "", "", *("- ", "* ", "+   ", "-\t", "1. ", "2) ", "- [ ] ", "> ", ">", " ", "    ", "\t")]
 
 lines = st.builds(
     "{}{}".format, st.lists(st.sampled_from(_PREFIXES), max_size=3).map("".join), st.sampled_from(_FRAGMENTS)

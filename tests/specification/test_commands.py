@@ -29,21 +29,13 @@ def command(line: str, name: str = "verify-tests") -> str | None:
         ("1. __verify-tests__ : `pytest -q`  ", "pytest -q"),
         ("- **verify-tests**:\n  `pytest\n  -q`", "pytest -q"),
         ("- **verify-tests**: `` echo `date` ``", "echo `date`"),
-        ("- **verify-tests**: ``echo `date` `` ", "echo `date` "),
         ('- **verify-tests**: `a  &&  b | c > "d" $HOME * \\n`', 'a  &&  b | c > "d" $HOME * \\n'),
         ("- **verify-tests**: none", None),
-        ("- **verify-tests**: None", None),
         ("- **verify-tests**: `none`", None),
     ],
 )
 def test_a_command_is_taken_from(line: str, text: str | None) -> None:
     assert command(line) == text
-
-
-def test_other_names_come_after_the_standard_ones_in_order() -> None:
-    spec = read(with_line(f"- **verify-z**: `z`\n{LINE}\n- **verify-a-2**: `a`"))
-    assert [c.name for c in spec.commands][5:] == ["verify-z", "verify-a-2"]
-    assert spec.commands[6].tool == "verify_a_2"
 
 
 def test_a_standard_name_left_out_counts_as_none_with_a_warning() -> None:
@@ -58,12 +50,8 @@ def test_a_standard_name_left_out_counts_as_none_with_a_warning() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "\nTests first.\n",
         "- Use the typing skill",
-        "- **typing**: strict everywhere",
-        "- **skills**: none",
         "- **Verify before you commit**: always",
-        "- Verify everything: twice",
         "- [a link](x): `code`",
         "> - **verify-tests**: `quoted`",
         "```\n- **verify-tests**: `code`\n```",
@@ -79,32 +67,18 @@ SHAPE = "write ``- **verify-tests**: `the command` `` or `- **verify-tests**: no
 RULE = "use verify-, then lower-case letters, digits and hyphens, at most 64 characters"
 REFUSED = [
     ("- verify-tests: `pytest`", f"invalid verify command: {SHAPE}"),
-    ("- verify-auth: `x`", f"invalid verify command: {SHAPE.replace('tests', 'auth')}"),
     ("- `verify-tests`: pytest", f"invalid verify command: {SHAPE}"),
     ("- **verify-tests**: pytest", f"invalid command of verify-tests: {SHAPE}"),
-    ("- **verify-tests**:", f"invalid command of verify-tests: {SHAPE}"),
     ("- **verify-tests**: `a` (quick)", f"invalid command of verify-tests: {SHAPE}"),
-    ("- **verify-tests**: `a` `b`", f"invalid command of verify-tests: {SHAPE}"),
     ("- **verify-tests**: ` `", "the command of verify-tests is empty; write `none` if there is none"),
     ("- **verify-tests**: `a\x1b[2K`", "the command of verify-tests contains invisible characters"),
     ("- **verify-tests**: `a\u202eb`", "the command of verify-tests contains invisible characters"),
     ("- **Verify-Tests**: `a`", f"invalid verify command name 'Verify-Tests': {RULE}"),
-    ("- **verify_tests**: `a`", f"invalid verify command name 'verify_tests': {RULE}"),
-    ("- **verify-**: `a`", f"invalid verify command name 'verify-': {RULE}"),
     ("- **verify-a b**: `a`", f"invalid verify command name 'verify-a b': {RULE}"),
-    ("- **tests**: `pytest`", f"invalid verify command name 'tests': {RULE}"),
     (f"- **verify-{'a' * 58}**: `a`", f"invalid verify command name 'verify-{'a' * 58}': {RULE}"),
     (
         "- **verify-task-completion**: `a`",
         "verify-task-completion is reserved for lopen; choose another name",
-    ),
-    (
-        "- **verify-component-completion**: none",
-        "verify-component-completion is reserved for lopen; choose another name",
-    ),
-    (
-        "- **verify-module-completion**: `a`",
-        "verify-module-completion is reserved for lopen; choose another name",
     ),
     ("- **verify-build**: `make`", "duplicate verify-build (first on line 30)"),
 ]
@@ -119,14 +93,6 @@ def test_a_command_in_a_paragraph_is_refused() -> None:
     assert problems(with_line("\n**verify-tests**: `pytest`\n")) == [
         f"32: a verify command must be a list item: {SHAPE}"
     ]
-
-
-def test_an_item_below_a_command_changes_nothing_about_it() -> None:
-    assert command("- **verify-tests**: `a`\n  - with all markers") == "a"
-
-
-def test_a_second_line_without_a_marker_does_not_hide_in_the_first() -> None:
-    assert len(problems(with_line("- **verify-tests**: `a`\n**verify-x**: `b`"))) == 1
 
 
 @pytest.mark.parametrize(

@@ -45,15 +45,6 @@ def test_criteria_of(text: str, criteria: list[tuple[str, str]]) -> None:
     assert problems(with_list(text)) == []
 
 
-def test_ticks_are_seen_and_change_nothing_else() -> None:
-    spec = read(with_list("- [x] a\n- [X] [B-1] b\n- [ ] c\n"))
-    assert [(c.id, c.checked, c.line) for c in spec.criteria] == [
-        ("AC-1", True, 20),
-        ("B-1", True, 21),
-        ("AC-2", False, 22),
-    ]
-
-
 REFUSED = [
     ("None yet.\n", ["18: no criteria: write at least one `- [ ] …` line"]),
     ("- [ ] a\n- [] b\n", ["21: invalid checkbox: write `- [ ] ` with one space inside and one after it"]),
@@ -80,17 +71,8 @@ def test_a_plain_item_is_no_criterion_and_a_warning_says_so() -> None:
     ]
 
 
-def test_an_id_stays_with_its_text_wherever_that_goes() -> None:
-    known = {c.text: c.id for c in read(with_list("- [ ] a\n- [ ] b\n- [ ] c\n")).criteria}
-    assert found("- [ ] c\n- [ ] new\n- [x] a\n", known) == [("AC-3", "c"), ("AC-4", "new"), ("AC-1", "a")]
-
-
 def test_the_number_of_a_criterion_that_is_gone_is_not_given_again() -> None:
     assert found("- [ ] new\n", {"gone": "AC-1"}) == [("AC-2", "new")]
-
-
-def test_an_id_in_the_text_counts_before_the_known_one() -> None:
-    assert found("- [ ] [A-1] a\n", {"a": "AC-1"}) == [("A-1", "a")]
 
 
 def test_an_id_written_down_that_lopen_gave_to_another_text_is_a_problem() -> None:

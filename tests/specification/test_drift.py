@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,25 +24,6 @@ HASHES = section_hashes(read(SOUND))
 
 def drift(text: str) -> Drift:
     return compare_hashes(HASHES, section_hashes(read(text)))
-
-
-def test_every_section_and_the_preamble_have_a_hash() -> None:
-    assert list(HASHES) == [
-        PREAMBLE,
-        "Shop",
-        "Overview",
-        "Behaviour",
-        "Behaviour > Rounding",
-        "Acceptance Criteria",
-        "Dependencies",
-        "Skills & Hooks",
-    ]
-    assert all(re.fullmatch(r"[0-9a-f]{32}", h) for h in HASHES.values())
-
-
-def test_the_same_specification_has_not_drifted() -> None:
-    assert drift(SOUND) == Drift()
-    assert not drift(SOUND).any
 
 
 INDIFFERENT = {
@@ -87,11 +66,6 @@ def test_a_change_is_found_and_leads_where_it_must(text: str, found: Drift, reen
     assert found.reentry is reentry
 
 
-def test_the_earliest_step_wins() -> None:
-    text = changed("None.", "A till.", changed("Totals add", "Sums add"))
-    assert drift(text).reentry is Step.DETERMINE_DEPENDENCIES
-
-
 def test_sections_below_and_case_count_with_their_h2() -> None:
     assert Drift(removed=("ACCEPTANCE criteria > Later > More",)).reentry is Step.IDENTIFY_COMPONENTS
     assert Drift(new=("dependencies > Setup",)).reentry is Step.DETERMINE_DEPENDENCIES
@@ -111,12 +85,6 @@ def test_sections_of_one_address_hide_no_change_from_each_other() -> None:
     assert compare_hashes(one, other) == Drift(changed=("a",))
 
 
-def test_the_hash_of_the_whole_follows_every_section() -> None:
-    whole = {spec_hash(section_hashes(read(text))) for text, *_ in CHANGES}
-    assert len(whole) == len(CHANGES)
-    assert spec_hash(HASHES) not in whole
-
-
 def alike(one: str, other: str) -> bool:
     """Whether nothing that counts differs."""
     return outline_hashes(parse_outline(one)) == outline_hashes(parse_outline(other))
@@ -127,12 +95,9 @@ SAME = [
     ("a  \nb", "a\nb"),
     ("\n\n a\n\n\n\nb\n\n", " a\n\nb"),
     ("```py  \na\n```  \nb", "```py\na\n```\nb"),
-    ("~~~\na\n~~~\n\n\n\nb", "~~~\na\n~~~\n\nb"),
     ("```\r\na \r\n```", "```\na \n```"),
     ("```\na\n", "```\na"),
-    ("```\na\n\n\n", "```\na"),
     ("- [x] a\n  1. [X] b\n> - [x] c\n- - [x] d", "- [ ] a\n  1. [ ] b\n> - [ ] c\n- - [ ] d"),
-    ("- [x]", "- [ ]"),
     ("    code  \n\n\n    code", "    code\n\n    code"),
     ("", " \t\n\r\n"),
 ]
@@ -147,44 +112,20 @@ DIFFERENT = [
     ("a\n\nb", "a\nb"),
     ("a b", "a  b"),
     ("a", " a"),
-    ("[x] a", "[ ] a"),
     ("- [x]a", "- [ ]a"),
     ("- > [x] a", "- > [ ] a"),
     ("```\na \n```", "```\na\n```"),
     ("```\n\n\na\n```", "```\n\na\n```"),
     ("```\n- [x] a\n```", "```\n- [ ] a\n```"),
-    ("~~~ py\na\t\n~~~", "~~~ py\na\n~~~"),
     ("````\n```\na \n````", "````\n```\na\n````"),
-    ("   ```\n    ``` \n   ```", "   ```\n    ```\n   ```"),
     ("- x\n  ```\n  a \n  ```", "- x\n  ```\n  a\n  ```"),
     ("> ```\n> a \n> ```", "> ```\n> a\n> ```"),
-    ("```\nopen \n", "```\nopen\n"),
-    ("``` py", "``` js"),
 ]
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
 def test_not_alike(one: str, other: str) -> None:
     assert not alike(one, other)
-
-
-def test_what_looks_like_a_fence_and_is_none_protects_nothing() -> None:
-    assert alike("``` a`b\nx \n```", "``` a`b\nx\n```")
-    assert alike("    ```\n    x \n    ```", "    ```\n    x\n    ```")
-
-
-def unchanged(text: str, other: str) -> None:
-    assert alike(text, other)
-
-
-@given(anything, st.sampled_from(["\n", "\r\n", "\r"]))
-def test_line_ends_never_count(text: str, end: str) -> None:
-    unchanged(text, re.sub(r"\r\n?|\n", end, text))
-
-
-@given(anything, st.text(alphabet="\n\r", max_size=4))
-def test_the_end_of_the_file_never_counts(text: str, end: str) -> None:
-    unchanged(text, text + end)
 
 
 @given(anything)
@@ -196,24 +137,6 @@ def test_a_section_hashes_the_same_alone_as_in_its_document(text: str) -> None:
         if not shared:
             # Its title may read differently: a link in it may be defined in another section.
             assert outline_hashes(cut)[section.address] == list(alone.values())[1]
-
-
-prose = st.lists(
-    st.text(alphabet="ab .,", min_size=1, max_size=6).filter(lambda t: t.strip()), min_size=1, max_size=5
-)
-
-
-@given(prose, st.data())
-def test_blank_runs_and_trailing_blanks_never_count_between_paragraphs(
-    parts: list[str], data: st.DataObject
-) -> None:
-    blanks = st.text(alphabet=" \t", max_size=3)
-    gaps = st.lists(blanks, min_size=2, max_size=5).map(
-        "\n".join
-    )  # what trails, then at least one blank line
-    text = "\n\n".join(f"x{part}" for part in parts)
-    other = "\n".join(f"x{part}{data.draw(gaps)}" for part in parts)
-    assert alike(text, other)
 
 
 code = st.lists(st.text(alphabet="a `~\t[x]-#", max_size=6), max_size=4).map("\n".join)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from lopen.specification.sections import (
     AmbiguousSection,
@@ -78,11 +77,6 @@ def test_the_title_is_part_of_no_other_path() -> None:
     ]
 
 
-def test_a_later_h1_is_part_of_the_paths_below_it() -> None:
-    found = parse_outline("# Title\n## a\n# Second\n## a\n").sections
-    assert [s.path for s in found] == [("Title",), ("a",), ("Second",), ("Second", "a")]
-
-
 def test_an_h1_that_does_not_come_first_is_no_title() -> None:
     cut = parse_outline("## a\n# Late\n## b\n")
     assert cut.title is None
@@ -119,25 +113,10 @@ def test_one_heading_of_two_sections_is_ambiguous_and_the_paths_are_listed() -> 
     assert "'Prices > Rounding' (line 22)" in caught.value.message
 
 
-def test_a_whole_path_comes_before_the_end_of_a_longer_one() -> None:
-    assert parse_outline("# t\n## a\n### b\n## b\n").find("b").line == 4
-
-
-def test_two_sections_of_one_path_are_ambiguous() -> None:
-    with pytest.raises(AmbiguousSection, match=r"\(line 2\).*\(line 3\)"):
-        parse_outline("# t\n## a\n## a\n").find("a")
-
-
 def test_an_unknown_section_names_the_nearest() -> None:
     with pytest.raises(NoSuchSection) as caught:
         parse_outline(TEXT).find("Roundings")
     assert "Rounding" in caught.value.hint
-
-
-def test_an_unknown_section_of_a_document_without_any_says_so() -> None:
-    with pytest.raises(NoSuchSection) as caught:
-        parse_outline("text\n").find("a")
-    assert caught.value.hint == "the document has no sections"
 
 
 def test_full_text_holds_the_subsections_and_own_text_does_not() -> None:
@@ -146,15 +125,6 @@ def test_full_text_holds_the_subsections_and_own_text_does_not() -> None:
     assert own_text(cut, rounding) == "### Rounding\n\nhalf up\n\n"
     assert cut.full_text(rounding) == "### Rounding\n\nhalf up\n\n#### Odd cases\n\nnone\n\n"
     assert cut.full_text(cut.sections[-1]) == "### Rounding\n\nhalf even\n"
-
-
-@given(st.sampled_from(["\n", "\r\n", "\r"]))
-def test_line_ends_move_no_heading(end: str) -> None:
-    cut = parse_outline(TEXT.replace("\n", end))
-    assert [(s.address, s.line) for s in cut.sections] == [
-        (s.address, s.line) for s in parse_outline(TEXT).sections
-    ]
-    assert own_text(cut, cut.sections[-1]) == f"### Rounding{end}{end}half even{end}"
 
 
 def test_a_byte_order_mark_hides_neither_title_nor_front_matter() -> None:
@@ -181,13 +151,6 @@ TITLES = [
 @pytest.mark.parametrize(("text", "titles"), TITLES)
 def test_headings_of(text: str, titles: list[str]) -> None:
     assert [s.title for s in parse_outline(text).sections] == titles
-
-
-def test_front_matter_is_no_heading() -> None:
-    found = parse_outline("---\nname: x\nb: 1\n---\n# t\n")
-    assert found.front_matter == "name: x\nb: 1"
-    assert [s.line for s in found.sections] == [5]
-    assert parse_outline("\n---\nname: x\n---\n").front_matter is None
 
 
 def test_items_are_list_items_with_their_own_text_and_loose_paragraphs() -> None:
