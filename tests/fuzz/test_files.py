@@ -15,7 +15,6 @@ from lopen.claude_hooks import transcript
 from lopen.claude_hooks.event import Malformed
 from lopen.claude_hooks.event import parse as parse_event
 from lopen.core.errors import LopenError
-from lopen.core.redaction import find_secrets
 from lopen.models.messages import Usage
 from lopen.models.recording import (
     RecordedExchange,
@@ -32,7 +31,6 @@ from lopen.settings.sources import load as load_settings
 from lopen.settings.toml import with_value
 from lopen.store.folder import lock_holder
 from tests.fuzz.inputs import (
-    ANY_TEXT,
     JSON_VALUES,
     READABLE,
     as_json,
@@ -99,22 +97,15 @@ def loaded_or_refused(path: Path, data: bytes) -> None:
 
 
 @given(
-    damaged([json.dumps(EVENT).encode()]) | JSON_VALUES.map(lambda v: as_json(v).encode()),
+    damaged([json.dumps(EVENT).encode()])
+    | st.dictionaries(st.sampled_from(sorted(EVENT)), JSON_VALUES, max_size=7).map(
+        lambda fields: as_json(EVENT | fields).encode()
+    ),
     st.sampled_from(EVENTS),
 )
 @example(b"[" * 200_000, "stop")
 @bounded(110)
 def test_any_hook_event_is_one_or_malformed(data: bytes, name: str) -> None:
-    parsed_or_malformed(data, name)
-
-
-@given(st.dictionaries(st.sampled_from(sorted(EVENT)), JSON_VALUES, max_size=7), st.sampled_from(EVENTS))
-@bounded(90)
-def test_any_field_of_an_event_may_be_anything(fields: dict[str, Any], name: str) -> None:
-    parsed_or_malformed(as_json(EVENT | fields).encode(), name)
-
-
-def parsed_or_malformed(data: bytes, name: str) -> None:
     try:
         event = parse_event(data, name)
     except Malformed as error:
@@ -160,15 +151,11 @@ def test_any_transcript_is_read(tmp_path: Path, lines: list[str]) -> None:
 @example("a = " + "[" * 3_000)
 @bounded(90)
 def test_any_configuration_is_read_or_refused(tmp_path: Path, text: str) -> None:
-    configured_or_refused(tmp_path, text)
-
-
-def configured_or_refused(root: Path, text: str) -> None:
-    path = root / ".lopen" / "config.toml"
+    path = tmp_path / ".lopen" / "config.toml"
     path.parent.mkdir(exist_ok=True)
     path.write_text(text, "utf-8", errors="replace")
     try:
-        loaded = load_settings(root, environ={})
+        loaded = load_settings(tmp_path, environ={})
     except LopenError as error:
         told(*error.message.split("\n"))
     else:
@@ -245,10 +232,3 @@ def test_any_file_of_secrets_is_read_and_redacting_twice_changes_nothing(tmp_pat
     once = known.redact(text)
     assert known.redact(once) == once
     assert not any(value in once for value in known.values if "redacted" not in value)
-
-
-@given(ANY_TEXT)
-@bounded(60)
-def test_any_text_is_looked_over(text: str) -> None:
-    for secret in find_secrets(text):
-        assert text[secret.start : secret.end]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import example, given
@@ -14,8 +13,7 @@ from lopen.files.protection import ToolRefused
 from lopen.judge.submission import TOOL, UnreadableVerdict, read_verdict
 from lopen.models.messages import Response, ToolUse, Usage, parse_input
 from lopen.tools.calls import ToolResult
-from lopen.tools.catalogue import catalogue
-from lopen.tools.registry import Registry
+from lopen.tools.catalogue import Registry, catalogue
 from lopen.verification.compared_tests import compare_tests, text_questions
 from lopen.verification.junit import UnreadableReport, read_counts, report_path
 from lopen.verification.runners import called_runners, plain, runs_tests, tail
@@ -49,10 +47,6 @@ REPORT = b'<?xml version="1.0"?><testsuites><testsuite><testcase name="a"><failu
 )
 @bounded(90)
 def test_any_input_is_a_call_or_an_error_for_the_model(name: str, given_: dict[str, Any], step: Step) -> None:
-    called_or_told(name, given_, step)
-
-
-def called_or_told(name: str, given_: dict[str, Any], step: Step) -> None:
     parsed = REGISTRY.parse(ToolUse("id", name, given_), step)
     if isinstance(parsed, ToolResult):
         assert not parsed.ok
@@ -69,21 +63,9 @@ def called_or_told(name: str, given_: dict[str, Any], step: Step) -> None:
 @example('{"a": 1, "a": 2}')
 @bounded(110)
 def test_any_json_is_an_object_or_a_line_of_why_not(raw: str) -> None:
-    parsed_or_told(raw)
-
-
-def parsed_or_told(raw: str) -> Mapping[str, Any] | None:
     value, why = parse_input(raw)
     assert (value is None) == bool(why)
     assert not why or one_line(why)
-    return value
-
-
-def called_or_answered(data: bytes) -> None:
-    """A call whole, as JSON: its `name` and its `input`."""
-    call = parsed_or_told(data.decode("utf-8", "replace"))
-    if call is not None and isinstance(call.get("input"), dict):
-        called_or_told(str(call.get("name")), call["input"], Step.ITERATE_THROUGH_TASKS)
 
 
 @given(JSON_VALUES)
