@@ -1,8 +1,8 @@
 """Errors with a message for the user, and their exit codes.
 
-lopen has three kinds of failure: a message to the model (a tool's error result, not an exception), a `LopenError`
-(the user reads its message and its hint), and a bug (any other exception, which propagates). The adapter that
-imports a library translates the library's exceptions.
+lopen has three kinds of failure. A message to the model is a tool's error result, not an exception. Of a `LopenError`
+the user reads the message and the hint. Any other exception is a bug and propagates. The adapter that imports a
+library translates the library's exceptions.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Stopped(BaseException):
 
 
 def did_you_mean(wanted: str, known: Iterable[str], otherwise: str) -> str:
-    """Return a hint for an unknown name: the known one that is most like it, else `otherwise`."""
+    """Return a hint for an unknown name: the most similar known name, else `otherwise`."""
     from difflib import get_close_matches  # only where something failed
 
     plain = {name.casefold(): name for name in known}

@@ -14,7 +14,7 @@ _BREAKS = re.compile(r"\r\n?|[\u2028\u2029\x85]")
 
 _SPACES = re.compile(" {4,}|^ +| +$")
 _BLANK = "\u2800"  # the empty braille pattern: printable, but blank
-# Characters that show nothing or reorder text, as members of a set in a pattern: those that Unicode calls ignorable by
+# Characters that show nothing or reorder text, as members of a set in a pattern: Unicode's characters ignorable by
 # default, format characters without a sign of their own, C1 controls (on some terminals as good as an escape), and
 # halves of a pair, which cannot be written out
 UNSEEN = (
@@ -27,7 +27,7 @@ _UNSEEN = re.compile(f"[{UNSEEN}]")
 INVISIBLE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f\u2800{UNSEEN}]")
 _EMOJI = "[\u00a9\u00ae\u2190-\u21ff\u2300-\u27bf\u2900-\u297f\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
 _SCRIPT = "[\u0600-\u0dff]"  # from Arabic to Sinhala: words are spelled with joiners
-# What belongs to the sign before it stays: within an emoji, and one joiner between two letters
+# A joiner that belongs to the sign before it stays: within an emoji, and one between two letters
 _HIDDEN = re.compile(
     f"((?<={_EMOJI})\ufe0f|(?<=[0-9#*])\ufe0f(?=\u20e3)|(?:(?<={_EMOJI})|(?<={_EMOJI}\ufe0f))\u200d(?={_EMOJI})"
     f"|(?<={_SCRIPT})[\u200c\u200d](?={_SCRIPT}))|[{UNSEEN}]"
@@ -47,8 +47,10 @@ def inert(text: str, *, lines: bool = False) -> str:
 
 
 def exact(text: str) -> str:
-    """Return `text` on one line with every character visible: control characters, blanks other than a space and those
-    that show nothing as `<U+00A0>`, more than three spaces in a row as `<4000 spaces>`.
+    """Return `text` on one line with every character visible.
+
+    Control characters, blanks other than a space and invisible characters become `<U+00A0>`, more than three spaces
+    in a row `<4000 spaces>`.
     """
     seen = "".join(
         c if c.isprintable() and c != _BLANK and not _UNSEEN.match(c) else f"<U+{ord(c):04X}>" for c in text

@@ -95,7 +95,7 @@ class SessionComplete(Event):
     branch: str
     merge_command: str
     assumptions: tuple[str, ...] = ()
-    unpriced_tokens: int = 0  # those of `tokens` without a known price, which `cost_usd` does not include
+    unpriced_tokens: int = 0  # part of `tokens`, without a known price and so not in `cost_usd`
     accepted: tuple[str, ...] = ()  # undecided verdicts that a person accepted
     answers: tuple[str, ...] = ()  # a person's, each with its question
 
@@ -190,7 +190,7 @@ class Reverted(Event):
     backup: str
     reopened: tuple[str, ...]
     restored: tuple[str, ...] = ()
-    undo: bool = False  # it restored what an earlier one removed
+    undo: bool = False  # it restored the work that an earlier revert removed
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +297,7 @@ class ProgressReported(Event):
 
 @dataclass(frozen=True, slots=True)
 class VerificationRan(Event):
-    """`output` is the end of what the command printed; all that is kept of it is stored under `number`."""
+    """`output` is the end of the command's output; the stored output has the number `number`."""
 
     name: ClassVar[str] = "verification_ran"
     tool: str

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from lopen.core.errors import LopenError, StorageError, WrongUsage
 
-TEMPORARY = ".lopen-tmp-"  # what the names of unfinished files start with
+TEMPORARY = ".lopen-tmp-"  # the prefix of the names of unfinished files
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -102,7 +102,7 @@ def replace_at(
 
 
 def create_file(path: str, data: bytes, *, mode: int = 0o600) -> None:
-    """Create the file at `path`, durable; one that is there already stays. Raises `OSError`."""
+    """Create the file at `path`, durable; an existing file stays. Raises `OSError`."""
     place, name = os.path.split(path)
     folder = os.open(place or os.curdir, _FOLDER)
     temporary = _temporary_name()
@@ -138,7 +138,7 @@ def _write_new(
             while view:
                 view = view[os.write(descriptor, view) :]
             if mode is not None:
-                os.fchmod(descriptor, mode)  # whatever the umask takes away
+                os.fchmod(descriptor, mode)  # despite the umask
             if prepare is not None:
                 prepare(descriptor)
             if durable:

@@ -1,12 +1,12 @@
-"""This person: their own folders, and the seal that tells what they wrote from what a repository brought along.
+"""This person: their own folders, and the seal that tells their records from a repository's.
 
-The rule of the folders is that of `platformdirs`. A
+The folders follow the rule of `platformdirs`. A
 relative path in an XDG variable or in HOME does not count (XDG Base Directory Specification): it would name a folder
 inside the project.
 
 One key, made once, lies in the person's own data folder. The database and every approval in it carry a seal made
-with that key: a `state.db` that came with a clone has none, so it speaks for nobody. Where that folder cannot be
-written the key lasts as long as the process.
+with that key. A `state.db` that came with a clone has no seal, so its approvals do not count. Where that folder cannot
+be written the key lasts as long as the process.
 
 See docs/reference/storage.md.
 """
@@ -31,7 +31,7 @@ _MAC = "Library/Application Support"
 
 
 def data_folder(environ: Mapping[str, str] = os.environ) -> str:
-    """Return the folder that holds what is this person's alone; "" where no home folder is known."""
+    """Return the folder of this person's own data; "" where no home folder is known."""
     return _folder(environ, "XDG_DATA_HOME", ".local/share")
 
 
@@ -41,7 +41,7 @@ def config_folder(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> str:
-    """Return the folder of what can be made again; "" where no home folder is known."""
+    """Return the folder of data that can be made again; "" where no home folder is known."""
     return _folder(environ, "XDG_CACHE_HOME", ".cache", "Library/Caches")
 
 
@@ -157,7 +157,7 @@ def owner(connection: sqlite3.Connection) -> str:
 def is_own(connection: sqlite3.Connection) -> bool:
     """Return True if the database is this person's, or has nothing in it yet. It may be moved and copied.
 
-    The table is read only where it is the one that `stamp` makes: a view of that name could compute for ever.
+    Only the table that `stamp` makes is read: a view of that name could compute for ever.
     """
     found = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'owner'").fetchone()
     if found is None:

@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 from urllib.parse import quote
 
 KNOWN = "[redacted:known]"
-"""What stands for a known secret value in a text."""
+"""The text in place of a known secret value."""
 SHORTEST_KNOWN = 6
 LONG_ENOUGH = 12  # bytes, to be looked for in Base64 and hexadecimal too
 _URL_SAFE = str.maketrans("+/", "-_")
@@ -276,7 +276,7 @@ def find_secrets(text: str) -> list[Secret]:
 
 
 def looks_secret_value(value: str) -> bool:
-    """Return true for a value that holds a secret, whatever the name of its variable."""
+    """Return True for a value that holds a secret; the name of its variable does not count."""
     return bool(find_secrets(value))
 
 
@@ -331,7 +331,7 @@ def added(before: str, after: str, known: Iterable[str] = ()) -> list[tuple[int,
 
 
 def _found(text: str) -> Iterator[Secret]:
-    """Yield what matches, format by format. Looking for literal text first is what makes this fast."""
+    """Yield what matches, format by format. Looking for literal text first makes this fast."""
     lowered = _lowered(text)
     for number, anchor in _ANCHORS:
         searched = lowered if FORMATS[number].any_case else text
@@ -350,7 +350,7 @@ def _matches(number: int, anchor: str, text: str, searched: str) -> Iterator[Sec
             group = "s" if "s" in match.re.groupindex else 0
             if _is_secret(shape, anchor, match[group]):
                 yield Secret(shape.kind, match.start(group), match.end(group))
-            after = max(after, match.end())  # also of what is not one: this is what keeps the time linear
+            after = max(after, match.end())  # also past a mismatch, which keeps the time linear
         at = searched.find(anchor, after)
 
 
@@ -407,7 +407,7 @@ def _spellings(known: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _in_base64(raw: bytes) -> Iterator[str]:
-    """Those characters that are the same whatever stands before and after it, at each of the three alignments."""
+    """Yield, for each of the three alignments, the characters that do not depend on the bytes before and after."""
     for shift in range(3):
         coded = base64.b64encode(b"\0" * shift + raw).decode()
         certain = coded[-(-shift * 8 // 6) : (shift + len(raw)) * 8 // 6]

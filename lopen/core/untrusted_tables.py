@@ -1,4 +1,4 @@
-"""Read JSON and TOML that a model or a repository wrote, whatever is in them."""
+"""Read JSON and TOML that a model or a repository wrote; any content becomes a value or an error."""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ def lay_out(root: Path) -> None:
 def specification_text() -> str:
     """Return the example's specification.
 
-    Its verify commands say `python3`; where that is another interpreter than the one that runs lopen, or none,
-    they get this one's path instead.
+    Its verify commands say `python3`. If that is not the interpreter that runs lopen, they get the path of
+    lopen's interpreter instead.
     """
     text = (_PROJECT / "specs" / MODULE / "SPECIFICATION.md").read_text("utf-8")
     if _is_this_interpreter(INTERPRETER.with_name(_PYTHON)):

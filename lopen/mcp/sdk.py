@@ -35,7 +35,7 @@ from lopen.core.errors import LopenError
 
 MOST_PAGES = 50  # of a server's list of tools
 STOP_S = 10.0  # the SDK closes standard input, waits, and ends the whole process group
-ERRORS_SHOWN = 500  # characters of what the server wrote to standard error
+ERRORS_SHOWN = 500  # characters of the server's standard error
 
 logging.getLogger("mcp").addHandler(logging.NullHandler())  # failures come as values; nothing else is printed
 
@@ -77,7 +77,7 @@ class McpConnection:
             command=argv[0], args=list(argv[1:]), env=dict(variables), cwd=folder
         )
         self._timeout_s = start_timeout_s
-        # What the server writes to standard error; `close` closes it
+        # The server's standard error; `close` closes it
         self._errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
         self._loop = asyncio.new_event_loop()
         self._started: Future[list[RemoteTool]] = Future()
@@ -125,7 +125,7 @@ class McpConnection:
         return RemoteResult(_text(result), ok=not result.is_error)
 
     def _last_words(self) -> str:
-        """Return the end of what the server wrote to standard error, as a part of a message."""
+        """Return the end of the server's standard error, as a part of a message."""
         self._errors.seek(0)
         lines = " ".join(self._errors.read()[-ERRORS_SHOWN:].split())
         return f" (it says: {lines})" if lines else ""

@@ -1,8 +1,7 @@
 """Tools of the person's own MCP servers for the model, named `mcp__SERVER__TOOL`.
 
-A server is a program of the person's: it runs outside the sandbox, with their rights, in their home folder. What it
-changes in protected places is put back like after a command. Only tools that the server declares read-only are offered,
-unless the settings say otherwise.
+A server is the person's program: it runs outside the sandbox, with their rights, in their home folder. Only tools that
+the server declares read-only are offered, unless the settings say otherwise.
 
 See docs/reference/mcp.md.
 """
@@ -105,7 +104,7 @@ class StartedServer:
 
 @dataclass
 class ServerTools:
-    """The tools of all servers, asked for once. `redact` removes secrets, `warn` tells of what cannot be used."""
+    """The tools of all servers, asked for once. `redact` removes secrets, `warn` tells of unusable servers and tools."""
 
     servers: Mapping[str, McpServer]
     project: Path

@@ -1,4 +1,4 @@
-"""The schema seen as dotted keys: which exist, what each allows, who may set it. Pure.
+"""The schema as dotted keys: their names, allowed values and who may set them. Pure.
 
 `budget.session_tokens` is a key; `budget` alone is a section. Everything that names a setting to a person
 (errors, provenance, `lopen config`) speaks in keys.
@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 
 from lopen.settings.schema import Allowed, Settings, Trust
 
-Value = Any  # whatever TOML or JSON can hold
+Value = Any  # any value of TOML or JSON
 
 ANYONE = Trust("anyone")
 SHOWN_CHARACTERS = 60

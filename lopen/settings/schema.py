@@ -1,8 +1,8 @@
 """Every setting, its meaning, its default, its limits, and who may set it. See docs/reference/configuration.md.
 
-Trust is part of the schema: a cloned repository's `.lopen/config.toml` may set a key without a mark, may only
-lower a limit (`LOWER`) or turn a switch to its safe side (`RAISE`), has a model it names confirmed once by
-the person (`CONFIRM`), and may never set a `USER_ONLY` key.
+Trust is part of the schema. A cloned repository's `.lopen/config.toml` may set a key without a mark. It may only lower
+a limit (`LOWER`) or turn a switch to its safe side (`RAISE`). The person confirms a model that it names once
+(`CONFIRM`). It may never set a `USER_ONLY` key.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ class Circuit(SettingsSection):
 
 
 class Resources(SettingsSection):
-    """Limits of sub-agents and of what they and external calls cost."""
+    """Limits of sub-agents, and of the cost of sub-agents and external calls."""
 
     max_concurrent_agents: Limit = Field(5, description="Sub-agents that may run at the same time.")
     max_agents_per_session: Limit = Field(10, description="Sub-agents that one session may start.")
@@ -375,7 +375,7 @@ class Verify(SettingsSection):
 
 
 class Memory(SettingsSection):
-    """Sizes and ages of what lopen keeps in `.lopen/`."""
+    """Sizes and ages of the files in `.lopen/`."""
 
     log_max_kb: Limit = Field(50, le=1_000_000, description="Size at which a log file is rotated, in KiB.")
     log_max_lines: Limit = Field(

@@ -28,7 +28,7 @@ from lopen.settings.trust import Unconfirmed, is_confirmed, objection
 SourceName = Literal["flag", "environment", "project", "user", "default"]
 Scope = Literal["project", "user"]
 
-# Names without the prefix, for what is set most often in scripts and containers.
+# Names without the prefix, for the keys most often set in scripts and containers.
 SHORT_VARIABLES: Mapping[str, str] = {
     "TOKEN_BUDGET_ENABLED": "budget.enabled",
     "TOKEN_BUDGET_SESSION_DEFAULT": "budget.session_tokens",
@@ -56,7 +56,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Settings in force, the source of every key, and what a person should hear about them."""
+    """Settings in force, the source of every key, and remarks for a person."""
 
     settings: Settings
     provenance: Mapping[str, Source]
@@ -89,7 +89,7 @@ def project_file(project: Path) -> Path:
 def load(
     project: Path, *, flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None
 ) -> Loaded:
-    """The settings in force for `project`. `flags` are by key; those that are None were not given.
+    """The settings in force for `project`. `flags` are by key; None stands for a flag that was not given.
 
     Raises `WrongUsage` with a line for every wrong key and value, naming where it stands.
     """

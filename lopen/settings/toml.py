@@ -80,7 +80,7 @@ def lines(text: str) -> dict[str, int]:
 
 
 def _statements(text: str) -> Iterator[tuple[int, bool, dict[str, Any]]]:
-    """Yield each statement's first line (1-based), whether it is a header, and what it parses to alone."""
+    """Yield each statement's first line (1-based), whether it is a header, and the values that it alone parses to."""
     start, first, line, depth = 0, 1, 1, 0
     for token in _TOKENS.finditer(f"{text}\n"):
         line += token[0].count("\n")

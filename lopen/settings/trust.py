@@ -1,7 +1,7 @@
 """The limits on a repository's settings: the rules, and the person's confirmations of models it names.
 
-Confirmations lie in the person's own data folder, never in the repository, and hold for one project folder,
-one key and one value: a repository that names another model later asks again.
+Confirmations lie in the person's own data folder, never in the repository. They hold for one project folder, one key
+and one value: a repository that names another model later asks again.
 
 See docs/reference/configuration.md.
 """

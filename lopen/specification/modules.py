@@ -95,7 +95,7 @@ def _specified(root: Path) -> list[str]:
         return sorted(f.name for f in specs.iterdir() if (f / FILE_NAME).is_file())
     except NotADirectoryError as error:
         raise file_instead_of_folder(specs) from error
-    except OSError:  # no specs folder, or one that cannot be listed: no modules
+    except OSError:  # no specs folder, or no permission to list it: no modules
         return []
 
 

@@ -1,6 +1,6 @@
 """`plan.md`: the plan with checkboxes, for people.
 
-Names and texts come from a model, so they are escaped and put on one line: none can act as a comment, a heading or a
+Names and texts come from a model, so they are escaped and put on one line. None can act as a comment, a heading or a
 terminal escape.
 """
 

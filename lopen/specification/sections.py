@@ -26,7 +26,7 @@ SEPARATOR = " > "
 BYTE_ORDER_MARK = "\ufeff"
 SHOWN_PATHS = 10
 COMPARED_NAMES = 2_000
-MAX_NESTING = 100  # levels of lists and quotes; `markdown-it` drops what is nested deeper
+MAX_NESTING = 100  # levels of lists and quotes; `markdown-it` drops deeper levels
 
 LINE_END = re.compile(r"\r\n?|\n")
 _SEPARATORS = re.compile(r"\s*>\s*")

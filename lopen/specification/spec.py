@@ -50,7 +50,7 @@ NEW_CRITERIA = (
 _PLACEHOLDER = re.compile(r"\b(?:TODO|TBD|FIXME)\b")
 _OPEN = re.compile(
     r"(TODO|TBD|FIXME)\b|.*\((TODO|TBD|FIXME):", re.DOTALL
-)  # others may be what a criterion is about
+)  # other marks may be a criterion's subject
 _NO_IDS: Mapping[str, str] = MappingProxyType({})
 
 

@@ -1,7 +1,7 @@
 """Turn a specification of another tool into one of lopen's: spec-kit, Kiro, OpenSpec, or plain Markdown.
 
-What the source lacks becomes a line that begins with `TODO`: a mark in the written file, which `lopen check` warns of. The
-result also lists what it leaves out. docs/reference/specification-format.md says what becomes of what.
+Each gap in the source becomes a line that begins with `TODO`, which `lopen check` warns of. The result also lists the
+omitted parts. docs/reference/specification-format.md describes the conversion.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WRITTEN_SECTIONS = frozenset(
 
 @dataclass(slots=True)
 class Imported:
-    """The parts of a specification as the source has them, and what was left out and why."""
+    """The parts of a specification as the source has them, and the omitted parts with the reasons."""
 
     title: str
     overview: str = ""
@@ -79,7 +79,7 @@ def imported(files: Mapping[str, str]) -> Imported:
 
 
 def _sections(result: Imported, outline: Outline) -> None:
-    """Take the sections of a file: what lopen has a place for, the rest as behaviour, and the criteria of all."""
+    """Take the sections of a file: known ones in their place, the others as behaviour, and the criteria of all."""
     requirement = ""
     for section in outline.sections:
         body = outline.text[section.body : section.end]

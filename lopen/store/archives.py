@@ -2,7 +2,7 @@
 
 An archive holds the session's rows, table by table. It is read into a database in memory, so that every command
 shows an archived session like any other. The file is
-written durably before the rows are deleted, under a name that does not depend on the time: a process that dies
+written durably before the rows are deleted, under a name that does not depend on the time. A process that dies
 in between leaves both, and the next one repeats the work.
 """
 

@@ -99,7 +99,7 @@ class AuditTrail:
         return replace(clean, number=cursor.lastrowid or 0)
 
     def checked(self, tool: CheckTool, base: str, tree: str, command: str) -> Mapping[str, Any] | None:
-        """Return what a check by the session's test command found on this change, None if there was none."""
+        """Return the findings of a check by the session's test command on this change, None if there was no check."""
         wanted = "session=? AND body LIKE ? ORDER BY seq DESC"
         for row in _rows(self._database, wanted, self._session, f'%"tool": "{tool}"%'):
             result = _result(row)
@@ -156,7 +156,7 @@ PREFIX = "verification-"  # of the number, where a person names one
 
 @dataclass(frozen=True, slots=True)
 class LeftFiles:
-    """What a command did to its room, all in vain but for `locked`: lock files, which are in the work tree now.
+    """The files that a command left in its room. Only `locked`, the lock files, are in the work tree now.
 
     `changed` are files of the tree, `added` others that neither git ignores nor a cache holds.
     """
@@ -172,7 +172,7 @@ class VerifyResult:
 
     `tree` is the work tree's id on which it ran, with verify-setup after it. `output` lacks its middle where it is long; as
     stored it has no secrets. `exit_code` is None where the command did not end by itself. `call` is the number of the tool
-    call that ran it, None where lopen did. `found` is what a check found, with the tree `base` that the change began from.
+    call that ran it, None where lopen did. `found` are a check's findings, with the tree `base` that the change began from.
     """
 
     tool: str
@@ -211,7 +211,7 @@ class VerifyResult:
         return f"failed ({'no exit code' if self.exit_code is None else f'exit {self.exit_code}'})"
 
     def excerpt(self, count: int = 10) -> str:
-        """Return what ran and the last lines of what it printed, without empty ones."""
+        """Return the command and the last lines of its output, without empty ones."""
         last = [line for line in self.output.splitlines() if line.strip()][-count:]
         return "\n".join(
             [f"{self.name} {self.tool} `{self.command}`: {self.result}", *(f"  | {x}" for x in last)]

@@ -153,7 +153,7 @@ def held_out_of_sight(folder: Path, name: str) -> bool:
 
 
 def is_locked(root: Path) -> bool:
-    """Return True if any process, whoever's lopen it is, holds the lock of a module of this project."""
+    """Return True if any process of any user holds the lock of a module of this project."""
     return any(_is_held(path) for path in (root / ".lopen" / "locks").glob("module-*.lock"))
 
 

@@ -1,12 +1,12 @@
-"""The running session: its journal, the conversation of its iteration, and what a person asks of it meanwhile.
+"""The running session: its journal, the conversation of its iteration, and a person's requests meanwhile.
 
 The journal holds the session of this process and is the only place that replaces it.
 
 A state change and its events are written in one transaction. Subscribers receive the events once it is durable.
 
-The conversation is stored as it happens, so that a killed run continues it. Its rows are written in the transactions of
-what they belong to: a response with its charge, a call's start and its result with their audit rows. A new iteration
-replaces them. Requests of a person are kept until the session takes them at a safe point.
+The conversation is stored as it happens, so that a killed run continues it. Its rows are written
+together with the rows they belong to: a response with its charge, a call's start and result with their audit rows. A
+new iteration replaces them. Requests of a person are kept until the session takes them at a safe point.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Journal:
         return self._database.transaction()
 
     def patiently(self, record: Callable[[], None]) -> None:
-        """Record what is paid for; wait for a database that another process holds, rather than lose an answer."""
+        """Record a paid response; wait for a database that another process holds, rather than lose an answer."""
         for wait_s in (*LOCKED_WAITS_S, None):
             begun = False
             try:
@@ -138,7 +138,7 @@ class PersonRequest:
 
 
 def add_request(database: Database, session: str, request: PersonRequest) -> None:
-    """Add a request to those of the session. One that is already there is not added again."""
+    """Add a request to the session's requests, each once."""
     with database.transaction() as connection:
         requests = _requests(database, session)
         if request not in requests:
@@ -206,7 +206,7 @@ class StoredConversation:
 
 
 class ConversationStore:
-    """The stored conversation of one session. `redact` removes secrets, as they are removed from what is sent."""
+    """The stored conversation of one session. `redact` removes secrets, as from the messages that are sent."""
 
     def __init__(self, database: Database, session: str, redact: Callable[[str], str]) -> None:
         self._database = database

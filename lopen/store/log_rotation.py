@@ -1,6 +1,6 @@
 """Logs of JSON lines that any number of processes append to, rotated without losing a line.
 
-Whoever writes or rotates holds a lock on the folder. A rotation renames the file to `<name>.<timestamp>.jsonl`, writes
+A process that writes or rotates holds a lock on the folder. A rotation renames the file to `<name>.<timestamp>.jsonl`, writes
 `<name>.<timestamp>.jsonl.gz` durably, then deletes the first. If the process dies in between, the next one finishes it.
 """
 
@@ -39,7 +39,7 @@ class LogLimits:
 
 @dataclass(frozen=True, slots=True)
 class _Measurement:
-    """What is in a log: bytes, lines, and when it was begun."""
+    """The size of a log in bytes and lines, and the time it was begun."""
 
     inode: int = 0
     size: int = 0
@@ -118,7 +118,7 @@ class LogFile:
         return self._known
 
     def _rotate(self, now: datetime, size: int = 0, lines: int = 0) -> bool:
-        """Rotate the log if it exceeds a limit with so many bytes and lines more, and compress what is rotated."""
+        """Rotate the log if it exceeds a limit with so many bytes and lines more, and compress the rotated file."""
         known, limits = self._measured(), self._limits
         age_s = (now - known.started).total_seconds() if known.started else 0.0
         over = (
@@ -139,7 +139,7 @@ class LogFile:
         return due
 
     def _new_name(self, now: datetime) -> Path:
-        """Return the name of a rotation; it follows every earlier one, whoever made that and with which clock."""
+        """Return the name of a rotation; it follows every earlier one, also one made with another clock."""
         stamp = now.astimezone(UTC)
         for path in self._rotated():
             match = _STAMP.match(path.name)
@@ -151,7 +151,7 @@ class LogFile:
 
 
 def log_names(folder: Path) -> list[str]:
-    """Return the file names of all logs in `folder`, including those with only rotations."""
+    """Return the file names of all logs in `folder`, including logs with only rotations."""
     names = set()
     for path in folder.glob(f"*{SUFFIX}*"):
         match = _STAMP.match(path.name)

@@ -1,6 +1,6 @@
 """Sessions and their history in the database, written by the journal and read by every command.
 
-A session is one JSON document. Its tree has one row per component and task, and only changed rows are written,
+A session is one JSON document. Its tree has one row per component and task. Only changed rows are written,
 so that saving costs the same with ten tasks and with ten thousand. Session and task numbers are never reused,
 because commits carry them.
 """
@@ -128,10 +128,10 @@ class SessionStore:
             raise UnreadableDatabase(f"{self.database.path}: cannot read {what}: {error}") from error
 
     def ids(self, *, module: str | None = None, unfinished: bool = False) -> tuple[str, ...]:
-        """Return session ids, newest first in the order of their creation, but for those that are set aside.
+        """Return session ids, newest first in the order of their creation, without the sessions that are set aside.
 
-        `module` selects one module. `unfinished` leaves out complete sessions, and those that are older than a
-        complete session of their module.
+        `module` selects one module. `unfinished` leaves out complete sessions, and sessions older than a complete
+        session of their module.
         """
         where = ["status <> ?"]
         values = [SET_ASIDE]
@@ -160,7 +160,7 @@ class SessionStore:
         return next(self.readable(self.ids(module=module, unfinished=unfinished)), None)
 
     def readable(self, ids: Iterable[str]) -> Iterator[Session]:
-        """Load the sessions one by one; one that cannot be read is left out, and said."""
+        """Load the sessions one by one; leave out an unreadable session with a warning."""
         for session_id in ids:
             try:
                 session = self.load(session_id)
@@ -422,7 +422,7 @@ def _is_authentic(connection: sqlite3.Connection, module: str, approval: Approva
 
 
 def _sealed_parts(connection: sqlite3.Connection, module: str, approval: Approval) -> tuple[str, ...]:
-    """Return what the seal covers: every field of the approval, and the database it belongs to."""
+    """Return the sealed values: every field of the approval, and the database it belongs to."""
     fields = _adapter(Approval).dump_python(replace(approval, seal=""), mode="json")
     for later in ("changed", "test_removals"):  # approvals from before these fields keep their seal
         if not fields[later]:

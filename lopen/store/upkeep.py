@@ -61,7 +61,7 @@ def counted(parts: Mapping[str, int]) -> int:
 
 
 def _size(path: Path) -> int:
-    """Return the bytes in a file or folder; what is gone meanwhile is nothing."""
+    """Return the bytes in a file or folder; a file that is gone meanwhile counts as none."""
     size = 0
     for entry in (path, *(path.rglob("*") if path.is_dir() and not path.is_symlink() else ())):
         with suppress(OSError):

@@ -1,1 +1,1 @@
-"""The tools the model is given: their inputs, their results, what each does, and who may call which when."""
+"""The model's tools: their inputs, results and effects, and the steps that offer them."""

@@ -13,7 +13,7 @@ from lopen.models.tool_calls import Input, Path, Text, result_block, result_text
 from lopen.store.audit import Outcome
 from lopen.workflow.pauses import Pause
 
-# What becomes a commit message or a heading is one line of at most 72 characters.
+# A name becomes a commit message or a heading: one line of at most 72 characters.
 Name = Annotated[
     str,
     StringConstraints(
@@ -30,7 +30,7 @@ class NoInput(Input):
 
 
 class AnyInput(Input):
-    """Whatever a tool that lopen does not know takes: its server checks it."""
+    """The input of a tool that lopen does not know: its server checks it."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
@@ -180,18 +180,18 @@ class VerifyComponent(Input):
 class ToolResult:
     """The answer to the model, and the effect of the call on the iteration.
 
-    `fields` are those besides `ok`; `raw` is text that the model reads without JSON escapes.
+    `fields` stand beside `ok`; `raw` is text that the model reads without JSON escapes.
     """
 
     ok: bool
     fields: Mapping[str, Any] = field(default_factory=dict)
     raw: str | None = None
     outcome: Outcome = "ok"
-    content_hash: str | None = None  # of what was read or printed
+    content_hash: str | None = None  # of the text that was read or printed
     notice: str = ""  # a guardrail's correction, sent with the answer
     recorded: bool = False  # the step's result is recorded: the iteration ends
     pause: Pause | None = None  # only a person lets the run go on
-    false_claim: bool = False  # the call claimed a completion without what it requires
+    false_claim: bool = False  # the call claimed a completion without the required verifications
 
     def text(self) -> str:
         """Return the text for the model."""

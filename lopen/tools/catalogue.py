@@ -1,7 +1,6 @@
 """The tools that a model is offered: the table of all in their fixed order, and a session's registry of them.
 
-A tool is a function of this room: its name, its docstring and the type of its input are what the model is told of it.
-See docs/reference/tools.md.
+A tool is a function of this room. The model is told its name, its docstring and its input (docs/reference/tools.md).
 
 Every call has a result: invalid input, refusals and errors of the tool itself become results, not exceptions. Only
 lopen's own failures (a full disk, a lost repository) propagate.
@@ -163,7 +162,7 @@ class Registry:
     def run(self, use: ToolUse, bench: Workbench) -> ToolResult:
         """Run a call in the session's step and return its result; a refusal is a result too.
 
-        The work tree counts as it is now, whoever changed it before the call or in it.
+        The work tree is read anew before and after the call.
         """
         parsed = self.parse(use, bench.session.step)
         if isinstance(parsed, ToolResult):

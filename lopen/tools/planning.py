@@ -36,7 +36,7 @@ def _advance(bench: Workbench, session: Session, trigger: Trigger, told: Event, 
 
 
 def _nothing_to_build(session: Session) -> bool:
-    """Everything was recorded as done: lopen's own verification is what comes next."""
+    """Tell whether every component was recorded as done, so that lopen's own verification comes next."""
     return session.step is Step.SELECT_NEXT_COMPONENT and all(
         c.found == "done" for c in session.tree.components
     )
@@ -200,10 +200,10 @@ def by_name(wanted: Sequence[ComponentInput], tree: TaskTree) -> list[ComponentI
 
 
 def merged(session: Session, wanted: Sequence[ComponentInput], criteria: Mapping[str, str]) -> TaskTree:
-    """The new list of components over the old tree: what is finished stays finished.
+    """Return the tree of the new list of components; finished work stays finished.
 
-    A component that is no longer named leaves the plan; where tasks of it are complete, those stay. One whose
-    criteria changed in number or in words wants breaking down and verifying again.
+    A component that is no longer named leaves the plan, but its complete tasks stay. A component whose criteria
+    changed in number or in words is broken down and verified again.
     """
     old = {c.name.casefold(): c for c in session.tree.components}
     ids = _ids(wanted, old)
@@ -234,7 +234,7 @@ def _renewed(
 ) -> Component:
     """The component as it is wanted now, with the tasks it had. `before` and `now`: criteria, id → text."""
     was = known or Component(ids[wanted.name.casefold()], wanted.name)
-    # Words may change under one id; only the same texts keep what was verified.
+    # Words may change under one id; a verification holds for the same texts only.
     same = {before.get(i) for i in was.criteria} == {now[i] for i in wanted.acceptance_criteria}
     return replace(
         was,
@@ -257,7 +257,7 @@ def _complete_tasks(component: Component) -> bool:
 def _finished(
     component: Component, there: set[str], before: Mapping[str, str], now: Mapping[str, str]
 ) -> Component:
-    """Return what stays of a component that left the plan: its complete tasks, for unchanged criteria."""
+    """Return the rest of a component that left the plan: its complete tasks, for unchanged criteria."""
     return replace(
         component,
         tasks=tuple(t for t in component.tasks if t.state is State.COMPLETE),

@@ -1,7 +1,7 @@
 """Run tool calls: the audit, the circuits and the habits around each.
 
-The start is recorded before a tool runs and its outcome after it, so that a crash leaves a call without an
-outcome and never an effect without a record. A call that trips a circuit is not run.
+The start is recorded before a tool runs, its outcome after it. A crash can leave a call without an outcome, but no
+effect without a record. A call that trips a circuit is not run.
 """
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ class ToolRunner:
         return self._answer_unrun(use, ToolResult(False, INTERRUPTED), "interrupted", "error")
 
     def skipped(self, use: ToolUse, why: str) -> ToolResult:
-        """Answer a call that rests on one that did not succeed; it is not run and counts for no circuit.
+        """Answer a call that is not run because an earlier call of its turn failed; it counts for no circuit.
 
         A completion still counts as claimed in vain, which ends the conversation in time.
         """

@@ -1,7 +1,7 @@
-"""Completing a task: claim, what is missing, the verdict still bound to the tree, commit, saved state.
+"""Complete a task: the claim, missing verifications, the verdict bound to the tree, commit, saved state.
 
 The intent is recorded before the commit and the result after it. If the process dies between the two, the
-commit's trailers tell on resume; it is adopted only where tree and parent are those of the intent.
+commit's trailers tell on resume. A commit is adopted only if its tree and parent match the intent.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ VERIFY_AGAIN = "look at what changed, verify again, then complete"
 
 
 def complete_task(bench: Workbench, task: Task, note: str) -> ToolResult:
-    """Commit the task in progress and record it complete; or say what stands against it.
+    """Commit the task in progress and record it complete, or return the refusal.
 
-    The commit holds the tree that was verified and judged, and what lopen itself wrote (research notes).
+    The commit holds the verified and judged tree, and lopen's own research notes.
     """
     verified = bench.project.verifier.tree()
     claim = Claim("task", task.id, missing("task", bench.project.verifier.commands, bench.fresh))
@@ -59,7 +59,7 @@ def complete_task(bench: Workbench, task: Task, note: str) -> ToolResult:
 
 
 def false_claim(bench: Workbench, what: str, answer: ToolResult) -> ToolResult:
-    """Report a completion that does not hold; the conversation counts the turns with one."""
+    """Report a claimed completion that is refused; the conversation counts the turns with such claims."""
     bench.journal.tell(GuardrailRaised(QUALITY, "block", what, "refuses it and tells the model why"))
     return replace(answer, false_claim=True)
 
@@ -75,7 +75,7 @@ def _why_missing(bench: Workbench, lacking: Collection[str]) -> str:
 
 
 def _take_over(bench: Workbench) -> ToolResult | None:
-    """Take over what the person committed on the branch; refuse where that changed the work."""
+    """Take over the person's commits on the branch; refuse if they changed the work."""
     repository = bench.project.repository
     before = repository.head().commit
     if pause := bench.branch.sync():
@@ -200,7 +200,7 @@ def _tell_left_out(bench: Workbench) -> None:
 
 
 def _record(bench: Workbench, task: Task, commit: str, *events: Committed) -> None:
-    """The task complete, in one transaction with what is told of it."""
+    """Record the task as complete, in one transaction with its events."""
     session = bench.session
     decision = completed(session, task, commit)
     owner = session.tree.owner(task.id)
@@ -209,7 +209,7 @@ def _record(bench: Workbench, task: Task, commit: str, *events: Committed) -> No
 
 
 def completed(session: Session, task: Task, commit: str) -> Session:
-    """The session with the task complete; its failures are forgotten, its commit kept."""
+    """Return the session with the task complete; its failures are forgotten, its commit kept."""
     session = changes.complete_task(session, task, commit)
     owner = session.tree.owner(task.id)
     if session.step is Step.ITERATE_THROUGH_TASKS and owner is not None and owner.open_tasks:
@@ -218,8 +218,8 @@ def completed(session: Session, task: Task, commit: str) -> Session:
 
 
 def adopt(session: Session, repository: Repository) -> tuple[Session, tuple[Committed | TaskChanged, ...]]:
-    """Take in a commit whose record is missing, where it is exactly the intended one. Reads alone: the index is
-    still the one from before it.
+    """Take in a commit whose record is missing, if it is exactly the intended one. Only read the repository: its
+    index is older than the commit.
     """
     intent = session.intents.commit
     if intent is None:

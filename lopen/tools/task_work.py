@@ -122,7 +122,7 @@ def split_task(bench: Workbench, wanted: calls.SplitTask) -> ToolResult:
 
 
 def _piece(task_id: str, wanted: calls.TaskInput, whole: Task) -> Task:
-    """Return a piece of a task; it has what it does not name from the whole."""
+    """Return a piece of a task; values that it does not name come from the whole."""
     piece = task_from(task_id, wanted)
     return replace(
         piece,
@@ -135,7 +135,7 @@ def _piece(task_id: str, wanted: calls.TaskInput, whole: Task) -> Task:
 
 
 def verify_command(tool: str, bench: Workbench, _: calls.NoInput) -> ToolResult:
-    """Runs a verify command of the approved specification and reads its exit code."""
+    """Run a verify command of the approved specification."""
     result = bench.project.verifier.run(tool)
     if result is None:
         return failed(f"the specification has no {tool.replace('_', '-')} command", "it is not required then")

@@ -34,7 +34,7 @@ class Person(Protocol):
 
 
 class Nobody:
-    """The person who is not there."""
+    """The person of a run at which nobody is present."""
 
     def ask(self, question: str, options: tuple[str, ...], default: str) -> str | None:
         return None
@@ -49,7 +49,7 @@ class Project:
     specifications: Specifications
     sandbox: Sandbox
     verifier: Verifier
-    sandbox_rules: str  # what commands may do, for the prompt
+    sandbox_rules: str  # the rules of the sandbox, for the prompt
 
     @property
     def root(self) -> Path:
@@ -79,7 +79,7 @@ class Steps(Protocol):
     """The parts of the loop that tools may ask for."""
 
     def verify_done(self, bench: Workbench) -> Pause | None:
-        """Verify the components that step 3 recorded as done; the pause where a person is needed."""
+        """Verify the components that step 3 recorded as done; return the pause if a person is needed."""
         ...
 
     def research(self, bench: Workbench, topic: str, question: str) -> ToolResult:
@@ -124,7 +124,7 @@ class Branch(Protocol):
     """The module's branch, in lopen's clone and in the person's repository."""
 
     def sync(self) -> Pause | None:
-        """Take over what the person committed; the pause where that cannot be."""
+        """Take over the person's commits; return the pause if that is impossible."""
         ...
 
     def publish(self) -> None:

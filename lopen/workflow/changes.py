@@ -73,13 +73,13 @@ def clear_pause(session: Session) -> Session:
 
 
 def settle_halt(session: Session, command: str) -> Session:
-    """Name the command that goes on, now that a person has settled what the session waits for."""
+    """Name the command that goes on, now that a person has settled the cause of the pause."""
     assert isinstance(session.pause, Halt)
     return replace(session, pause=replace(session.pause, command=command))
 
 
 def stop_run(session: Session) -> Session:
-    """Mark the session as one that no process works on."""
+    """Mark the session as paused: no process works on it."""
     return replace(session, status="paused")
 
 
@@ -136,7 +136,7 @@ def select_component(session: Session, component_id: str | None) -> Session:
 
 
 def record_tasks(session: Session, component_id: str, tasks: Sequence[Task]) -> Session:
-    """Record step 5's result: the tasks go behind those that the component has."""
+    """Record step 5's result: the tasks go behind the component's earlier tasks."""
     component = session.tree.component(component_id)
     assert component is not None
     changed = replace(component, tasks=(*component.tasks, *tasks), broken_down=True, verified=False)
@@ -218,7 +218,7 @@ def skip_task(session: Session, task_id: str, reason: str) -> Session:
 
 
 def complete_task(session: Session, task: Task, commit: str) -> Session:
-    """Complete the task in progress with its commit; its failures and what was said of them are over."""
+    """Complete the task in progress with its commit; forget its failures and the remarks about them."""
     done = replace(task.to(State.COMPLETE), commit=commit, failures=0, reasons=())
     done = replace(done, subtasks=tuple(replace(s, done=True) for s in done.subtasks))
     session = _forget_failures(with_task(session, done), task.id)
@@ -275,13 +275,13 @@ def escalate(session: Session, pressure: Mapping[str, str]) -> Session:
 
 
 def confirm(session: Session, reason: Reason) -> Session:
-    """Record what is confirmed."""
+    """Record a confirmed reason."""
     confirmed = tuple(dict.fromkeys((*session.limits.confirmed, reason)))
     return _limits(session, replace(session.limits, confirmed=confirmed))
 
 
 def confirm_pause(session: Session, note: str = "") -> Session:
-    """End the pause that a person confirms, and record what it asked for.
+    """End the pause that a person confirms, and record the confirmation.
 
     Raises:
         LopenError: the session does not wait for a confirmation.
@@ -315,7 +315,7 @@ def accept_verdict(session: Session, line: str) -> Session:
 
 
 def ask_person(session: Session, asked: Question | Confirmation | None) -> Session:
-    """Record what a person is asked, or was asked and answered until the next run takes it up."""
+    """Record a question or confirmation for a person; an answered one stays until the next run takes it up."""
     return session if asked is None else replace(session, pause=asked)
 
 

@@ -1,4 +1,4 @@
-"""Which step comes next: the table of transitions as data, the machine over it, and what an iteration's outcome does.
+"""The next step: the table of transitions as data, the machine over it, and the effect of an iteration's outcome.
 
 The step is computed from facts, never from the saved step (docs/reference/workflow.md). The caller saves the result.
 Pure. The only importer of `transitions`.
@@ -38,7 +38,7 @@ class Trigger(StrEnum):
 class Transition:
     """A row of the table: `trigger` leads from `source` to `target`.
 
-    `shown` tells whether a session's record shows what the row needs; without it an event of the loop takes the row.
+    `shown` tells whether a session's record has the facts for the row; without it an event of the loop takes the row.
     """
 
     source: Step
@@ -110,7 +110,7 @@ class IllegalTransition(LopenError):
 class StepMachine:
     """The step of one session, which a `transitions` machine over the table holds and moves.
 
-    A row is taken only where the session's facts show what it needs: without an approval no step after the gate.
+    A row is taken only if `shown` allows it: without an approval there is no step after the gate.
     """
 
     step: Step
@@ -209,7 +209,7 @@ MAX_CONTEXT_LEVEL = 4  # each level halves the size of sections and excerpts
 class Outcome:
     """The end of a conversation. `recorded`: the session already contains the step's result.
 
-    `refused` is what lopen or the judge refused of the work on `subject` and was not mended in the conversation.
+    `refused` is the work on `subject` that lopen or the judge refused and the model did not mend.
     """
 
     kind: Literal["recorded", "failed", "overflow", "paused"]
@@ -233,7 +233,7 @@ def enter_step(session: Session, trigger: Trigger) -> Decision:
     """Fire `trigger` on the session's step.
 
     Raises:
-        IllegalTransition: the table has no such row, or the session's record does not show what it needs.
+        IllegalTransition: the table has no such row, or the session's record lacks the facts for it.
     """
     from transitions import MachineError
 
@@ -251,7 +251,7 @@ def enter_step(session: Session, trigger: Trigger) -> Decision:
 
 
 def decide(session: Session, outcome: Outcome) -> Decision:
-    """Decide what follows a conversation: continue, count a failure, shrink the context, or pause."""
+    """Decide how the session goes on after a conversation: continue, count a failure, shrink the context, or pause."""
     session = replace(session, dialogue=replace(session.dialogue, refused=(outcome.subject, outcome.refused)))
     match outcome.kind:
         case "recorded":
@@ -319,7 +319,7 @@ FAILURES_TO_ASK = 3
 
 
 def review(session: Session) -> Confirmation | None:
-    """Return what a person must confirm before lopen spends more; None if there is nothing."""
+    """Return the confirmation that lopen needs from a person before it spends more; None if it needs none."""
     failed, added = session.limits.failed_boundaries, sum(t.added for t in session.tree.tasks)
     planned = session.plan.planned_tasks
     if failed >= session.limits.confirmed_failures(BOUNDARIES) + FAILURES_TO_ASK:

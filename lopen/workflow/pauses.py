@@ -1,4 +1,4 @@
-"""The reasons why a session waits, as values: what is stored is what is shown, answered and taken up. Pure."""
+"""The reasons why a session waits, as values: one value is stored, shown, answered and taken up. Pure."""
 
 from __future__ import annotations
 
@@ -146,9 +146,9 @@ def paused_by_person(session: str) -> Halt:
 
 
 def waits_for_answer(pause: Pause | None) -> bool:
-    """Return True if only a person's answer ends the pause; the next run asks again whatever has changed.
+    """Return True if only a person's answer ends the pause.
 
-    What depends on files and limits as they are now is looked at again, and asked again only where it still holds.
+    The next run checks every other reason against the present files and limits, and asks again only if it still holds.
     """
     match pause:
         case Question():

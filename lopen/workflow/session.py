@@ -80,7 +80,7 @@ class RevertIntent:
     commit: str  # the target
     backup: str  # the reference to the previous content
     head: str  # the branch's previous tip
-    undo: bool = False  # it restores what an earlier one removed
+    undo: bool = False  # it restores the work that an earlier revert removed
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class SessionLimits:
-    """The counts of a session that end in a pause, and what a person allowed beyond them."""
+    """The counts of a session that end in a pause, and the person's allowances beyond them."""
 
     iterations: int = 0
     iterations_granted: int = 0
@@ -134,7 +134,7 @@ class SessionLimits:
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """What a person and lopen said to the model, and what the model asked."""
+    """The messages of the person and of lopen to the model, and the model's questions."""
 
     request: str = ""  # the person's words for the module
     clarifications: int = 0  # questions that the model asked
@@ -143,7 +143,10 @@ class Dialogue:
     accepted: tuple[str, ...] = ()  # undecided verdicts that a person accepted, with their notes
     corrections: tuple[str, ...] = ()  # for the model's next prompt
     notes: tuple[str, ...] = ()  # a person's notes, reverts and drift, shown to the model once
-    refused: tuple[str, str] = ("", "")  # the last conversation's subject, and what lopen refused of it
+    refused: tuple[str, str] = (
+        "",
+        "",
+    )  # the last conversation's subject, and the part of its work that lopen refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +159,7 @@ class Intents:
 
 @dataclass(frozen=True, slots=True)
 class Inspections:
-    """Hashes of what was examined; it is not examined again while its hash is the same."""
+    """Results of examinations that are not repeated while their subject is the same."""
 
     commands: str = ""  # the verify commands that were seen to start
     hooks: str = ""  # the repository's commit hooks at the session's start, as JSON

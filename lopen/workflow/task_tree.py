@@ -55,9 +55,9 @@ class Subtask:
 class Task:
     """The smallest unit of work in a component; it results in one commit.
 
-    `failures` counts consecutive failures (a success resets it), `reasons` are those of the latest. `commit` is the
+    `failures` counts consecutive failures (a success resets it), `reasons` has the latest reasons. `commit` is the
     commit (or, with `git.auto_commit = false`, the tree) that completed it. `given_up` is a person's reason to skip it.
-    `files` are those that the plan names for it; `criteria` are ids, none for all of the component's.
+    `files` are the files in the plan; `criteria` are ids, none for all of the component's.
     """
 
     id: str
