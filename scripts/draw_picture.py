@@ -31,8 +31,8 @@ from rich.text import Text
 from lopen.application.demo_project import DemoContext, prepare
 from lopen.cli.commands.demo import best_sandbox
 from lopen.example import MODULE
-from lopen.models.fake_api import Answer, MessagesEndpoint
 from scripts.record_example import Author
+from tests.fake_api import Answer, MessagesEndpoint
 
 PICTURE = Path(__file__).resolve().parent.parent / "docs" / "images" / "run.svg"
 COLUMNS, ROWS = 116, 26

@@ -22,10 +22,10 @@ from lopen.application.driving import drive_module
 from lopen.application.workplaces import recording_path
 from lopen.core.errors import ExitCode
 from lopen.example import MODULE, RECORDING
-from lopen.models.fake_api import Answer, Message, MessagesEndpoint, Status
 from lopen.models.messages import Usage
 from lopen.models.recording import Recording, load, save
 from scripts.example_answers import TURNS, VERDICTS
+from tests.fake_api import Answer, Message, MessagesEndpoint, Status
 
 CREATED = "2026-03-02T09:00:00+00:00"
 

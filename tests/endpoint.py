@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
-from lopen.models import fake_api
-from lopen.models.fake_api import Answer, Message, MessagesEndpoint, NoResponse, Raw, Status, estimated_tokens
 from lopen.models.messages import Json, Usage
 from lopen.models.recording import result_fields, result_text
+from tests import fake_api
+from tests.fake_api import Answer, Message, MessagesEndpoint, NoResponse, Raw, Status, estimated_tokens
 from tests.messages_api import PromptCache, refusal
 
 Body = dict[str, Any]

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lopen.models.fake_api import CHARACTERS_PER_TOKEN
 from lopen.models.messages import Json, Usage
+from tests.fake_api import CHARACTERS_PER_TOKEN
 
 LOOK_BACK: Final = 20
 SMALLEST: Final = 1024

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from lopen.core.hashing import content_hash
-from lopen.models.fake_api import Message
 from tests.endpoint import ScriptedEndpoint, tools
+from tests.fake_api import Message
 from tests.preloaded.shared import run_lopen, start_lopen
 from tests.preloaded.started import StartedCommand
 from tests.ran import HERE, SHELL_PYTHON, Ran

@@ -151,7 +151,7 @@ def session_model(
         counted = "SELECT count(*) FROM events WHERE session=? AND name=?"
         row = journal.database.connection.execute(counted, (journal.session.id, TurnEnded.name)).fetchone()
         answered = int(row[0])
-        return stack.enter_context(ReplayModel(recording, step=step, clock=clock, answered=answered))
+        return ReplayModel(recording, step=step, answered=answered)
     real = AnthropicModel(settings.model, os.environ, clock)
     stack.callback(real.close)
     recorder = None

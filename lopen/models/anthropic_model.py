@@ -23,17 +23,13 @@ class AnthropicModel:
     """Sends requests to the endpoint of the settings and the SDK's own sources. Thread-safe.
 
     `env` is the process environment (for `ANTHROPIC_BASE_URL`; the SDK finds keys and cloud credentials itself).
-    `api_key` is only for the loopback endpoint of a replay.
     """
 
-    def __init__(
-        self, settings: ModelSettings, env: Mapping[str, str], clock: Clock, *, api_key: str = ""
-    ) -> None:
+    def __init__(self, settings: ModelSettings, env: Mapping[str, str], clock: Clock) -> None:
         self._settings = settings
         own = env.get("ANTHROPIC_BASE_URL", "") if settings.provider == "anthropic" else ""
         self._base_url = settings.base_url or own
         self._clock = clock
-        self._api_key = api_key
         self._sdk: Sdk | None = None
         self._opening = threading.Lock()
 
@@ -67,21 +63,10 @@ class AnthropicModel:
     def _connected(self) -> Sdk:
         with self._opening:
             if self._sdk is None:
-                self._sdk = self._open()
+                from lopen.models.sdk import Sdk
+
+                self._sdk = Sdk(self._settings, self._base_url, self._clock, local=self.local)
             return self._sdk
-
-    def _open(self) -> Sdk:
-        from lopen.models.sdk import EndpointSettings, Sdk
-
-        settings = self._settings
-        connection = EndpointSettings(
-            provider=settings.provider,
-            base_url=self._base_url,
-            api_key=self._api_key,
-            local=self.local,
-            silence_timeout_s=settings.silence_timeout_s,
-        )
-        return Sdk(connection, self._clock)
 
 
 def _loopback(url: str) -> bool:

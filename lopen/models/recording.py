@@ -39,7 +39,6 @@ from lopen.models.messages import (
 )
 
 VERSION: Final = 1
-CHUNK: Final = 16 * 1024
 Redact = Callable[[str], str]
 KEPT: Final = frozenset({"type", "id", "name", "tool_use_id", "signature"})  # of a content block
 # Patterns of text that differs from run to run without a meaning, and their replacements
@@ -126,16 +125,15 @@ def load(path: Path) -> Recording:
     Raises:
         UnreadableRecording: the content is not valid; the message names the line.
     """
-    lines = enumerate(_lines(path), start=1)
-    number, first = next(lines, (0, b""))
-    if not number:
+    lines = list(_lines(path))
+    if not lines:
         raise UnreadableRecording(f"{path} is empty: no exchange was recorded")
-    header = _header(path, first)
+    header = _header(path, lines[0])
     if header.get("lopen_recording") != VERSION or not isinstance(header.get("module"), str):
         raise UnreadableRecording(
             f"{path}:1: not a recording that this version of lopen reads", hint=f"Expected version {VERSION}."
         )
-    exchanges = tuple(_exchange(path, number, text) for number, text in lines)
+    exchanges = tuple(_exchange(path, number, text) for number, text in enumerate(lines[1:], start=2))
     return Recording(str(header["module"]), str(header.get("created", "")), exchanges)
 
 
@@ -146,23 +144,16 @@ def save(path: Path, recording: Recording, *, mode: int | None = None) -> None:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """Yield the text of each complete member; raises `UnreadableRecording`."""
+    """Yield each complete line; raises `UnreadableRecording`."""
     try:
-        data = path.read_bytes()
+        with gzip.open(path) as file:
+            yield from file
+    except EOFError:  # a crash truncated the last member
+        return
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise UnreadableRecording(f"{path} is damaged, or not a recording: {error}") from error
     except OSError as error:
         raise UnreadableRecording(f"cannot read {path}: {error.strerror or error}") from error
-    at = 0
-    while at < len(data):
-        unpack, text = zlib.decompressobj(wbits=31), b""
-        while not unpack.eof and at < len(data):
-            piece = data[at : at + CHUNK]  # the decompressor copies all that follows the member's end
-            try:
-                text += unpack.decompress(piece)
-            except zlib.error as error:
-                raise UnreadableRecording(f"{path} is damaged, or not a recording: {error}") from error
-            at += len(piece) - len(unpack.unused_data)
-        if unpack.eof:  # else truncated by a crash
-            yield text
 
 
 def _header(path: Path, text: bytes) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A recording as a model: each request must match, then the recorded response is streamed through the real adapter.
+"""A recording as a model: each request must match, then the recorded response is the answer.
 
 Turns and oracle requests are sequential and must come in the recorded order. Research agents may run in parallel,
 so each of their conversations has its own order. Tool calls are compared by position, not by id, and text that
@@ -8,17 +8,12 @@ differs from run to run is masked.
 from __future__ import annotations
 
 import json
-import secrets
 import threading
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any, Final
 
-from lopen.core.clock import Clock
 from lopen.core.errors import LopenError
-from lopen.models.anthropic_model import AnthropicModel
-from lopen.models.fake_api import Answer, Message, MessagesEndpoint, Status
-from lopen.models.messages import OnText, OnUsage, Request, Response, ignore_usage
+from lopen.models.messages import OnText, OnUsage, Request, Response, ToolUse, ignore_usage
 from lopen.models.recording import (
     RecordedCall,
     RecordedExchange,
@@ -28,7 +23,6 @@ from lopen.models.recording import (
     masked,
     opening,
 )
-from lopen.settings.schema import ModelSettings
 
 LONGEST_SHOWN: Final = 60  # characters of a value in a message
 
@@ -46,39 +40,20 @@ class RecordingInterrupted(ReplayMismatch):
 
 
 class ReplayModel:
-    """The `Model` port over a recording, as a context manager that owns a loopback endpoint.
+    """The `Model` port over a recording. It needs no key and sends nothing.
 
-    `step` returns the session's current step. `answered` exchanges were played by an earlier process. It needs no key
-    and contacts no other endpoint.
+    `step` returns the session's current step. `answered` exchanges were played by an earlier process.
     """
 
     local = True
 
-    def __init__(
-        self, recording: Recording, *, step: Callable[[], str], clock: Clock, answered: int = 0
-    ) -> None:
+    def __init__(self, recording: Recording, *, step: Callable[[], str], answered: int = 0) -> None:
         self._step = step
         self._left = list(recording.exchanges)[answered:]
         # Asked again where the earlier process ended before it used the answer.
         self._unused = list(recording.exchanges)[:answered][-1:]
         self._followed: dict[str, int] = {}  # a tool call's id → the exchange that made it
-        self._turn = threading.Lock()  # the endpoint holds one answer at a time
-        self._answer: Answer = Status(400, "no request was made to the recording")
-        key = secrets.token_urlsafe(24)  # so that no other process on this machine gets an answer
-        self._endpoint = MessagesEndpoint(lambda body: self._answer, key=key)
-        self._model = AnthropicModel(
-            ModelSettings(provider="anthropic", base_url=self._endpoint.url), {}, clock, api_key=key
-        )
-
-    def __enter__(self) -> ReplayModel:
-        self._endpoint.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._model.close()
-        self._endpoint.__exit__(kind, error, trace)
+        self._turn = threading.Lock()
 
     @property
     def left(self) -> int:
@@ -86,22 +61,15 @@ class ReplayModel:
         return len(self._left)
 
     def connect(self) -> None:
-        """Same as in the adapter that streams the responses."""
-        self._model.connect()
+        """Do nothing: a recording needs no connection."""
 
     def send(self, request: Request, on_text: OnText, on_usage: OnUsage = ignore_usage) -> Response:
         """Return the recorded response; raises `ReplayMismatch` if the request does not match."""
         with self._turn:
             exchange = self._matching(request)
-            recorded = exchange.response
-            self._answer = Message(
-                content=recorded.content,
-                stop_reason=recorded.stop_reason,
-                usage=recorded.usage,
-                model=exchange.model,
-                unparsed=frozenset(recorded.unparsed),
-            )
-            response = self._model.send(request, on_text, on_usage)
+            response = _response(exchange)
+            on_usage(response.usage)
+            _stream(response, on_text)
             if exchange in self._left:
                 self._left.remove(exchange)
             self._unused.clear()
@@ -162,6 +130,35 @@ class ReplayModel:
             offered=[tool.name for tool in request.tools],
             calls=calls_since(request.messages),
         )
+
+
+def _response(exchange: RecordedExchange) -> Response:
+    """Return the recorded response; a call whose input was not valid JSON is not valid again."""
+    recorded = exchange.response
+    uses = [
+        ToolUse(block["id"], block["name"], None, "the input is not valid JSON, as in the recording")
+        if block["id"] in recorded.unparsed
+        else ToolUse(block["id"], block["name"], block["input"])
+        for block in recorded.content
+        if block.get("type") == "tool_use"
+    ]
+    return Response(
+        id=f"msg_{exchange.n:06}",
+        model=exchange.model,
+        content=recorded.content,
+        tool_uses=tuple(uses),
+        stop_reason=recorded.stop_reason,
+        usage=recorded.usage,
+    )
+
+
+def _stream(response: Response, on_text: OnText) -> None:
+    """Pass on what a model would have streamed."""
+    for block in response.content:
+        if block.get("type") == "text":
+            on_text(block["text"])
+        elif block.get("type") == "tool_use":
+            on_text(json.dumps(block["input"], ensure_ascii=False), block["name"])
 
 
 def first_difference(

@@ -17,7 +17,7 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from lopen.core.clock import Clock
@@ -81,34 +81,16 @@ def classify(
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Return the seconds to wait from `retry-after-ms`, or else `retry-after` (seconds or an HTTP date)."""
-    asked = _number(headers.get("retry-after-ms"))
-    if asked is not None:
-        return _bounded(asked / 1000)
-    asked = _number(headers.get("retry-after"))
-    return _bounded(asked) if asked is not None else _until(headers.get("retry-after", ""), now)
-
-
-def _number(text: str | None) -> float | None:
+    """Return the seconds to wait that `retry-after` asks for, as a number or an HTTP date."""
+    asked = headers.get("retry-after", "")
     try:
-        number = float(text or "")
+        seconds = float(asked)
     except ValueError:
-        return None
-    return None if math.isnan(number) else number
-
-
-def _until(date: str, now: datetime) -> float | None:
-    try:
-        then = email.utils.parsedate_to_datetime(date)
-    except (ValueError, OverflowError):
-        return None
-    if then.tzinfo is None:  # "-0000" means UTC without a known location
-        then = then.replace(tzinfo=UTC)
-    return _bounded((then - now).total_seconds())
-
-
-def _bounded(seconds: float) -> float:
-    return min(max(seconds, 0.0), MAX_WAIT_S)
+        try:
+            seconds = (email.utils.parsedate_to_datetime(asked) - now).total_seconds()
+        except (ValueError, OverflowError, TypeError):  # no date, or one without its time zone
+            return None
+    return None if math.isnan(seconds) else min(max(seconds, 0.0), MAX_WAIT_S)
 
 
 def _message(refusal: Refusal) -> str:

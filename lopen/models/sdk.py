@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, TypeVar, assert_never, cast, get_args
+from typing import Any, Final, TypeVar, assert_never, cast, get_args
 from urllib.parse import urlsplit
 
 import anthropic
@@ -35,13 +35,14 @@ from lopen.models.messages import (
 )
 from lopen.models.request_body import body_of
 from lopen.models.retry import Refusal, classify
+from lopen.settings.schema import ModelSettings
 
-Provider = Literal["anthropic", "bedrock", "vertex", "foundry"]
 T = TypeVar("T")
 
 KEY: Final = re.compile(r"sk-ant-[A-Za-z0-9_-]+|(?<=Bearer )\S+")
 LONGEST_ADDRESS: Final = 300
 SCRUBBED: Final = "[key]"
+CONNECT_TIMEOUT_S: Final = 10.0
 STOP_REASONS: Final = frozenset(get_args(StopReason))
 MAX_TOKENS: Final = 100_000_000  # a larger count for one request is an error of the endpoint
 BYTES_PER_TOKEN: Final = 3  # of streamed output: less than a token has on average, so no estimate is too low
@@ -59,26 +60,14 @@ _Client = (
 _Stream = anthropic.MessageStream[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointSettings:
-    """The endpoint and its time limits. For empty strings, the SDK uses its own sources."""
-
-    provider: Provider = "anthropic"
-    base_url: str = ""
-    api_key: str = ""
-    local: bool = False  # on this machine's loopback: proxies of the environment are not used
-    connect_timeout_s: float = 10.0
-    silence_timeout_s: float = 120.0
-    total_timeout_s: float = 3600.0
-
-
 class Sdk:
     """A client that sends requests and reads their answers. It translates the SDK's exceptions."""
 
-    def __init__(self, connection: EndpointSettings, clock: Clock) -> None:
-        self._connection = connection
+    def __init__(self, settings: ModelSettings, base_url: str, clock: Clock, *, local: bool) -> None:
+        """Open a client. Without `base_url` the SDK finds the endpoint; a `local` one is on this machine's loopback."""
+        self._provider = settings.provider
         self._clock = clock
-        self._client = self._translated("", lambda: _client(connection))
+        self._client = self._translated("", lambda: _client(settings, base_url, local))
 
     def close(self) -> None:
         """Close all connections."""
@@ -87,7 +76,7 @@ class Sdk:
     def require_credentials(self) -> None:
         """Raise `NoCredentials` if there are none. Only the provider `anthropic` allows this check before a request."""
         client = self._client
-        if self._connection.provider != "anthropic":
+        if self._provider != "anthropic":
             return
         if not isinstance(client, anthropic.Anthropic) or client.credentials is not None:
             return
@@ -97,13 +86,9 @@ class Sdk:
 
     def send(self, request: Request, on_text: OnText, on_usage: OnUsage) -> Response:
         """Send `request` once, read the answer to its end, and return it."""
-        deadline = self._clock.monotonic() + self._connection.total_timeout_s
         answer = Messages(cast(anthropic.Anthropic, self._client)).stream(**body_of(request))
         stream = self._translated(request.model, answer.__enter__)
         with stream:
-            body = stream.response.stream
-            assert isinstance(body, httpx2.SyncByteStream)
-            stream.response.stream = _TimedBody(body, lambda: self._clock.monotonic() < deadline)
             progress = _Progress(on_text, on_usage)
             try:
                 # Beyond message_stop: the connection can only be reused if the stream is read to its end.
@@ -142,14 +127,14 @@ class Sdk:
                 message=self._scrubbed(str(error.api_message or error.message)),
                 headers={name.lower(): value for name, value in error.response.headers.items()},
             )
-            how = CREDENTIALS_HINT[self._connection.provider]
+            how = CREDENTIALS_HINT[self._provider]
             return classify(refusal, model=model, now=self._clock.now(), credentials_hint=how)
         cause = error.__cause__ if isinstance(error, anthropic.APIConnectionError) else error
         said = self._scrubbed(f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__)
         if reading and not isinstance(error, (anthropic.APIError, httpx2.HTTPError)):
             # The SDK puts the message together as it comes, and raises whatever a malformed one runs into.
             return TransientFailure(f"cannot read the endpoint's answer: {said}")
-        return _unanswered(error, cause, said, self._connection, self._host())
+        return _unanswered(error, cause, said, self._provider, self._host())
 
     def _redirect_refused(self, answer: httpx2.Response) -> Rejected:
         """Return the error for a redirect, whose target would receive the whole prompt: the user must decide."""
@@ -168,8 +153,7 @@ class Sdk:
         return f"{address.hostname}{port}" if address.hostname else "the model endpoint"
 
     def _scrubbed(self, text: str) -> str:
-        secrets = [self._connection.api_key, *_credentials(getattr(self, "_client", None))]
-        for secret in secrets:
+        for secret in _credentials(getattr(self, "_client", None)):
             if len(secret.strip()) > 3:
                 text = text.replace(secret.strip(), SCRUBBED)
         return KEY.sub(SCRUBBED, text)
@@ -260,23 +244,6 @@ class _Progress:
         )
 
 
-class _TimedBody(httpx2.SyncByteStream):
-    """The bytes of an answer within its time limit: the SDK's own limit starts again with each byte, so pings extend it."""
-
-    def __init__(self, body: httpx2.SyncByteStream, in_time: Callable[[], bool]) -> None:
-        self._body = body
-        self._in_time = in_time
-
-    def __iter__(self) -> Iterator[bytes]:
-        for piece in self._body:
-            if not self._in_time():
-                raise TransientFailure("the endpoint's answer exceeded the time limit and was dropped")
-            yield piece
-
-    def close(self) -> None:
-        self._body.close()
-
-
 def _usage(reported: Any) -> Usage:
     """Return the reported tokens. A count that no request can have is none; without input and output it is estimated."""
     names = "input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"
@@ -322,26 +289,19 @@ def _no_stream(answer: httpx2.Response) -> str:
     )
 
 
-def _client(connection: EndpointSettings) -> _Client:
+def _client(settings: ModelSettings, base_url: str, local: bool) -> _Client:
     """Return the SDK's client of the provider, without its retries (see `lopen.models.retry`) and telemetry."""
-    timeout = anthropic.Timeout(
-        connection.silence_timeout_s,
-        connect=connection.connect_timeout_s,
-        pool=connection.connect_timeout_s,
-    )
+    timeout = anthropic.Timeout(settings.silence_timeout_s, connect=CONNECT_TIMEOUT_S, pool=CONNECT_TIMEOUT_S)
     options: dict[str, Any] = {"timeout": timeout, "max_retries": 0, "open_telemetry": False}
-    if connection.base_url:
-        options["base_url"] = connection.base_url
-    if connection.api_key:
-        options["api_key"] = connection.api_key
-        options["default_headers"] = {"x-api-key": connection.api_key}  # over ANTHROPIC_CUSTOM_HEADERS
+    if base_url:
+        options["base_url"] = base_url
     # The SDK's own client uses the proxies of the environment, and would send the prompt after a redirect.
     options["http_client"] = (
         httpx2.Client(trust_env=False, timeout=timeout)
-        if connection.local
+        if local
         else anthropic.DefaultHttpxClient(follow_redirects=False, timeout=timeout)
     )
-    match connection.provider:
+    match settings.provider:
         case "anthropic":
             return anthropic.Anthropic(**options)
         case "bedrock":
@@ -350,14 +310,13 @@ def _client(connection: EndpointSettings) -> _Client:
             return anthropic.AnthropicVertex(**options)
         case "foundry":
             return anthropic.AnthropicFoundry(**options)
-    assert_never(connection.provider)
+    assert_never(settings.provider)
 
 
 def _unanswered(
-    error: Exception, cause: BaseException | None, said: str, connection: EndpointSettings, host: str
+    error: Exception, cause: BaseException | None, said: str, provider: str, host: str
 ) -> Exception:
     """Return the failure for a request without an answer from the endpoint."""
-    provider = connection.provider
     if isinstance(error, ImportError) or "missing required dependency" in str(error):
         return LopenError(
             f"model.provider = {provider} needs a library that is not installed: {said}",

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from lopen.models.fake_api import Message
 from lopen.models.messages import Usage
 from tests.claude_hooks.claude_code import installed
 from tests.claude_hooks.process import UNHURRIED
 from tests.endpoint import Body, ScriptedEndpoint, text, tool_results, tools
+from tests.fake_api import Message
 from tests.project import Project
 from tests.ran import HERE, Ran
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lopen.models.fake_api import Message
 from lopen.models.messages import Usage
 from tests.endpoint import Body, ScriptedEndpoint, Turn, tools, verdict
+from tests.fake_api import Message
 from tests.preloaded.runs import Decide, Outcome, Preloaded
 from tests.project import build, component, plan, specification, verified
 

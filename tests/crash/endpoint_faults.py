@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lopen.models import fake_api
-from lopen.models.fake_api import Answer, Message, NoResponse, Raw, Status
 from lopen.models.messages import Usage
+from tests import fake_api
 from tests.crash.building import MOST_BROKEN, PER_REQUEST, USAGE, Found, Site, answer
 from tests.endpoint import Body, Turn, cut_stream, error_event, message, status, tools
+from tests.fake_api import Answer, Message, NoResponse, Raw, Status
 
 RETRIES = 2  # of the first model, and of the fallback
 TRIES = 2 * (1 + RETRIES)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from lopen.models.fake_api import Raw
 from tests.crash.building import MOST_BROKEN, PER_REQUEST, Site, Standard, git
 from tests.crash.endpoint_faults import AWAY, EVIL, HEAD, PATIENCE, FaultyModel, broken, faults, meet
 from tests.crash.endpoint_faults import events_of as events
 from tests.crash.sweep import sites
 from tests.endpoint import Turn, status
+from tests.fake_api import Raw
 from tests.preloaded import watched
 
 # Of what is told apart by its class alone a sample; `python -m tests.crash.endpoint_faults` meets every fault.
@@ -93,7 +93,7 @@ def test_a_fault_that_passes_costs_its_requests_and_what_it_announced(first: int
 
 
 def test_a_slow_answer_is_waited_for(meeting: Meeting) -> None:
-    from lopen.models import fake_api
+    from tests import fake_api
 
     slow = [fake_api.encode(event) for event in events(EVIL)]
     meeting.model.once = [Raw(Dripping(slow, 0.03))]

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lopen.models.fake_api import Answer
 from tests.endpoint import Turn, message, text, tools
+from tests.fake_api import Answer
 from tests.project import code, component, plan, verified
 
 Call = tuple[str, dict[str, Any]]

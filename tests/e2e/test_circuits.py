@@ -9,11 +9,11 @@ import itertools
 import json
 from typing import Any
 
-from lopen.models.fake_api import Answer
 from tests.e2e.behaviours import numbered, run
 from tests.e2e.conftest import MakeProject
 from tests.e2e.stores import kept_in
 from tests.endpoint import Turn, text, tools
+from tests.fake_api import Answer
 from tests.project import Project, build, plan
 from tests.ran import Ran
 

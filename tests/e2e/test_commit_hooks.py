@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from lopen.models.fake_api import Answer
 from lopen.sandbox.choice import Mode, probe
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, tools
+from tests.fake_api import Answer
 from tests.project import Project, build, build_calls, plan, specification, verified
 
 

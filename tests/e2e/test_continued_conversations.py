@@ -7,10 +7,10 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from lopen.models.fake_api import Answer
 from tests.e2e.behaviours import write
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, silence, text, tools
+from tests.fake_api import Answer
 from tests.preloaded.started import StartedCommand
 from tests.project import Project, code, plan, verified
 

@@ -12,9 +12,9 @@ import pytest
 from lopen.application import detached
 from lopen.application.command_context import CommandContext
 from lopen.core.errors import LopenError
-from lopen.models.fake_api import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import status
+from tests.fake_api import Answer
 from tests.project import TIMEOUT_S, build, plan
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lopen.models.fake_api import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools
+from tests.fake_api import Answer
 from tests.project import UNITTEST, Project, build, code, component, plan, specification, task, verified
 from tests.ran import Ran
 

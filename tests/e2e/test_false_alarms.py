@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from lopen.models.fake_api import Answer
 from tests.e2e.behaviours import run, write
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import text, tools
+from tests.fake_api import Answer
 from tests.project import UNITTEST, code, plan, verified
 
 PHRASE = "Would you like me to continue?"

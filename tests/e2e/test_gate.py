@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from lopen.cli.app import COMMANDS
-from lopen.models.fake_api import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, tools
+from tests.fake_api import Answer
 from tests.project import Project, build, build_calls, plan, specification
 from tests.ran import HERE, SHELL_PYTHON
 from tests.terminal import on_a_terminal

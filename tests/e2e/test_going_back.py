@@ -6,9 +6,9 @@ import subprocess
 
 import pytest
 
-from lopen.models.fake_api import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tool_results, tools, verdict
+from tests.fake_api import Answer
 from tests.project import (
     Project,
     build,

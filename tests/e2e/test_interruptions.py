@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from lopen.models.fake_api import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import opening, tools
+from tests.fake_api import Answer
 from tests.preloaded.started import StartedCommand
 from tests.project import TIMEOUT_S, UNITTEST, Project, code, component, specification, task, verified
 from tests.ran import Ran

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from lopen.models.fake_api import Message
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import opening as first_text
 from tests.endpoint import tools, verdict
+from tests.fake_api import Message
 from tests.project import plan, verified
 
 TASKS, FUNCTIONS = 8, 60

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from lopen.models import fake_api
-from lopen.models.fake_api import Answer, Message, Raw
+from tests import fake_api
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import message_events, tools
+from tests.fake_api import Answer, Message, Raw
 from tests.project import TIMEOUT_S, Project, build, code, plan, verified
 from tests.ran import SHELL_PYTHON
 from tests.screen import Screen, lopen

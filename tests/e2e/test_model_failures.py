@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lopen.models.fake_api import Raw
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import (
     cut_stream,
@@ -16,6 +15,7 @@ from tests.endpoint import (
     tools,
     verdict,
 )
+from tests.fake_api import Raw
 from tests.project import build, code, component, plan, specification, verified
 from tests.ran import Ran
 

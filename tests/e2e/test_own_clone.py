@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lopen.models.fake_api import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools
+from tests.fake_api import Answer
 from tests.project import Project, build, code, plan, verified
 from tests.ran import Ran
 

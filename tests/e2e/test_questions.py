@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lopen.models.fake_api import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, text, tools
+from tests.fake_api import Answer
 from tests.project import build, plan, specification
 
 SPEC = "specs/calc/SPECIFICATION.md"

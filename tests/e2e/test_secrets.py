@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from lopen.models.fake_api import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, tools
+from tests.fake_api import Answer
 from tests.project import TIMEOUT_S, Project, build, code, plan, specification, verified
 
 VARIABLE = "kQ7-deploy/value+4711"

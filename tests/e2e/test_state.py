@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from lopen.models.fake_api import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools, verdict
+from tests.fake_api import Answer
 from tests.project import (
     UNITTEST,
     Meanwhile,

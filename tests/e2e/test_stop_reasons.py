@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lopen.models.fake_api import Message
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, message, text, tools, verdict
+from tests.fake_api import Message
 from tests.project import Project, build, code, plan, verified
 from tests.ran import Ran
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from lopen.models.fake_api import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tool_results, tools
+from tests.fake_api import Answer
 from tests.preloaded.started import StartedCommand
 from tests.project import UNITTEST, code, plan, specification, verified
 from tests.ran import SHELL_PYTHON

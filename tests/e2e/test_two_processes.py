@@ -9,9 +9,9 @@ import signal
 import socket
 from typing import Any
 
-from lopen.models.fake_api import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools
+from tests.fake_api import Answer
 from tests.project import (
     Meanwhile,
     build,

@@ -35,16 +35,16 @@ def no_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.Te
 
 
 @pytest.fixture
-def reach() -> Iterator[Reach]:
+def reach(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reach]:
     """Makes models that reach `url`; they are closed at the end."""
     made: list[AnthropicModel] = []
 
     def make(
         url: str, *, clock: Clock | None = None, api_key: str = "test-key", **settings: Any
     ) -> AnthropicModel:
-        model = AnthropicModel(
-            ModelSettings(base_url=url, **settings), {}, clock or SystemClock(), api_key=api_key
-        )
+        if api_key:
+            monkeypatch.setenv("ANTHROPIC_API_KEY", api_key)
+        model = AnthropicModel(ModelSettings(base_url=url, **settings), {}, clock or SystemClock())
         made.append(model)
         return model
 

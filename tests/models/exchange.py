@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lopen.models import fake_api
 from lopen.models.messages import ModelError, Response, Usage
+from tests import fake_api
 from tests.endpoint import (
     ScriptedEndpoint,
     Turn,

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from email.utils import format_datetime
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lopen.core.clock import FakeClock
-from lopen.models import fake_api
 from lopen.models.messages import ContextTooLong, Rejected, TransientFailure
 from lopen.models.retry import MAX_WAIT_S, Refusal, classify, retry_after_s
+from tests import fake_api
 from tests.endpoint import (
     NoResponse,
     Raw,
     ScriptedEndpoint,
-    Status,
     Turn,
     cut_stream,
     error_event,
@@ -27,7 +24,6 @@ from tests.endpoint import (
     reset,
     silence,
     status,
-    text,
     tools,
 )
 from tests.models.conftest import Reach, ignore, request
@@ -35,15 +31,11 @@ from tests.models.exchange import events, failure
 
 
 class TestBrokenStreams:
-    @pytest.mark.parametrize("kept", range(9))
+    @pytest.mark.parametrize("kept", [0, 1, 3, 5, 8])
     def test_a_stream_cut_anywhere_gives_no_response(self, reach: Reach, kept: int) -> None:
         answer = tools(("write_file", {"path": "a"}), say="Writing.")
         assert len(cut_stream(answer).pieces) == 9
         assert isinstance(failure(reach, cut_stream(answer, events=kept)), TransientFailure)
-
-    def test_a_stream_that_ends_politely_before_message_stop_counts_as_cut(self, reach: Reach) -> None:
-        pieces = cut_stream(text("almost")).pieces
-        assert "before message_stop" in str(failure(reach, Raw(pieces)))
 
     @pytest.mark.parametrize("turn", [reset(), NoResponse("hang_up"), Raw((), then="reset"), invalid_sse()])
     def test_connection_and_protocol_errors_can_be_tried_again(self, reach: Reach, turn: Turn) -> None:
@@ -52,11 +44,8 @@ class TestBrokenStreams:
     @pytest.mark.parametrize(
         "garbage",
         [
-            b"data: no event name\n\n",
-            b"event: message_start\ndata: [1]\n\n",
             b"event: message_start\ndata: {}\n\n",
             b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{}}\n\n',
-            b'event: content_block_start\ndata: {"type":"content_block_start","index":"x","content_block":{}}\n\n',
             b'event: message_stop\ndata: {"type":"message_stop"}\n\n',
             b"event: message_start\ndata: \xff\xfe\n\n",
             b"event: message_start\ndata: " + b"[" * 200_000 + b"\n\n",
@@ -68,18 +57,6 @@ class TestBrokenStreams:
     def test_silence_longer_than_the_limit_can_be_tried_again(self, reach: Reach) -> None:
         assert isinstance(failure(reach, silence(), silence_timeout_s=0.2), TransientFailure)
         assert isinstance(failure(reach, NoResponse("silence"), silence_timeout_s=0.2), TransientFailure)
-
-    def test_pings_do_not_keep_a_stream_alive_for_ever(self, reach: Reach) -> None:
-        clock = FakeClock()
-
-        def hour_long(_body: Any) -> Raw:
-            return Raw(_pings(clock))  # type: ignore[arg-type]  # an iterator on purpose: time passes between pieces
-
-        with (
-            ScriptedEndpoint([hour_long]) as endpoint,
-            pytest.raises(TransientFailure, match="exceeded the time limit"),
-        ):
-            reach(endpoint.url, clock=clock).send(request(), ignore)
 
     def test_an_endpoint_that_does_not_stream_is_named_as_such(self, reach: Reach) -> None:
         for page in (b"<html>hello</html>", b"<pre>\ndata: {no json\n\n</pre>"):
@@ -103,19 +80,17 @@ class TestBrokenStreams:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize("code", [408, 409, 429, 500, 502, 503, 504, 529])
+    @pytest.mark.parametrize("code", [408, 429, 500, 529])
     def test_statuses_that_pass_can_be_tried_again(self, reach: Reach, code: int) -> None:
         found = failure(reach, status(code, "busy", retry_after="2"))
         assert isinstance(found, TransientFailure)
         assert (found.status, found.retry_after_s) == (code, 2.0)
 
-    def test_retry_after_is_read_as_milliseconds_and_as_a_date(self, reach: Reach) -> None:
+    def test_retry_after_is_read_as_seconds_and_as_a_date(self, reach: Reach) -> None:
         clock = FakeClock()
         later = clock.now().replace(minute=1)
         for headers, seconds in (
-            ({"retry_after_ms": "1500", "retry_after": "9"}, 1.5),
             ({"retry_after": format_datetime(later, usegmt=True)}, 60.0),
-            ({"retry_after": "nan"}, None),
             ({"retry_after": "soon"}, None),
             ({"retry_after": "-5"}, 0.0),
         ):
@@ -141,7 +116,6 @@ class TestRefusals:
         ("turn", "hint"),
         [
             (status(401, "invalid x-api-key"), "ANTHROPIC_API_KEY"),
-            (status(402, "no money"), "Add credit"),
             (status(400, "Your credit balance is too low to access the API"), "Add credit"),
             (status(403, "not for you"), "claude-test"),
             (status(404, "model: claude-test"), "claude-test"),
@@ -157,27 +131,11 @@ class TestRefusals:
     def test_the_endpoints_own_words_are_in_the_message_on_one_line(self, reach: Reach) -> None:
         assert "tools.0: \u2026 odd" in str(failure(reach, status(400, "tools.0:\n\u2026  odd")))
 
-    @pytest.mark.parametrize(
-        "kind", ["overloaded_error", "api_error", "rate_limit_error", "timeout_error", "novelty"]
-    )
-    @pytest.mark.parametrize("after", [0, 4])
+    @pytest.mark.parametrize(("kind", "after"), [("overloaded_error", 0), ("api_error", 4), ("novelty", 4)])
     def test_error_events_in_the_stream_can_be_tried_again(self, reach: Reach, kind: str, after: int) -> None:
         found = failure(reach, error_event(kind, after=after))
         assert isinstance(found, TransientFailure)
         assert kind in str(found)
-
-    def test_an_error_event_that_is_no_json_can_be_tried_again(self, reach: Reach) -> None:
-        assert isinstance(failure(reach, Raw([b"event: error\ndata: boom\n\n"])), TransientFailure)
-
-    def test_an_error_page_of_a_proxy_is_no_riddle(self, reach: Reach) -> None:
-        found = failure(reach, Status(502, body=b"<html>Bad Gateway</html>"))
-        assert isinstance(found, TransientFailure)
-
-
-def _pings(clock: FakeClock) -> Iterator[bytes]:
-    for _ in range(100):
-        clock.advance(60)
-        yield fake_api.encode({"type": "ping"})
 
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -195,15 +153,5 @@ def test_every_refusal_becomes_exactly_one_kind_of_failure(status: int, kind: st
 
 @given(value=st.text(max_size=30) | st.floats().map(str))
 def test_any_retry_after_is_a_sensible_wait_or_none(value: str) -> None:
-    for name in ("retry-after", "retry-after-ms"):
-        wait = retry_after_s({name: value}, NOW)
-        assert wait is None or 0 <= wait <= MAX_WAIT_S
-
-
-def test_a_date_gone_by_means_no_wait() -> None:
-    assert retry_after_s({"retry-after": "Wed, 31 Dec 2025 23:00:00 GMT"}, NOW) == 0.0
-    assert retry_after_s({"retry-after": "Thu, 01 Jan 2026 00:02:00 -0000"}, NOW) == 120.0
-
-
-def test_a_long_message_is_cut() -> None:
-    assert len(str(classify(Refusal(400, "", "x" * 100_000), model="m", now=NOW))) < 1000
+    wait = retry_after_s({"retry-after": value}, NOW)
+    assert wait is None or 0 <= wait <= MAX_WAIT_S

@@ -1,20 +1,17 @@
-"""A recording played through the real adapter: it fits, or says in one line where it does not."""
+"""A recording played as a model: it fits, or says in one line where it does not."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lopen.core.clock import FakeClock, SystemClock
-from lopen.models.messages import Json, Model, Request, Response, ToolSpec, Usage
+from lopen.core.clock import FakeClock
+from lopen.models.messages import Json, Model, Request, Response, ToolSpec
 from lopen.models.recording import (
     RecordedCall,
-    RecordedResponse,
     Recorder,
     Recording,
     RecordingModel,
@@ -22,7 +19,7 @@ from lopen.models.recording import (
     masked,
 )
 from lopen.models.replay import ReplayMismatch, ReplayModel, first_difference
-from tests.endpoint import Message, ScriptedEndpoint, message, text, tools, verdict
+from tests.endpoint import Message, ScriptedEndpoint, text, tools, verdict
 from tests.models.conftest import Reach, ignore, request
 from tests.models.test_anthropic_model import raw_tool_call
 from tests.models.test_recording import exchange
@@ -47,10 +44,8 @@ def drive(
     return [first, judged, model.send(request(messages=grown(history, first, result)), ignore)]
 
 
-@contextmanager
-def replaying(recording: Recording, step: str = STEP) -> Iterator[ReplayModel]:
-    with ReplayModel(recording, step=lambda: step, clock=SystemClock()) as model:
-        yield model
+def replaying(recording: Recording, step: str = STEP) -> ReplayModel:
+    return ReplayModel(recording, step=lambda: step)
 
 
 @pytest.fixture
@@ -65,20 +60,19 @@ def recorded(reach: Reach, tmp_path: Path) -> Recording:
 
 class TestPlaying:
     def test_a_run_that_fits_gets_the_recorded_answers(self, recorded: Recording) -> None:
-        with replaying(recorded) as model:
-            first, judged, last = drive(model)
-            assert model.left == 0
-        assert first.text == "Writing."
+        model = replaying(recorded)
+        streamed: list[str] = []
+        first, judged, last = drive(model)
+        assert (first.text, last.text, model.left) == ("Writing.", "Done.", 0)
         assert first.tool_uses[0].input == {"path": "a.py", "content": "x"}
-        assert judged.tool_uses[0].input is not None
-        assert judged.tool_uses[0].input["passed"] is False
-        assert last.text == "Done."
-        assert [r.usage for r in (first, judged, last)] == [e.response.usage for e in recorded.exchanges]
-        assert model.local
+        assert judged.tool_uses[0].name == "submit_verdict"
+        assert first.usage == recorded.exchanges[0].response.usage
+        replaying(recorded).send(request(), lambda text, tool="": streamed.append(tool or text))
+        assert streamed == ["Writing.", "write_file"]
 
     def test_times_and_durations_do_not_matter(self, recorded: Recording) -> None:
-        with replaying(recorded) as model:
-            drive(model, '{"ok": true, "passed": true, "exit_code": 0, "seconds": 99}\nanother output')
+        result = '{"ok": true, "passed": true, "exit_code": 0, "seconds": 99}\nanother output'
+        assert drive(replaying(recorded), result)[2].text == "Done."
 
     @pytest.mark.parametrize(
         ("result", "said"),
@@ -89,36 +83,21 @@ class TestPlaying:
         ],
     )
     def test_another_outcome_of_a_tool_is_named(self, recorded: Recording, result: str, said: str) -> None:
-        with replaying(recorded) as model, pytest.raises(ReplayMismatch) as caught:
-            drive(model, result)
+        with pytest.raises(ReplayMismatch) as caught:
+            drive(replaying(recorded), result)
         assert caught.value.message.startswith("exchange 3: tool call 1 write_file: ")
         assert said in caught.value.message
 
-    def test_another_step_is_named(self, recorded: Recording) -> None:
-        with (
-            replaying(recorded, "repeat") as model,
-            pytest.raises(ReplayMismatch, match="the step was 'iterate"),
-        ):
-            drive(model)
-
-    def test_another_order_of_requests_is_named(self, recorded: Recording) -> None:
-        with (
-            replaying(recorded) as model,
-            pytest.raises(ReplayMismatch, match="exchange 1: the kind of request was 'turn'"),
-        ):
+    def test_another_step_order_or_number_of_requests_is_named(self, recorded: Recording) -> None:
+        with pytest.raises(ReplayMismatch, match="the step was 'iterate"):
+            drive(replaying(recorded, "repeat"))
+        model = replaying(recorded)
+        with pytest.raises(ReplayMismatch, match="exchange 1: the kind of request was 'turn'"):
             model.send(ORACLE, ignore)
-
-    def test_more_requests_than_were_recorded_are_told(self, recorded: Recording) -> None:
-        with replaying(recorded) as model:
-            drive(model)
-            with pytest.raises(ReplayMismatch, match="the recording has ended"):
-                model.send(request(), ignore)
-
-    def test_a_mismatch_uses_nothing_up(self, recorded: Recording) -> None:
-        with replaying(recorded) as model:
-            with pytest.raises(ReplayMismatch):
-                model.send(ORACLE, ignore)
-            assert model.left == 3
+        assert model.left == 3
+        drive(model)
+        with pytest.raises(ReplayMismatch, match="the recording has ended"):
+            model.send(request(), ignore)
 
     def test_a_call_whose_input_broke_off_breaks_off_again(self, reach: Reach, tmp_path: Path) -> None:
         recorder = Recorder(tmp_path / "r", "m", redact=lambda t: t, clock=FakeClock())
@@ -126,21 +105,9 @@ class TestPlaying:
             RecordingModel(reach(endpoint.url), recorder, lambda: STEP, lambda _: None).send(
                 request(), ignore
             )
-        with replaying(load(tmp_path / "r")) as model:
-            response = model.send(request(), ignore)
+        response = replaying(load(tmp_path / "r")).send(request(), ignore)
         assert response.tool_uses[0].input is None
         assert response.stop_reason == "max_tokens"
-
-    def test_thinking_and_unknown_blocks_are_played_too(self, reach: Reach, tmp_path: Path) -> None:
-        content = ({"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "novelty", "x": 1})
-        played = replace(
-            exchange(1, calls=()),
-            offered=("write_file",),
-            step=STEP,
-            response=RecordedResponse(content, "end_turn", Usage(1, 1)),
-        )
-        with replaying(Recording("m", "", (played,))) as model:
-            assert list(model.send(request(), ignore).content) == list(content)
 
 
 class TestResearchSideBySide:
@@ -161,11 +128,11 @@ class TestResearchSideBySide:
             a, b = (model.send(research(topic), ignore) for topic in ("apples", "birds"))
             model.send(research("birds", b), ignore)
             model.send(research("apples", a), ignore)
-        with replaying(load(tmp_path / "r")) as replay:
-            b, a = (replay.send(research(topic), ignore) for topic in ("birds", "apples"))
-            assert replay.send(research("apples", a), ignore).text == "about apples"
-            assert replay.send(research("birds", b), ignore).text == "about birds"
-            assert replay.left == 0
+        replay = replaying(load(tmp_path / "r"))
+        b, a = (replay.send(research(topic), ignore) for topic in ("birds", "apples"))
+        assert replay.send(research("apples", a), ignore).text == "about apples"
+        assert replay.send(research("birds", b), ignore).text == "about birds"
+        assert replay.left == 0
 
 
 def research(topic: str, reply: Response | None = None) -> Request:
@@ -210,8 +177,6 @@ class TestComparing:
             ({"path": "a"}, {}, "input.path was there in the recording, is missing now"),
             ({}, {"path": "a"}, "input.path was not there in the recording, is now"),
             ({"n": [1, {"x": 2}]}, {"n": [1, {"x": 3}]}, "input.n was [1, {'x': 2}] in the recording, is [1, {'x': 3}] now"),
-            ({"n": 1}, {"n": True}, "input.n was 1 in the recording, is True now"),
-            ({"n": [1]}, {"n": [1, 2]}, "input.n was [1] in the recording, is [1, 2] now"),
             ({"odd key\x1b": 1}, {"odd key\x1b": 2}, r"input.odd key\x1b was 1"),
             ({"text": "\x1b[2J" + "x" * 500}, {"text": ""}, r"input.text was '\x1b[2Jxxx"),
         ],
@@ -252,8 +217,3 @@ def difference(then: list[RecordedCall], now: list[RecordedCall]) -> str | None:
 def offers(then: list[str], now: list[str]) -> str | None:
     recorded = exchange(1, calls=(), offered=tuple(then))
     return first_difference(recorded, purpose="turn", step="s", offered=now, calls=[])
-
-
-def test_a_scripted_message_may_name_its_usage(reach: Reach) -> None:
-    with ScriptedEndpoint([message({"type": "text", "text": "x"}, usage=Usage(5, 6))]) as endpoint:
-        assert reach(endpoint.url).send(request(), ignore).usage == Usage(5, 6)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -61,16 +60,6 @@ def test_there_are_never_more_than_four_marks(cached: int, conversation: int) ->
     assert refusal(body) is None
 
 
-def test_of_too_many_system_marks_those_of_the_longest_prefixes_stay() -> None:
-    body = body_of(request(system=[SystemBlock("x", cached=True)] * 6))
-    assert [mark for mark in marks(body) if mark.startswith("system")] == [
-        "system.2",
-        "system.3",
-        "system.4",
-        "system.5",
-    ]
-
-
 def test_the_oracles_single_question_is_not_written_to_the_cache() -> None:
     assert marks(body_of(request(purpose="oracle", tool_choice="submit_verdict"))) == []
 
@@ -103,29 +92,12 @@ def test_blank_text_and_messages_of_nothing_else_are_left_out() -> None:
     assert refusal(body) is None
 
 
-def test_a_message_may_be_plain_text() -> None:
-    body = body_of(request(messages=[{"role": "user", "content": "hello"}]))
-    assert body["messages"][0]["content"][0]["text"] == "hello"
-
-
 def test_tools_keep_their_order_and_one_can_be_forced() -> None:
     offered = [ToolSpec(name, "", {"type": "object"}) for name in ("zeta", "alpha")]
     body = body_of(request(tools=offered, tool_choice="alpha"))
     assert [tool["name"] for tool in body["tools"]] == ["zeta", "alpha"]
     assert body["tool_choice"] == {"type": "tool", "name": "alpha"}
     assert not any("cache_control" in tool for tool in body["tools"])
-
-
-def test_without_tools_none_are_named() -> None:
-    body = body_of(request(tools=()))
-    assert "tools" not in body
-    assert "tool_choice" not in body
-
-
-def test_what_was_given_is_left_as_it_was() -> None:
-    conversation = deepcopy(CONVERSATION)
-    body_of(request(system=[SystemBlock("x", cached=True)], messages=conversation))
-    assert conversation == CONVERSATION
 
 
 @given(turns=st.integers(0, 8), cached=st.integers(0, 6), blanks=st.booleans())

@@ -52,13 +52,6 @@ def busy(retry_after_s: float | None = None) -> TransientFailure:
     return TransientFailure("busy", 529, retry_after_s=retry_after_s)
 
 
-def test_a_first_answer_waits_for_nothing() -> None:
-    waiting = Waiting()
-    assert waiting.ask(ScriptedModel([ANSWER])) is ANSWER
-    assert waiting.clock.slept == []
-    assert waiting.events == []
-
-
 def test_waits_grow_up_to_their_limit_and_each_retry_is_told() -> None:
     waiting = Waiting()
     model = ScriptedModel([*[busy()] * 8, ANSWER])
@@ -76,15 +69,6 @@ def test_retry_after_is_never_undercut(seed: int, asked: float) -> None:
     waiting = Waiting(seed)
     waiting.ask(ScriptedModel([busy(asked), ANSWER]))
     assert asked <= waiting.clock.slept[0] <= max(asked + POLICY.base_s, POLICY.base_s)
-
-
-def test_processes_that_failed_together_do_not_come_back_together() -> None:
-    waits = set()
-    for seed in range(20):
-        waiting = Waiting(seed)
-        waiting.ask(ScriptedModel([busy(2.0), ANSWER]))
-        waits.add(waiting.clock.slept[0])
-    assert len(waits) == 20
 
 
 def test_a_long_retry_after_pauses_at_once_and_says_until_when() -> None:
@@ -130,12 +114,6 @@ def test_what_no_retry_can_help_passes_through(failure: ModelError) -> None:
     with pytest.raises(type(failure)):
         Waiting().ask(model, fallbacks=("second",))
     assert len(model.requests) == 1
-
-
-def test_without_retries_there_is_one_try() -> None:
-    model = ScriptedModel([busy()])
-    with pytest.raises(Unavailable):
-        Waiting().ask(model, policy=RetryPolicy(max_retries=0))
 
 
 def test_an_answer_from_a_wrong_address_is_asked_for_only_once_more() -> None:

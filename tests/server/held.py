@@ -6,8 +6,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from lopen.models.fake_api import Answer, Message, Raw, encode, message_events
 from lopen.models.messages import Usage
+from tests.fake_api import Answer, Message, Raw, encode, message_events
 
 HELD_S = 60
 

@@ -10,7 +10,6 @@ import pytest
 
 import lopen
 from lopen.models.messages import Json, Request, SystemBlock, ToolSpec, Usage
-from lopen.models.prompts import sizes
 from lopen.models.prompts.sizes import CACHED_S, RequestSizes
 
 SOURCES = sorted(Path(lopen.__file__).parent.joinpath("models").rglob("*.py"))
@@ -71,7 +70,7 @@ def test_after_the_first_answer_the_estimate_is_within_five_percent(count: Calla
         whole = truth.cache_write_tokens + truth.cache_read_tokens
         errors.append(abs(found.cache_write_tokens + found.cache_read_tokens - whole) / whole)
         assert number == 0 or found.cache_read_tokens == cached
-        counted.learn(asked, truth, float(number))
+        counted.settled(asked, truth, float(number))
         cached = whole
     assert len(errors) > 15
     assert max(errors[1:]) <= 0.05, [f"{e:.1%}" for e in errors]
@@ -80,49 +79,20 @@ def test_after_the_first_answer_the_estimate_is_within_five_percent(count: Calla
 @pytest.mark.parametrize("text", [WORDS["prose"], "漢字を読む。" * 200, "🙂" * 300])
 def test_before_any_answer_text_beyond_ascii_is_rather_taken_for_too_long(text: str) -> None:
     counted = RequestSizes()
-    found = counted.tokens(request([message("user", text)])) - counted.tokens(request([message("user", "")]))
+    empty, full = (request([message("user", words)]) for words in ("", text))
+    found = counted.estimate(full, 0.0).whole_input - counted.estimate(empty, 0.0).whole_input
     assert found >= len(text) // 2
 
 
 def test_a_prefix_is_cached_for_five_minutes_after_its_last_use() -> None:
     counted, asked = RequestSizes(), request([message("user", "hello")])
-    counted.learn(asked, Usage(cache_write_tokens=9_000), 10.0)
+    counted.settled(asked, Usage(cache_write_tokens=9_000), 10.0)
     assert counted.estimate(asked, 10.0 + CACHED_S - 1) == Usage(cache_read_tokens=9_000)
     assert counted.estimate(asked, 10.0 + CACHED_S) == Usage(cache_write_tokens=9_000)
 
 
-def test_another_conversation_in_between_forgets_nothing_and_measures_nothing_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    counted, first = RequestSizes(), [message("user", "hello")]
-    other = request([message("user", "is it done?")], head="You judge.")
-    counted.learn(request(first), Usage(cache_write_tokens=9_000), 0.0)
-    counted.learn(other, Usage(cache_write_tokens=500), 1.0)
-    measured: list[str] = []
-
-    def noted(text: str) -> int:
-        measured.append(text)
-        return len(text)
-
-    monkeypatch.setattr(sizes, "units", noted)
-    found = counted.estimate(request([*first, message("user", "more")]), 2.0)
-    assert found.cache_read_tokens == 9_000
-    assert len(measured) == 1
-    assert "more" in measured[0]
-
-
-def test_messages_that_were_taken_away_are_no_longer_counted() -> None:
-    counted = RequestSizes()
-    first, second = message("user", "a" * 400), message("user", "b" * 40_000)
-    counted.learn(request([first]), Usage(cache_write_tokens=2_000), 0.0)
-    counted.learn(request([first, second]), Usage(cache_write_tokens=12_000), 1.0)
-    found = counted.estimate(request([first, message("user", "c")]), 2.0)
-    assert found.cache_read_tokens == 2_000
-    assert found.cache_write_tokens < 50
-
-
 def test_an_endpoint_that_counts_nothing_teaches_nothing() -> None:
     counted, asked = RequestSizes(), request([message("user", "hello")])
-    before = counted.tokens(asked)
-    counted.learn(asked, Usage(), 0.0)
-    assert counted.tokens(asked) == before
+    before = counted.estimate(asked, 0.0)
+    counted.settled(asked, Usage(), 0.0)
+    assert counted.estimate(asked, 0.0) == before
