@@ -18,7 +18,7 @@ from lopen.settings.schema import Settings
 from lopen.store.archives import archived_sessions
 from lopen.store.caps import CAPPED_LISTS, ROW_TABLES
 from lopen.store.database import Database
-from lopen.store.log_rotation import LogFile, log_names
+from lopen.store.log_rotation import LOGS, LogFile
 from lopen.store.sessions import SessionStore
 from lopen.store.upkeep import LAST_CLEANUP, STATE_BYTES, UNCOUNTED, counted, footprint, log_limits
 
@@ -71,9 +71,7 @@ def memory_report(store: SessionStore, folder: Path, settings: Settings, limits:
         parts=dict(size),
         counted=counted(size),
         limit=STATE_BYTES,
-        logs=tuple(
-            _log(LogFile(folder / "logs" / name, log_limits(settings))) for name in log_names(folder / "logs")
-        ),
+        logs=tuple(_log(LogFile(folder / "logs" / name, log_limits(settings))) for name in LOGS),
         sessions=len(store.ids()),
         unfinished=len(store.ids(unfinished=True)),
         archived=len(archived_sessions(store.database)),

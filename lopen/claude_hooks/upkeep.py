@@ -15,15 +15,14 @@ from pathlib import Path
 
 from lopen.core.clock import SystemClock
 from lopen.core.errors import LopenError
-from lopen.store.log_rotation import LogFile, LogLimits
+from lopen.store.log_rotation import HOOK_LOG, LogFile, LogLimits
 
-NAME = "hooks.jsonl"
 CLEANS_WITHIN_S = 60
 
 
 def logged(lines: Sequence[str], root: str) -> None:
     """A line each into the project's log of the hooks; where it cannot be written, it is left."""
-    log, now = LogFile(Path(root) / ".lopen" / "logs" / NAME, LogLimits()), datetime.now(UTC)
+    log, now = LogFile(Path(root) / ".lopen" / "logs" / HOOK_LOG, LogLimits()), datetime.now(UTC)
     stamp = now.isoformat(timespec="milliseconds")
     with suppress(OSError, LopenError):
         for line in lines:

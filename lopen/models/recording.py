@@ -144,13 +144,17 @@ def save(path: Path, recording: Recording, *, mode: int | None = None) -> None:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """Yield each complete line; raises `UnreadableRecording`."""
+    """Yield the text of each complete member; raises `UnreadableRecording`."""
     try:
-        with gzip.open(path) as file:
-            yield from file
-    except EOFError:  # a crash truncated the last member
-        return
-    except (gzip.BadGzipFile, zlib.error) as error:
+        data = path.read_bytes()
+        while data:
+            unpack = zlib.decompressobj(wbits=31)
+            text = unpack.decompress(data)
+            if not unpack.eof:  # truncated by a crash
+                return
+            yield text
+            data = unpack.unused_data
+    except zlib.error as error:
         raise UnreadableRecording(f"{path} is damaged, or not a recording: {error}") from error
     except OSError as error:
         raise UnreadableRecording(f"cannot read {path}: {error.strerror or error}") from error

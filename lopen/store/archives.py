@@ -105,19 +105,13 @@ def _rows_of(
     for table in _BY_SESSION:
         yield table, rows(table, "session", [session_id])
     for table, column in _BY_LIMIT.items():
-        yield table, [row for ids in _batches(limits) for row in rows(table, column, ids)]
+        yield table, rows(table, column, limits)
 
 
 def limit_ids(session_id: str, tasks: list[str]) -> list[str]:
     """Return the ids of the limits of a session and its tasks."""
     own = f"session:{session_id}"
     return [session_id, own, f"agents:{own}", f"hooks:{session_id}", *(f"task:{task}" for task in tasks)]
-
-
-def _batches(ids: list[str], size: int = 500) -> Iterator[list[str]]:
-    """Split the ids, because SQLite limits the number of values in one statement."""
-    for start in range(0, len(ids), size):
-        yield ids[start : start + size]
 
 
 def delete_limit_rows(connection: sqlite3.Connection, ids: list[str]) -> None:
@@ -148,11 +142,7 @@ def archived_sessions(database: Database) -> list[ArchivedSession]:
 
 def newest_archived(database: Database, module: str) -> str | None:
     """Return the id of the module's newest archived session, or None."""
-    row = database.connection.execute(
-        "SELECT session FROM archived WHERE module=? ORDER BY created_at DESC, session DESC LIMIT 1",
-        (module,),
-    ).fetchone()
-    return row["session"] if row else None
+    return next((a.session for a in archived_sessions(database) if a.module == module), None)
 
 
 def archive_path(folder: Path, session_id: str) -> Path | None:

@@ -8,7 +8,7 @@ and a failure does not stop the work.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ from lopen.store.archives import archive_session, delete_limit_rows
 from lopen.store.caps import KEPT_ROWS, delete_older
 from lopen.store.database import UnreadableDatabase
 from lopen.store.folder import Locked, exclusive_lock
-from lopen.store.log_rotation import LogFile, LogLimits, log_names
+from lopen.store.log_rotation import LOGS, LogFile, LogLimits
 from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
 
@@ -177,14 +177,14 @@ class Upkeep:
         self._remove_stale_files(now)
         return CleanupResult(
             logs_rotated=sum(log.rotate_if_due(now) for log in self.logs()),
-            sessions_archived=self._archive(self._due(now), now),
+            sessions_archived=self._archive_but(self._settings.memory.sessions_kept),
             rows_deleted=self._delete_older(KEPT_ROWS),
             limits_forgotten=self._delete_idle_limits(now - timedelta(seconds=self._settings.budget.ttl_s)),
         )
 
     def _keep_least(self) -> CleanupResult:
         """Archive every finished session, then keep fewer rows of the others until the size limit holds."""
-        freed = CleanupResult(sessions_archived=self._archive(self._finished(), self._clock.now()))
+        freed = CleanupResult(sessions_archived=self._archive_but(0))
         self._store.database.reclaim(fully=True)
         for keep in FEWER_ROWS:
             if self._over():
@@ -192,12 +192,10 @@ class Upkeep:
                 self._store.database.reclaim(fully=True)
         return freed
 
-    # logs
-
     def logs(self) -> list[LogFile]:
         """Return every log of the project."""
         folder = self._folder / "logs"
-        return [LogFile(folder / name, log_limits(self._settings)) for name in log_names(folder)]
+        return [LogFile(folder / name, log_limits(self._settings)) for name in LOGS if folder.is_dir()]
 
     def _remove_stale_files(self, now: datetime) -> None:
         """Delete temporary files of ended processes, and older tracebacks than as many as rotations are kept of a log."""
@@ -209,33 +207,21 @@ class Upkeep:
                 if path.is_file() and now.timestamp() - path.stat().st_mtime > STALE_S:
                     path.unlink(missing_ok=True)
 
-    # sessions
+    def _archive_but(self, keep: int) -> int:
+        """Archive the finished sessions but for those of a certain age among the newest `keep`; return their number.
 
-    def _finished(self) -> Iterator[tuple[str, str]]:
-        """Yield (id, module) of every finished session except this process's own, oldest first."""
-        own = self._session.id if self._session else ""
-        rows = self._store.database.connection.execute(
-            "SELECT id, module FROM sessions WHERE status='complete' AND id<>? ORDER BY created_at, rowid",
-            (own,),
-        ).fetchall()
-        yield from ((row["id"], row["module"]) for row in rows)
-
-    def _due(self, now: datetime) -> Iterator[tuple[str, str]]:
-        """Yield finished sessions that exceed the policy's number or age."""
-        newest = set(self._store.ids()[: self._settings.memory.sessions_kept])
+        This process's own session stays, and so do those whose module another process works on.
+        """
+        now, newest = self._clock.now(), set(self._store.ids()[:keep])
         cutoff = (now - timedelta(days=self._settings.memory.session_max_age_days)).isoformat()
         rows = self._store.database.connection.execute(
-            "SELECT id FROM sessions WHERE updated_at<?", (cutoff,)
-        )
-        old = {row["id"] for row in rows}
-        for session, module in self._finished():
-            if session in old or session not in newest:
-                yield session, module
-
-    def _archive(self, sessions: Iterator[tuple[str, str]], now: datetime) -> int:
-        """Archive the sessions, except those whose module another process works on; return their number."""
+            "SELECT id, module, updated_at FROM sessions WHERE status='complete' AND id<>? ORDER BY created_at, rowid",
+            (self._session.id if self._session else "",),
+        ).fetchall()
         count = 0
-        for session, module in sessions:
+        for session, module, updated_at in rows:
+            if session in newest and updated_at >= cutoff:
+                continue
             ours = self._session is not None and self._session.module == module
             lock = exclusive_lock(self._folder / "locks", f"module-{module}", f"module {module}")
             try:
@@ -272,8 +258,6 @@ class Upkeep:
                 (cutoff.isoformat(),),
             )
         return len(idle)
-
-    # result
 
     def _record(self, freed: CleanupResult) -> None:
         if not freed.changed:

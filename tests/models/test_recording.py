@@ -124,16 +124,16 @@ class TestCrash:
         before = path.stat().st_size
         writing.record(request(), response(call(2)), step="s")
         data = path.read_bytes()
-        for cut in range(before + 2, len(data)):  # shorter, it is no gzip member: the file is set aside
+        for cut in range(before, len(data)):
             path.write_bytes(data[:cut])
-            assert [e.n for e in load(path).exchanges] in ([1, 2], [1, 2, 3])
+            assert [e.n for e in load(path).exchanges] == [1, 2]
 
     def test_after_a_crash_the_recording_goes_on(self, tmp_path: Path) -> None:
         path = tmp_path / "s.jsonl.gz"
         writing = recorder(path)
         for n in range(2):
             writing.record(request(), response(call(n)), step="s")
-        path.write_bytes(path.read_bytes()[:-50])
+        path.write_bytes(path.read_bytes()[:-5])
         recorder(path).record(request(), response(call(9)), step="s")
         assert [(e.n, e.response.content[0]["id"]) for e in load(path).exchanges] == [
             (1, "toolu_0"),

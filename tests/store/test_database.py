@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from lopen.core.errors import ExitCode, Stopped, StorageError
 from lopen.store import SCHEMA
-from lopen.store.database import Database, NewerSchema, OlderSchema, UnreadableDatabase
+from lopen.store.database import Database, NewerSchema, UnreadableDatabase
 
 
 def rows(database: Database) -> list[str]:
@@ -53,15 +53,6 @@ def test_a_second_connection_in_a_process_loses_nothing_of_the_first(tmp_path: P
         assert rows(later) == ["kept"]
 
 
-def test_a_database_of_an_older_lopen_is_not_used(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
-    Database(path).close()
-    with closing(sqlite3.connect(path)) as older:
-        older.execute(f"PRAGMA user_version={SCHEMA - 1}")
-    with pytest.raises(OlderSchema, match=f"an older lopen wrote .*schema {SCHEMA - 1}, known {SCHEMA}"):
-        Database(path)
-
-
 def test_a_newer_schema_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     Database(path).close()
@@ -89,14 +80,6 @@ def test_a_damaged_page_is_unreadable_when_it_is_come_upon(tmp_path: Path) -> No
     path.write_bytes(whole[: len(whole) // 2] + os.urandom(len(whole) - len(whole) // 2))
     with closing(Database(path)) as database, pytest.raises(UnreadableDatabase, match="malformed"):
         database.connection.execute("SELECT body FROM memos").fetchall()
-
-
-@pytest.mark.parametrize("there", ["folder", "below a file"])
-def test_a_place_that_cannot_hold_a_file_is_named(tmp_path: Path, there: str) -> None:
-    (tmp_path / "file").touch()
-    path = tmp_path if there == "folder" else tmp_path / "file" / "state.db"
-    with pytest.raises(StorageError, match=str(path.name)):
-        Database(path)
 
 
 def test_a_writer_that_does_not_let_go_is_said_to_be_one(tmp_path: Path) -> None:
@@ -155,30 +138,6 @@ def test_on_a_full_disk_nothing_of_the_transaction_stands(database: Database) ->
     assert rows(database) == []
 
 
-def test_nothing_joins_a_transaction_that_sqlite_took_back_by_itself(database: Database) -> None:
-    def go_on() -> None:
-        with database.transaction() as connection:
-            put(database, "a")
-            connection.execute("ROLLBACK")
-            put(database, "b")
-
-    with pytest.raises(StorageError, match="already rolled back"):
-        go_on()
-    assert rows(database) == []
-
-
-def test_a_signal_inside_takes_everything_back_and_the_next_transaction_works(database: Database) -> None:
-    def stopped() -> None:
-        with database.transaction():
-            put(database, "a")
-            raise Stopped(ExitCode.INTERRUPTED)
-
-    with pytest.raises(Stopped):
-        stopped()
-    put(database, "b")
-    assert rows(database) == ["b"]
-
-
 def test_a_signal_right_behind_the_commit_lets_it_stand(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,20 +163,6 @@ def test_a_signal_right_behind_the_commit_lets_it_stand(
     monkeypatch.undo()
     assert rows(database) == ["a"]
     assert done == ["committed"]
-
-
-def test_whoever_waits_for_the_commit_hears_of_it_only_when_another_process_could_read_it(
-    database: Database,
-) -> None:
-    seen: list[list[str]] = []
-    with closing(Database(database.path)) as other:
-        with database.transaction():
-            put(database, "a")
-            database.on_commit(lambda: seen.append(rows(other)))
-            assert seen == []
-        assert seen == [["a"]]
-    database.on_commit(lambda: seen.append([]))
-    assert seen == [["a"], []], "outside a transaction everything is durable already"
 
 
 # A plan of nested transactions: text writes a row; a list is a nested transaction, which fails where told

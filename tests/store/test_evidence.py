@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from lopen.limits.records import Alert, Incident
+from lopen.limits.records import Alert
 from lopen.limits.sqlite_store import SqliteStore
 from lopen.store.database import Database
 from lopen.store.sessions import SessionStore
@@ -51,21 +51,3 @@ def test_a_hundred_alerts_of_a_budget_stay(database: Database) -> None:
         limits.atomically(lambda rows, a=alert: rows.add_alert(a))  # type: ignore[misc] # mypy infers no lambda with a default
     assert [a.alert_id for a in limits.alerts()] == [f"a{n}" for n in range(10, 110)]
     assert dropped(database) == {("alerts", "session:s"): (10, 0.45)}
-
-
-def test_a_hundred_incidents_of_a_circuit_stay(database: Database) -> None:
-    limits = SqliteStore(database)
-    for n in range(104):
-        at = NOW + timedelta(minutes=n)
-        held = Incident("session:s", "tool_failure", str(n), at, at.timestamp() + 30 if n % 2 else None)
-        limits.atomically(lambda rows, i=held: rows.add_incident(i))  # type: ignore[misc] # mypy infers no lambda with a default
-    assert len(limits.incidents()) == 100
-    assert dropped(database) == {("incidents", "session:s"): (4, 15.0)}
-
-
-def test_how_many_stay_is_the_settings(database: Database) -> None:
-    limits = SqliteStore(database, evidence_max=3)
-    for n in range(5):
-        alert = Alert(f"a{n}", "session:s", "secret", "m", 1.0, NOW)
-        limits.atomically(lambda rows, a=alert: rows.add_alert(a))  # type: ignore[misc] # mypy infers no lambda with a default
-    assert [a.alert_id for a in limits.alerts()] == ["a2", "a3", "a4"]

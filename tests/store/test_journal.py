@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from datetime import UTC, datetime
 
@@ -123,17 +122,3 @@ def test_passing_events_are_shown_and_not_kept(journal: Journal, database: Datab
     journal.tell(ModelText("str"), ModelText("eam"))
     assert heard.messages == ["str", "eam"]
     assert kept(database)[2] == []
-
-
-def test_secrets_are_not_kept(journal: Journal, database: Database) -> None:
-    journal.tell(note("the password is hunter2"))
-    row = database.connection.execute("SELECT body FROM events").fetchone()[0]
-    assert json.loads(row)["message"] == "the password is [redacted]"
-
-
-def test_an_event_alone_does_not_write_the_session(journal: Journal, database: Database) -> None:
-    seen: list[str] = []
-    database.connection.set_trace_callback(seen.append)
-    journal.save(journal.session, note("one"))
-    database.connection.set_trace_callback(None)
-    assert not [s for s in seen if "INTO sessions" in s]

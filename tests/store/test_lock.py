@@ -84,8 +84,3 @@ def test_a_holder_that_this_person_s_lopen_did_not_write_is_nobody(tmp_path: Pat
     file.replace(tmp_path / "module-other.holder")
     (tmp_path / "module-other.holder").write_text(json.dumps(written), "utf-8")
     assert lock_holder(tmp_path, "module-other") == {}
-    file.symlink_to(tmp_path / "module-other.holder")
-    assert lock_holder(tmp_path, "module-calc") == {}
-    file.unlink()
-    file.write_text(json.dumps(written), "utf-8")
-    assert lock_holder(tmp_path, "module-calc")["pid"] == os.getpid()

@@ -16,15 +16,6 @@ from tests.store.conftest import MakeUpkeep
 from tests.store.history import NOW, lived, many
 
 
-def test_a_new_project_has_nothing_to_tell(store: SessionStore, folder: Path) -> None:
-    text = "\n".join(
-        report_lines(memory_report(store, folder, Settings(), SqliteStore(store.database)), Settings())
-    )
-    assert "of 5.0 MB" in text
-    assert "Sessions: 0 kept" in text
-    assert "none was needed yet" in text
-
-
 def test_everything_kept_stands_against_its_limit(
     store: SessionStore, folder: Path, make_upkeep: MakeUpkeep, clock: FakeClock
 ) -> None:

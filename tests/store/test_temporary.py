@@ -78,8 +78,3 @@ def test_what_is_not_certainly_an_abandoned_one_stays(
     assert remove_abandoned(where) == (where / f"{PREFIX}empty",)
     assert len(list(where.iterdir())) == 4
     assert (elsewhere / LOCK_NAME).exists()
-
-
-def test_a_young_one_is_given_time_to_be_locked(tmp_path: Path) -> None:
-    (tmp_path / f"{PREFIX}new").mkdir()
-    assert remove_abandoned(tmp_path) == ()

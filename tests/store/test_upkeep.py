@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from lopen.core.clock import FakeClock
 from lopen.core.events import IterationEnded, Notice, Recorded, SessionStarted
 from lopen.limits.budget import BudgetSpec, Charge
 from lopen.limits.sqlite_store import SqliteStore
-from lopen.settings.schema import Memory, Settings
 from lopen.store.archives import archived_sessions, open_archive
 from lopen.store.folder import exclusive_lock
 from lopen.store.journal import Journal
@@ -74,16 +72,6 @@ def test_one_process_at_a_time_cleans(store: SessionStore, make_upkeep: MakeUpke
     with exclusive_lock(folder / "locks", "upkeep", "the upkeep"):
         assert make_upkeep().clean() == CleanupResult()
     assert make_upkeep().clean().sessions_archived == 1
-
-
-def test_logs_of_every_name_are_rotated(make_upkeep: MakeUpkeep, folder: Path, store: SessionStore) -> None:
-    logs = folder / "logs"
-    logs.mkdir()
-    for name in ("lopen.jsonl", "hooks.jsonl"):
-        (logs / name).write_text("{}\n" * 1_001)
-    (logs / "short.jsonl").write_text("{}\n")
-    assert make_upkeep().clean().logs_rotated == 2
-    assert len(list(logs.glob("*.jsonl.gz"))) == 2
 
 
 def test_older_rows_of_a_running_session_go_while_it_runs(
@@ -166,15 +154,6 @@ def test_what_cannot_be_made_smaller_is_said_once(
     assert "notes (2.9 MB); next: lopen memory report" in warnings[0]
 
 
-def test_recordings_and_archives_do_not_count(folder: Path, store: SessionStore) -> None:
-    before = counted(footprint(folder))
-    for name in ("recordings", "session_archives", "corrupted"):
-        (folder / name).mkdir()
-        (folder / name / "large").write_bytes(b"x" * 100_000)
-    assert counted(footprint(folder)) == before
-    assert footprint(folder)["recordings"] == 100_000
-
-
 def test_it_cleans_when_a_session_starts_and_looks_when_an_iteration_ends(
     store: SessionStore, make_upkeep: MakeUpkeep
 ) -> None:
@@ -212,27 +191,3 @@ def test_a_session_that_cannot_be_read_does_not_keep_the_others(
         "SELECT id FROM sessions WHERE status=?", (SET_ASIDE,)
     ).fetchall()
     assert [row["id"] for row in kept] == [ids[0]], "set aside, not lost"
-
-
-def test_what_a_dead_process_left_half_is_swept(
-    store: SessionStore, make_upkeep: MakeUpkeep, folder: Path
-) -> None:
-    (folder / "logs").mkdir()
-    stale, fresh = folder / "logs" / ".lopen.jsonl.gz.abc", folder / "logs" / ".lopen.jsonl.gz.def"
-    for path, age in ((stale, 7_200), (fresh, 60)):
-        path.write_text("half")
-        os.utime(path, (NOW.timestamp() - age,) * 2)
-    make_upkeep().clean()
-    assert not stale.exists()
-    assert fresh.exists()
-
-
-def test_of_tracebacks_the_newest_of_each_kind_stay(make_upkeep: MakeUpkeep, folder: Path) -> None:
-    (folder / "logs").mkdir()
-    names = [f"{kind}-2026030{day}T120000-7.txt" for kind in ("check", "crash") for day in range(1, 5)]
-    for name in (*names, "checked.txt"):
-        (folder / "logs" / name).write_text("Traceback")
-    make_upkeep(Settings(memory=Memory(log_keep=2))).clean()
-    assert sorted(path.name for path in (folder / "logs").iterdir()) == sorted(
-        (*names[2:4], *names[6:8], "checked.txt")
-    )
