@@ -48,9 +48,28 @@ class ComparedTests:
         self.lost = still_lost
         self.gained = [case for group in waiting.values() for case in group]
 
+    def pair_renamed(self) -> None:
+        """Pair the tests that differ only in names, each of which the change renames in one way."""
+        for case in list(self.lost):
+            words = _words_in(case)
+            found = next((new for new in self.gained if _are_renamed(words, _words_in(new))), None)
+            if found is not None:
+                self.lost.remove(case)
+                self.gained.remove(found)
+                self.pairs.append((case, found))
+
     def find_taken_up(self) -> None:
-        """Find the lost tests whose names and literals stand together in a test that is new or has grown."""
+        """Find the lost tests whose assertions stand, as they were, in tests that are new or have grown; and those whose
+        names and literals stand together in one of these.
+        """
         grown = [(new, tokens(old.body)) for old, new in self.pairs if len(new.body) > len(old.body)]
+        moved = Counter(text for new in self.gained for text in new.expects)
+        for old, new in self.pairs:
+            moved += Counter(new.expects) - Counter(old.expects)
+        for case in list(self.lost):
+            if case.expects and all(moved[text] for text in case.expects):
+                moved -= Counter(case.expects)
+                self.lost.remove(case)
         candidates = [(new, frozenset[str]()) for new in self.gained] + grown
         for case in list(self.lost):
             wanted = frozenset().union(*map(_content, case.expects)) - {case.short}
@@ -82,6 +101,7 @@ def compare_tests(changes: Sequence[FileChange]) -> ComparedTests:
     found.pair_by(lambda case: _inside(case))
     found.pair_by(lambda case: (case.path, _plain(case.short)))
     found.pair_by(lambda case: _plain(case.short))
+    found.pair_renamed()
     found.find_taken_up()
     return found
 
@@ -149,6 +169,26 @@ def _inside(case: TestCase) -> str:
         if len(function) == 2:
             return function[1]
     return case.body.replace(case.short, "")
+
+
+_WORDS = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|\w+|[^\w\s]")
+_NAME = re.compile(r"[^\W\d]\w*")
+
+
+def _words_in(case: TestCase) -> list[str]:
+    return _WORDS.findall(_inside(case))
+
+
+def _are_renamed(before: Sequence[str], after: Sequence[str]) -> bool:
+    """Return True if names alone differ between two texts, each of them always in the same way."""
+    if len(before) != len(after):
+        return False
+    renamed: dict[str, str] = {}
+    for old, new in zip(before, after, strict=True):
+        named = _NAME.fullmatch(old) and _NAME.fullmatch(new) and not _FRAMEWORK.match(old)
+        if renamed.setdefault(old, new) != new or (old != new and not named):
+            return False
+    return len(set(renamed.values())) == len(renamed)
 
 
 def _plain(name: str) -> str:

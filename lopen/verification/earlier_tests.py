@@ -14,7 +14,7 @@ from lopen.verification.findings import ChangeQuestion
 from lopen.verification.syntax import ParsedFile, parsed_file
 from lopen.verification.test_files import MAX_CHARS, FileChange
 from lopen.verification.test_reader import TestCase
-from lopen.verification.test_run import TestRun, last_part
+from lopen.verification.test_run import TestRun, in_file, last_part
 
 if TYPE_CHECKING:
     from lopen.verification.syntax import Node
@@ -97,12 +97,6 @@ def is_named(name: str, case: TestCase) -> bool:
         return False
     file = name.partition("::")[0]
     return not re.search(r"\.(?:py|java|[cm]?[jt]sx?)$", file) or in_file(name, case.path)
-
-
-def in_file(name: str, path: str) -> bool:
-    """Return True if a runner's name is of a test in this file."""
-    file = name.partition("::")[0]
-    return path == file or path.endswith(f"/{file}") or file.endswith(f"/{path}")
 
 
 def failing_tests(compared: ComparedTests, earlier: TestRun, new: TestRun) -> tuple[str, ...]:

@@ -27,7 +27,6 @@ from lopen.verification.earlier_tests import (
     EarlierTests,
     earlier_tests_from_json,
     failing_tests,
-    in_file,
     optional_imports,
     with_inline_changes,
     with_tests_of,
@@ -38,7 +37,7 @@ from lopen.verification.negative_control import NegativeControl, did_not_compile
 from lopen.verification.run_record import TestCommand
 from lopen.verification.test_files import ExaminedChange, FileChange, is_data, looks_like_test
 from lopen.verification.test_reader import read_tests
-from lopen.verification.test_run import TestRun
+from lopen.verification.test_run import TestRun, in_file
 from lopen.verification.verifier import Verifier
 
 LEAST_S = 60.0  # that the extra runs may always take

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
 from lopen.verification.compared_tests import ComparedTests, shown
 from lopen.verification.findings import Finding
 from lopen.verification.syntax import GRAMMAR_OF
 from lopen.verification.test_files import ExaminedChange, Unchanged, looks_like_test
 from lopen.verification.test_reader import LANGUAGES, TestCase, read_tests
-from lopen.verification.test_run import SINGLE, TestRun
+from lopen.verification.test_run import SINGLE, TestRun, in_file, last_part
 
 WAY_OUT = (
     "have the command run them again; where they are to go, a person says so: `lopen approve {module} "
@@ -17,7 +18,7 @@ WAY_OUT = (
 )
 NEW = (
     "new tests of this change were not reported by `{command}`: {names}; have the command run them, or take out what ends "
-    "the run, replaces the runner or hides them"
+    "the run, replaces the runner or hides them; mark a test as skipped that is to run elsewhere alone"
 )
 NOT_COLLECTED = "`{command}` runs no test of this file: {names}; put them where the command looks for tests"
 
@@ -34,14 +35,8 @@ def no_longer_run(
     Where no run of the base is known, or its names do not tell, the text tells: a test that is gone, or newly skipped.
     """
     base = before or TestRun()
-    lost = [
-        case
-        for case in compared.lost
-        if not case.skip
-        and base.ran(case.path, case.name) is not False
-        and after.ran(case.path, case.name) is not True
-    ]
-    lost += [new for old, new in compared.pairs if not old.skip and _stopped(base, after, old, new)]
+    lost = [case for case in compared.lost if _is_gone(base, after, case)]
+    lost += [new for old, new in compared.pairs if _stopped(base, after, old, new)]
     if _names_gone(base, after):
         lost += _in_unchanged_files(base, after, change.unchanged)
     by_path: dict[str, list[str]] = {}
@@ -66,32 +61,57 @@ def no_longer_run(
 def not_reported(compared: ComparedTests, after: TestRun, command: str) -> Iterator[Finding]:
     """Yield an error for each file with new tests that the run did not report.
 
-    A file in a folder of which no test ran is a warning: the command may not look there.
+    A file in a folder of which no test ran is a warning, as is one that no runner takes for a file of tests: the command
+    may not look there.
     """
     by_path: dict[str, list[str]] = {}
     for case in compared.gained:
-        if (
-            not case.skip
-            and after.ran(case.path, case.name) is False
-            and not after.reported(case.path, case.name)
-        ):
+        if case.skip or case.computed or after.ran(case.path, case.name) is not False:
+            continue
+        helper = not case.expects and not _is_collected(case.path)
+        if not helper and not after.reported(case.path, case.name):
             by_path.setdefault(case.path, []).append(case.name)
     for path, names in sorted(by_path.items()):
-        if after.knows_folder(path):
+        if after.knows_folder(path) and _is_collected(path):
             yield Finding("error", NEW.format(command=command, names=shown(names)), path)
         else:
             yield Finding("warning", NOT_COLLECTED.format(command=command, names=shown(names)), path)
 
 
+_PYTEST_FILE = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests?)\.py$")
+
+
+def _is_collected(path: str) -> bool:
+    """Return False for a Python file that pytest and unittest do not take for a file of tests, if nobody tells them."""
+    return not path.endswith(".py") or _PYTEST_FILE.search(path) is not None
+
+
+def _is_gone(before: TestRun, after: TestRun, case: TestCase) -> bool:
+    """Return True if a test that is no longer in the text ran before and runs no longer.
+
+    A runner knows a test by another name where a class inherits it, or where its title is computed.
+    """
+    ran = None if case.computed else before.ran(case.path, case.name)
+    if ran is True:
+        return after.ran(case.path, case.name) is not True
+    gone = before.single - after.single
+    if case.computed and before.single:
+        return any(in_file(name, case.path) for name in gone)
+    if ran is False:
+        new = {last_part(name) for name in after.single - before.single}
+        return "::" in case.name and case.short in {last_part(name) for name in gone} - new
+    return not case.skip and after.ran(case.path, case.name) is not True
+
+
 def _stopped(before: TestRun, after: TestRun, old: TestCase, new: TestCase) -> bool:
-    """Return True if the test ran, is still in the text and runs no longer."""
+    """Return True if the test ran, is still in the text and runs no longer, under its old name neither."""
     ran_before = None if old.computed else before.ran(old.path, old.name)
     runs = None if new.computed else after.ran(new.path, new.name, moved=old.path != new.path)
     if ran_before and not new.computed and _is_silent(before, after):
         return True
     if ran_before is None or runs is None:
-        return bool(new.skip) and ran_before is not False and runs is not True
-    return ran_before and not runs
+        return bool(new.skip) and not old.skip and ran_before is not False and runs is not True
+    return ran_before and not runs and after.ran(old.path, old.name) is not True
 
 
 def _is_silent(before: TestRun, after: TestRun) -> bool:

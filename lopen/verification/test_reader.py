@@ -47,8 +47,10 @@ class Language:
 
     `test` is what the head of a function (marks, words and name, to its body) must match. `titled` are calls that take
     a title and a body: of tests, or of `groups` of tests. `skip` is what in a head keeps a test from running, `leave` a
-    call in a body that does. `expect` begins an assertion, `row` a row of a table in a head. `between` joins the names of
-    groups and tests as runners do. `anywhere`: tests also lie in files that are not named like tests.
+    call in a body that does, `idle` a whole test that its runner only compiles. `skip_file` in a file's text, or `skip_name`
+    in its path, keeps all of its tests from running, at least elsewhere. `expect` begins an assertion, `row` a row of a
+    table in a head. `between` joins the names of groups and tests as runners do. `anywhere`: tests also lie in files that
+    are not named like tests.
     """
 
     test: str
@@ -60,6 +62,9 @@ class Language:
     row: str = r"(?!)"
     between: str = "::"
     anywhere: bool = False
+    idle: str = r"(?!)"
+    skip_file: str = r"(?!)"
+    skip_name: str = r"(?!)"
 
 
 _SCRIPT = Language(
@@ -70,20 +75,25 @@ _SCRIPT = Language(
     r"^(?:x|f)?(?:it|test|specify|describe|context|suite|t\.test)(?:\.\w+)*$",
     r"^(?:x|f)?(?:describe|context|suite)\b",
     between=" > ",
+    idle=r"^[\w.]+\(\s*(?:\"[^\"]*\"|'[^']*'|`[^`]*`)\s*\)$",
 )
 LANGUAGES: Mapping[str, Language] = {
     "python": Language(
-        r"\bdef test\w*",
+        r"^(?!.*@(?:\w+\.)*fixture\b).*\bdef test\w*",
         r"\bassert\b|\.assert\w+\s*\(|\b(?:pytest\.)?(?:raises|warns|deprecated_call)\s*\(|\b(?:self|pytest)\.fail\s*\(",
         r"@(?:\w+\.)*skip\w*|@(?:\w+\.)*mark\.(?:skip|xfail)\b\S*|@(?:\w+\.)*expectedFailure\b",
         r"\b(?:pytest\.)?(?:skip|xfail)\s*\(|\bself\.skipTest\s*\(|\bpytest\.importorskip\s*\(|\braise (?:unittest\.)?SkipTest\b",
+        skip_file=r"^(?:\w+ *= *)?pytest\.(?:importorskip|skip)\(|^pytestmark\b.*\bskip",
     ),
     **dict.fromkeys(("javascript", "typescript", "tsx"), _SCRIPT),
     "go": Language(
-        r"^func (?:Test|Fuzz|Example)(?![a-z])\w*\s*\(",
+        r"^func (?!TestMain\()(?:Test|Fuzz|Example)(?![a-z])\w*\s*\(",
         r"\b[tbf]\.(?:Error|Errorf|Fatal|Fatalf|Fail|FailNow)\s*\(|\b(?:assert|require|is|qt|check)\.\w+\s*\(",
         r"(?!)",
         r"\bt\.(?:Skip|Skipf|SkipNow)\s*\(",
+        idle=r"^func Example(?![\s\S]*//\s*(?:Unordered )?[Oo]utput:)",
+        skip_file=r"^//go:build |^// \+build ",
+        skip_name=r"_(?:aix|android|darwin|freebsd|ios|js|netbsd|openbsd|plan9|solaris|wasip1|windows|386|arm|arm64|wasm)_test\.go$",
     ),
     "rust": Language(
         r"#\[(?:\w+::)*(?:test|rstest|test_case|quickcheck|tokio::test)\b",
@@ -98,6 +108,7 @@ LANGUAGES: Mapping[str, Language] = {
         r"@(?:\w+\.)*(?:Disabled|Ignore)\b\S*|@(?:Enabled|Disabled)(?:If|On|For)\w*",
         r"\bassum\w+\s*\(|\babort\s*\(",
         row=r"@CsvSource\b|@ValueSource\b",
+        skip_name=r"IT(?:Case)?\.java$",
     ),
     "csharp": Language(
         r"\[[^\]]*\b(?:\w*Fact|\w*Theory|Test|TestCase|TestCaseSource|TestMethod|DataTestMethod)\b",
@@ -204,10 +215,11 @@ def read_tests(path: str, text: str | None) -> TestFile:
 
 @dataclass(frozen=True)
 class _Place:
-    """The groups around a node, and the mark that skips them."""
+    """The groups around a node, and the mark that skips them. `computed`: a group's title is no plain text."""
 
     names: tuple[str, ...] = ()
     skip: str = ""
+    computed: bool = False
 
 
 class _Reader:
@@ -230,7 +242,7 @@ class _Reader:
         return TestFile(tuple(case for *_, case in cases), tuple(rows) if cases else ())
 
     def _cases(self) -> Iterator[tuple[int, int, TestCase]]:
-        waiting = [(self._source.root, _Place())]
+        waiting = [(self._source.root, _Place(skip=self._skipped_file()))]
         while waiting:
             node, place = waiting.pop()
             inner = place
@@ -239,20 +251,25 @@ class _Reader:
                 inner = _Place(
                     (*place.names, self._source.name(_name_of(node))), place.skip or self._skip(head)
                 )
+            elif node.type == "if_statement" and self._source.language == "python":
+                inner = _Place(place.names, place.skip or "if")
             elif node.type in FUNCTIONS and (found := self._function(node, place)):
                 yield found
                 continue
+            elif node.type in FUNCTIONS and not self._language.titled:
+                continue  # no runner finds a test inside of a function
             elif self._language.titled and node.type in _TITLED_CALLS:
                 titled = self._titled(node)
                 if titled is not None:
                     title, head, group = titled
                     if group:
-                        inner = _Place((*place.names, title), place.skip or self._skip(head))
+                        computed = place.computed or self._is_computed(title, self._source.of(node))
+                        inner = _Place((*place.names, title), place.skip or self._skip(head), computed)
                     else:
                         yield self._case(node, node.start_byte, title, head, place)
                         if "test(" not in self._source.of(node)[len(head) :]:
                             continue
-                        inner = _Place((*place.names, title), place.skip or self._skip(head))
+                        inner = _Place((*place.names, title), place.skip or self._skip(head), place.computed)
             waiting += [(child, inner) for child in reversed(node.named_children)]
 
     def _function(self, node: Node, place: _Place) -> tuple[int, int, TestCase] | None:
@@ -308,8 +325,10 @@ class _Reader:
                 source.source(start, end),
                 source.text.count(b"\n", 0, node.start_byte) + 1,
                 (*self._assertions(node), *self._table(node, start)),
-                place.skip or self._skip(head) or self._left(node),
-                bool(_COMPUTED.search(head)) or self._is_computed(title, source.source(start, end)),
+                place.skip or self._skip(head) or self._left(node) or self._idle(source.source(start, end)),
+                place.computed
+                or bool(_COMPUTED.search(head))
+                or self._is_computed(title, source.source(start, end)),
             ),
         )
 
@@ -333,6 +352,17 @@ class _Reader:
                 (each for each in node.named_children if each.type in _BLOCKS | {"function_body"}), None
             )
         return self._source.span(_start(node), body.start_byte if body is not None else node.end_byte)
+
+    def _skipped_file(self) -> str:
+        """Return the mark that keeps every test of the file from running; "" where there is none."""
+        text = self._source.text.decode("utf-8", "replace")
+        found = re.search(self._language.skip_name, self._path) or re.search(
+            self._language.skip_file, text, re.MULTILINE
+        )
+        return found[0].strip()[:80] if found else ""
+
+    def _idle(self, text: str) -> str:
+        return "not run" if re.search(self._language.idle, text) else ""
 
     def _skip(self, head: str) -> str:
         found = re.search(self._language.skip, head)

@@ -127,9 +127,10 @@ class TestRun:
         return found if found is not None else self._any(_TITLE, [short])
 
     def reported(self, path: str, name: str) -> bool:
-        """Return True if the run told of the test, were it as skipped."""
+        """Return True if the run told of the test, were it as skipped, or as one that another class inherits."""
         mine = last_part(name)
-        return self.ran(path, name) is True or any(last_part(each) == mine for each in self.skipped)
+        told = (*self.skipped, *(self.single if "::" in name else ()))
+        return self.ran(path, name) is True or any(last_part(each) == mine for each in told)
 
     def knows_folder(self, path: str) -> bool:
         """Return True if a test of the file's folder, or of one above it, ran."""
@@ -277,6 +278,12 @@ def _counted(text: str) -> int | None:
         else:
             counts.append(sum(map(int, _PARTS.findall(groups["parts"]))))
     return sum(counts) if counts else None
+
+
+def in_file(name: str, path: str) -> bool:
+    """Return True if a runner's name is of a test in this file."""
+    file = name.partition("::")[0]
+    return path == file or path.endswith(f"/{file}") or file.endswith(f"/{path}")
 
 
 def last_part(name: str) -> str:

@@ -20,7 +20,25 @@ TITLES = {
     "'adds → b'": "adds → b", r"'adds \'a\' \u2192 \ud83d\ude00'": "adds 'a' → 😀", "TITLE": "one title", "'a ' + 'b'": "a b", "`of ${f({ a })} x`": "of 7 x",
     "Foo.name": "Foo", f"'{'long' * 60}'": "long" * 60, "'two'": "two",
 }  # fmt: skip
+SUMS = A.replace("\n\n\ndef test_two():", "").replace("five", "sums")
+METHOD = "def test_sum(self):\n        assert add(2, 2) == 4\n"
+CLASS = f"class TestSums:\n    {METHOD}"
 T = "tests/test_a.py"
+INHERITED = f"{T}::TestSums::test_sum"
+# What looks like a test, and no runner takes for one here
+NO_TESTS = {
+    "tests/conftest.py": "@pytest.fixture\ndef test_client():\n    return Client()\n",
+    "tests/helpers.py": "def test_user():\n    return User()\n",
+    "tests/test_b.py": "def made():\n    def test_inner():\n        assert 1\n\n    return test_inner\n",
+    "tests/test_c.py": "if sys.platform == 'win32':\n    def test_here():\n        assert 1\n",
+    "tests/test_d.py": "numpy = pytest.importorskip('numpy')\n\n\ndef test_here():\n    assert 1\n",
+    "a.test.js": "for (const [name, f] of CASES) test(name, f);\nfor (const kind of KINDS) describe(kind, () => { it('goes', () => { ok(kind); }); });\n",
+    "b.test.js": "it('is to be written');\n",
+    "a_test.go": "package a\n\nfunc TestMain(m *testing.M) { m.Run() }\n\nfunc ExampleAdd() { fmt.Println(1) }\n",
+    "b_test.go": "//go:build slow\n\npackage a\n\nfunc TestAdd(t *testing.T) { if 1 != 1 { t.Fatal() } }\n",
+    "b_windows_test.go": "package a\n\nfunc TestAdd(t *testing.T) { if 1 != 1 { t.Fatal() } }\n",
+    "src/test/java/AddIT.java": "class AddIT {\n  @Test void adds() { assertEquals(2, add(1, 1)); }\n}\n",
+}
 BOTH = (f"{T}::test_five", f"{T}::test_two")
 
 
@@ -40,6 +58,11 @@ CASES: dict[str, Case] = {
     "skipped": ([FileChange(T, A, A.replace("def test_two", "@pytest.mark.skip\ndef test_two"))], run(2, *BOTH), run(1, BOTH[0]), "run no longer: test_two"),
     "renamed": ([FileChange(T, A, A.replace("test_two", "test_pair"))], run(2, *BOTH), run(2, BOTH[0], f"{T}::test_pair"), ""),
     "replaced by one that is merely alike": ([FileChange(T, A, A.replace("test_two", "test_pair").replace("== 4", "== 5"))], run(2, *BOTH), run(2, BOTH[0], f"{T}::test_pair"), "run no longer: test_two"),
+    "renamed with its function": ([FileChange(T, A, A.replace("add", "plus").replace("test_two", "test_pair"))], run(2, *BOTH), run(2, BOTH[0], f"{T}::test_pair"), ""),
+    "split in two": ([FileChange(T, SUMS, A)], run(1, f"{T}::test_sums"), run(2, *BOTH), ""),
+    "put into a class that others inherit": ([FileChange(T, CLASS, f"class Sums:\n    {METHOD}\n\nclass TestSums(Sums):\n    pass\n")], run(1, INHERITED), run(1, INHERITED), ""),
+    "an inherited one is deleted": ([FileChange(T, f"class Sums:\n    {METHOD}\n\nclass TestSums(Sums):\n    pass\n", "class TestSums:\n    pass\n")], run(3, INHERITED, *BOTH), run(2, *BOTH), "run no longer: Sums::test_sum"),
+    "deleted, and marked to run here": ([FileChange(T, A.replace("def test_two", "@pytest.mark.skipif(WINDOWS)\ndef test_two"), FIVE)], run(2, *BOTH), run(1, BOTH[0]), "run no longer: test_two"),
     "made a table": ([FileChange(T, A, TABLE)], run(2, *BOTH), run(2, f"{T}::test_all"), ""),
     "made by a program": ([], run(3, *BOTH, f"{T}::test_made_3"), run(2, *BOTH), ""),
     "the same names": ([], run(9, *BOTH), run(7, *BOTH), ""),
@@ -130,3 +153,10 @@ def test_a_new_test_that_was_not_reported_is_an_error() -> None:
     elsewhere = compare_tests([FileChange("benchmarks/test_speed.py", None, A)])
     (finding,) = not_reported(elsewhere, run(2, *BOTH), "make test")
     assert finding.severity == "warning"
+
+
+@pytest.mark.parametrize("path", NO_TESTS)
+def test_no_report_is_missed_of_what_is_no_test_here(path: str) -> None:
+    ran = run(6, *BOTH, script=("c.test.js::c",), go=("a::TestOther",), java=("BTest.java::BTest::adds",))
+
+    assert list(not_reported(compare_tests([FileChange(path, None, NO_TESTS[path])]), ran, "make test")) == []

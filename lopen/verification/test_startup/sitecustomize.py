@@ -18,6 +18,7 @@ _MOST_NAMED = 400_000  # characters of names of tests
 _reported: "set[str]" = set()
 _failed: "set[str]" = set()
 _skipped: "set[str]" = set()
+_deselected: "set[str]" = set()
 _depth: "list[int]" = []
 
 
@@ -120,10 +121,15 @@ def pytest_runtest_logreport(report) -> None:  # type: ignore[no-untyped-def]
             _failed.discard(report.nodeid)  # a plugin tried it again
 
 
+def pytest_deselected(items) -> None:  # type: ignore[no-untyped-def]
+    """Keep the names of the tests that an option or a plugin left out: they are known, and did not run."""
+    _deselected.update(item.nodeid for item in items)
+
+
 def pytest_sessionfinish() -> None:
     """Note what pytest counted: a session that ends the process before has nothing noted."""
     _note("ran", len(_reported), len(_failed), len(_skipped))
-    _note_names(_reported - _skipped, _failed, _skipped)
+    _note_names(_reported - _skipped, _failed, _skipped | _deselected)
 
 
 def _names_in(suite: object) -> "dict[str, set[str]]":
