@@ -8,7 +8,6 @@ from pathlib import Path, PurePosixPath
 
 from lopen.git.repository import Repository
 from lopen.git.trees import GITLINK
-from lopen.guardrails.completion import holds_inline_tests, untested
 from lopen.judge.assignment import (
     TestRemovals,
     assignment,
@@ -176,8 +175,6 @@ def _own_findings(
     yield from unseen_files(judged.repository, change.files, change.sizes, change.contents)
     yield from leading_out(change.files, change.contents)
     yield from naming_places(change.compared, judged.places)
-    if judged.verifier.commands.get("verify-tests"):
-        yield from untested_code(change.compared)
     yield from left_out(boundary.ignored)
 
 
@@ -235,17 +232,6 @@ def _source(change: ComparedTrees, in_gaps: set[str]) -> tuple[SourceFile, ...]:
 
 def _texts(change: ComparedTrees) -> dict[str, str]:
     return {c.path: text for c in change.files if (text := change.text(c.after)) is not None}
-
-
-def untested_code(files: Sequence[FileChange]) -> tuple[Finding, ...]:
-    """Return a warning to the judge and the model where code came without a test."""
-    there = {f.path: f.after for f in files if f.after is not None}
-    message = untested(
-        added=[f.path for f in files if f.before is None and f.path in there],
-        changed=there,
-        inline=[path for path, text in there.items() if holds_inline_tests(path, text)],
-    )
-    return (Finding("warning", message),) if message else ()
 
 
 def left_out(ignored: Iterable[str]) -> tuple[Finding, ...]:

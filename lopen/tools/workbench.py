@@ -12,7 +12,6 @@ from lopen.core.events import AlertRaised
 from lopen.files.workplace import Workplace
 from lopen.files.workspace import Workspace
 from lopen.git.repository import Repository
-from lopen.guardrails.completion import is_test
 from lopen.judge.judging import Judge
 from lopen.sandbox.command import Command, CommandResult, Sandbox
 from lopen.settings.schema import Settings
@@ -20,6 +19,7 @@ from lopen.specification.spec import Specification
 from lopen.store.journal import Journal
 from lopen.store.project_documents import Specifications
 from lopen.tools.calls import ToolResult
+from lopen.verification.test_files import is_data, looks_like_test
 from lopen.verification.verifier import Verifier
 from lopen.workflow.pauses import Pause
 from lopen.workflow.session import Session
@@ -68,7 +68,7 @@ class Project:
 
     def has_tests(self) -> bool:
         """Tell whether a file of the project is a test by its name."""
-        return any(map(is_test, self.workspace.list_files().files))
+        return any(looks_like_test(p) and not is_data(p) for p in self.workspace.list_files().files)
 
     def load_spec(self, module: str) -> Specification:
         """Return a module's specification as it is now."""

@@ -20,7 +20,7 @@ from lopen.sandbox.environment import command_home
 from lopen.store.temporary import TemporaryFolder
 from lopen.verification.installed import MADE_ANEW, Installed
 from lopen.verification.run_files import setup_key
-from lopen.verification.run_record import RunRecord, TestCommand
+from lopen.verification.run_record import RunRecord
 
 
 class CleanRoom:
@@ -158,9 +158,9 @@ class CleanRoom:
         git = self._repository.layout.common_dir
         return Room(self._files.top, self._user.top, fixed, self._carried, self._files.git_dir, git)
 
-    def record(self, room: Room, command: TestCommand, *, go_on: bool = False) -> RunRecord:
+    def record(self, room: Room, *, go_on: bool = False) -> RunRecord:
         """Return what will be noted of the tests that run next in the room; `leave` removes it."""
-        return RunRecord(room, command, self._files.files, mounted=self._mounted, go_on=go_on)
+        return RunRecord(room, self._files.files, mounted=self._mounted, go_on=go_on)
 
     def _fixed(self) -> Iterator[tuple[Path, Path]]:
         """Yield what is installed, with its place in this room."""

@@ -34,7 +34,6 @@ from lopen.verification.earlier_tests import (
 from lopen.verification.mutants import Mutant, mutants
 from lopen.verification.mutation_check import Control, MutantOutcome, MutationCheck, mutation_from_json
 from lopen.verification.negative_control import NegativeControl, did_not_compile, negative_control
-from lopen.verification.run_record import TestCommand
 from lopen.verification.test_files import ExaminedChange, FileChange, is_data, looks_like_test
 from lopen.verification.test_reader import read_tests
 from lopen.verification.test_run import TestRun, in_file
@@ -306,7 +305,7 @@ class _Batch:
         try:
             for path, edited in job.edits.items():
                 room.edit(path, edited)
-            record = room.record(place, TestCommand(self.tests.command, self.verifier.root), go_on=job.go_on)
+            record = room.record(place, go_on=job.go_on)
             ran = self.verifier.sandbox.run(
                 Command(
                     self.tests.command,

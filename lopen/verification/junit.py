@@ -1,4 +1,4 @@
-"""JUnit XML as a test command writes it: where the command says it goes, and the counts in it, read safely.
+"""JUnit XML as a build tool writes it: the counts in it, read safely.
 
 The file comes out of a sandboxed command, so it is hostile until read: its size is bounded, no tree is built, and
 a document type declaration, through which entities expand without bound or read other files, is refused.
@@ -6,15 +6,10 @@ a document type declaration, through which entities expand without bound or read
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from xml.parsers import expat  # fed bounded data, with document types refused below
 
-from lopen.core.shell import simple_commands
-
 MAX_BYTES = 8_000_000
-_OPTION = re.compile(r"^--junit-?xml(?:=(?P<path>.+))?$")
-_INI_OPTION = re.compile(r"^--(?:reporter-)?output(?:File|-file)(?:\.junit)?=(?P<path>.+\.xml)$")
 
 
 class UnreadableReport(Exception):
@@ -39,20 +34,6 @@ class Counts:
     def passed(self) -> int:
         """Cases that ran and succeeded."""
         return max(0, self.tests - self.failures - self.errors - self.skipped)
-
-
-def report_path(command: str) -> str | None:
-    """The path to which `command` writes JUnit XML, as the command says it; None where it names none."""
-    words = [word for simple in simple_commands(command) for word in simple.words]
-    for index, word in enumerate(words):
-        found = _OPTION.match(word)
-        if found and found["path"]:
-            return found["path"]
-        if found and index + 1 < len(words):
-            return words[index + 1]
-        if found := _INI_OPTION.match(word):
-            return found["path"]
-    return None
 
 
 def read_counts(data: bytes, *, limit: int = MAX_BYTES) -> Counts:

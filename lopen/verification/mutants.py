@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from lopen.verification.syntax import (
     BRANCHES,
+    COMMENTS,
     FUNCTIONS,
     GRAMMAR_OF,
     ParsedFile,
@@ -37,7 +38,7 @@ _MUTATED = words("python javascript typescript tsx go rust java")
 _NOT_CODE = re.compile(
     r"(?:^|/)(?:setup|noxfile|conf)\.py$|(?:^|/)build\.rs$|\.config\.[cm]?[jt]s$|\.d\.[cm]?ts$|\.min\.js$"
     r"|(?:^|/)(?:node_modules|vendor|third_party|dist|migrations)/|_pb2(?:_grpc)?\.py$|\.pb\.go$"
-    r"|(?:^|/)(?:bench(?:mark)?s?|examples?|docs?)/|(?:^|/)(?:bench|benchmark)(?:_\w+)?\.\w+$"
+    r"|(?:^|/)(?:bench(?:mark)?s?|examples?|docs?|scripts?)/|(?:^|/)(?:bench|benchmark)(?:_\w+)?\.\w+$"
 )
 _OPERATORS = {
     "+": "-", "-": "+", "*": "/", "/": "*", "//": "*", "%": "*", "**": "*",
@@ -74,6 +75,8 @@ _CALLS = words("call call_expression method_invocation")
 _LOGGING = re.compile(
     r"(?:self\.|this\.)?_?(?:log|logger|logging|console|slog|tracing|warnings)\b", re.IGNORECASE
 )
+_FOR_READERS = COMMENTS | words("type type_annotation")  # of Python and TypeScript
+_SEPARATORS = frozenset({"", ":", "->", ",", ";"})
 _EMPTY = re.compile(r"None|null|undefined|nil|\(\)|Ok\(\(\)\)|0|\"\"|''")
 _JAVA_NUMBERS = words("int long short byte char double float")
 
@@ -141,8 +144,34 @@ def changed_functions(change: FileChange) -> Iterator[tuple[ParsedFile, Node]]:
     if after is None or after.root.has_error or "\ufffd" in (change.after or ""):
         return
     before = _parsed(change.before, language)
-    known = {before.of(node) for node in _outermost(before, before.root)} if before else set()
-    yield from ((after, node) for node in _outermost(after, after.root) if after.of(node) not in known)
+    known = {_behaviour(before, node) for node in _outermost(before, before.root)} if before else set()
+    yield from (
+        (after, node) for node in _outermost(after, after.root) if _behaviour(after, node) not in known
+    )
+
+
+def _behaviour(parsed: ParsedFile, function: Node) -> tuple[str, ...]:
+    """Return the words of a function, less what says nothing to the machine: comments, documentation, noted types."""
+    found: list[str] = []
+    waiting = [function]
+    while waiting:
+        node = waiting.pop()
+        if node.type in _FOR_READERS or _is_documentation(node):
+            continue
+        if node.child_count and node.type != "string":
+            waiting += reversed(node.children)
+        elif (word := parsed.of(node)) not in _SEPARATORS:
+            found.append(word)
+    return tuple(found)
+
+
+def _is_documentation(node: Node) -> bool:
+    return (
+        node.type == "expression_statement"
+        and node.prev_named_sibling is None
+        and node.named_child_count == 1
+        and node.named_children[0].type == "string"
+    )
 
 
 def _parsed(text: str | None, language: str | None) -> ParsedFile | None:

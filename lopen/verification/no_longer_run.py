@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from lopen.verification.compared_tests import ComparedTests, shown
 from lopen.verification.findings import Finding

@@ -2,7 +2,7 @@
 
 A file that Python runs at its start notes how pytest and unittest go, and one that Node loads how its own runner, Jest,
 Vitest and Mocha go; they lie in the clean room's HOME and are made anew for each run. Maven and Gradle write JUnit XML
-into the room, where no earlier one lies; other runners where the command says. Go is asked to name its tests in what it
+into the room, where no earlier one lies. Go is asked to name its tests in what it
 prints. A record only makes stricter: it contradicts the success of a command that ends in `|| true`. Code under test can
 print whatever a runner prints and then end the process; it is noted that a run in Python began and did not end.
 """
@@ -20,8 +20,8 @@ from lopen.files.paths import Root
 from lopen.files.protection import ToolRefused
 from lopen.sandbox.bubblewrap import ROOM_HOME
 from lopen.sandbox.command import CommandResult, Room
-from lopen.verification.junit import MAX_BYTES, Counts, UnreadableReport, read_counts, report_path
-from lopen.verification.runners import fewer_reported, no_tests_collected
+from lopen.verification.junit import MAX_BYTES, UnreadableReport, read_counts
+from lopen.verification.runners import count_tests, fewer_reported
 from lopen.verification.test_run import TestRun, read_run
 
 _FOLDER = ".tests"
@@ -44,7 +44,6 @@ ENDED_HINT = (
     "the process of its tests"
 )
 FAILED_HINT = "the command exited with success, but {runner} itself counted {failed} failed tests: fix them"
-REPORTED_HINT = "the command exited with success, but {path} tells of {failed} failed tests: fix them"
 FEWER_HINT = "{runner} ran {ran} of the {collected} tests that it collected: nothing may end the run or change the runner"
 UNREPORTED_HINT = "fewer tests are reported than were collected: nothing may end the run or change the runner"
 NO_TESTS_HINT = (
@@ -84,31 +83,12 @@ class RunnerRecord:
         return f"{self.runner} ran {self.ran}{of} tests, {self.failed} failed{skipped}"
 
 
-@dataclass(frozen=True, slots=True)
-class TestCommand:
-    """A command that runs tests, and the project's root, to which it may name its report by an absolute path."""
-
-    __test__ = False
-
-    line: str
-    root: Path
-
-    def report(self) -> str | None:
-        """Return the path of the JUnit report relative to the root, None if it names none or one outside."""
-        path = report_path(self.line)
-        if path is None or not os.path.isabs(path):
-            return path
-        inside = os.path.relpath(path, self.root)
-        return None if inside.startswith("..") else inside
-
-
 class RunRecord:
     """The record of one run. Create it before the run, for the room that the command enters, and read it afterwards."""
 
     def __init__(
         self,
         room: Room,
-        command: TestCommand,
         files: Iterable[str] = (),
         *,
         mounted: bool,
@@ -117,7 +97,6 @@ class RunRecord:
         """`mounted`: the sandbox shows the room's HOME at a place of its own, and can show files read-only. `files` are
         the paths of the tree in the room. `go_on`: pytest runs the other tests where a file cannot be loaded.
         """
-        self._command = command
         self._notes = room.home / _FOLDER / _NOTES
         site = room.home / _FOLDER / _SITE
         site.mkdir(parents=True, exist_ok=True)
@@ -140,14 +119,10 @@ class RunRecord:
             for _, folder in self._reports
             for entry in self._listed(folder)
         }
-        self._report = command.report()
-        self._report_before = self._look()[0]
         self.runners: tuple[RunnerRecord, ...] = ()
-        self.counts: Counts | None = None  # of the report that the command names, if this run wrote it
-        self.problem = ""  # the reason why that report is not readable
 
     def read(self) -> None:
-        """Set `runners` to what was noted, in the order in which the processes began, and `counts` to the report's."""
+        """Set `runners` to what was noted, in the order in which the processes began."""
         found: dict[str, RunnerRecord] = {}
         for line in _lines(self._notes):
             match line.split(" ", 2) if _NAMES.match(line) else line.split():
@@ -167,24 +142,6 @@ class RunRecord:
                     each = found[process]
                     each.ran, each.failed, each.skipped = map(int, numbers)
         self.runners = (*found.values(), *self._reported())
-        state, data = self._look(read=True)
-        if state is not None and state != self._report_before:
-            try:
-                self.counts = read_counts(data)
-            except UnreadableReport as error:
-                self.problem = str(error)
-
-    def _look(self, *, read: bool = False) -> tuple[tuple[int, int, int] | None, bytes]:
-        """Return what tells one state of the report from another, None where there is none, and its content."""
-        if self._report is None:
-            return None, b""
-        try:
-            with Root(self.room.files).open_file(self._report) as (descriptor, _):
-                found = os.fstat(descriptor)
-                data = os.read(descriptor, min(found.st_size, MAX_BYTES) + 1) if read else b""
-        except (ToolRefused, OSError):
-            return None, b""  # missing or not readable
-        return (found.st_ino, found.st_mtime_ns, found.st_size), data
 
     def _reported(self) -> Iterator[RunnerRecord]:
         """Yield what the JUnit XML that this run wrote tells, by folder."""
@@ -219,17 +176,11 @@ class RunRecord:
         """Return the reason why the command's exit with success proves nothing, or why it ran no test; else ""."""
         if ran.exit_code == 0 and (reason := self._contradiction()):
             return reason
-        by_output = (
-            self.counts is not None or not self.runners
-        )  # else the record knows better than what was printed
-        if by_output and no_tests_collected(ran.exit_code, ran.output, self._command.line, self.counts):
+        if (
+            not self.runners and count_tests(ran.output) == 0
+        ):  # else the record knows better than what was printed
             return NO_TESTS_HINT
-        if ran.exit_code == 0 and fewer_reported(ran.output):
-            return UNREPORTED_HINT
-        failed = self.counts.failures + self.counts.errors if self.counts else 0
-        if failed and ran.exit_code == 0:
-            return REPORTED_HINT.format(path=self._report, failed=failed)
-        return ""
+        return UNREPORTED_HINT if ran.exit_code == 0 and fewer_reported(ran.output) else ""
 
     def _contradiction(self) -> str:
         for each in self.runners:
@@ -246,11 +197,8 @@ class RunRecord:
     def test_run(self, output: str, seconds: float) -> TestRun:
         """Return what is known of the run, from the record, the report and what it printed."""
         counts = [each.ran - each.skipped for each in self.runners if each.ran is not None]
-        count = sum(counts) if counts else None
-        if count is None and self.counts is not None:
-            count = self.counts.tests - self.counts.skipped
         noted = TestRun(
-            count,
+            sum(counts) if counts else None,
             skipped=tuple(sorted({name for each in self.runners for name in each.skipped_names})),
             failed=frozenset(name for each in self.runners for name in each.failed_names),
             seconds=seconds,
@@ -258,15 +206,7 @@ class RunRecord:
         return read_run(output, {name for each in self.runners for name in each.names}, noted)
 
     def lines(self) -> Iterator[str]:
-        """Yield the report's summary, and the record in one line for the judge."""
-        if self.problem:
-            yield f"[{self._report} was not used: {self.problem}]"
-        elif self.counts is not None:
-            n = self.counts
-            yield (
-                f"[{self._report}: {n.tests} tests, {n.passed} passed, {n.failures} failed, "
-                f"{n.errors} with errors, {n.skipped} skipped]"
-            )
+        """Yield the record in one line for the judge."""
         told = "; ".join(map(str, self.runners))
         yield f"[lopen's own record of this test run: {told}]" if told else f"[{NO_RECORD}]"
 

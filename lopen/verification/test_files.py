@@ -11,8 +11,8 @@ from lopen.git.trees import TreeChange
 MAX_CHARS = 300_000  # a larger file is data or generated: its tests are not read
 
 _TEST = re.compile(
-    r"(?:^|/)(?:tests?|__tests__|spec|testdata|golden)/|(?:^|[/_.-])(?:tests?|spec|conftest)[_.-]"
-    r"|(?:^|/)\w*Tests?\.(?:java|kt|cs|php|groovy)$|\.(?:bats|t)$"
+    r"(?:^|/)(?:tests?|__tests__|spec|e2e|testdata|golden)/|(?:^|[/_.-])(?:tests?|spec|conftest)[_.-]"
+    r"|(?:^|/)(?:\w*(?:Tests?|TestCase|IT)|Test[A-Z]\w*)\.(?:java|kt|cs|php|groovy)$|\.(?:bats|t)$"
 )
 _DATA = re.compile(
     r"\.(?:json|txt|csv|tsv|ya?ml|toml|xml|html?|md|rst|snap|golden|out|lock|sql)$|(?:^|/)[^./]*$"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from lopen.verification.runners import plain
+from lopen.verification.runners import count_tests, plain
 
 MOST_NAMES = 5_000  # of one kind; of more, only the count is kept
 
@@ -37,29 +37,6 @@ _NAMED = re.compile(
     re.MULTILINE,
 )
 
-# The numbers of a runner's own summary, together how many tests it ran; a line with a total has that, without those
-# that were skipped
-_SUMMARIES: Mapping[str, str] = {
-    "pytest": r"^(?:=+ )?(?=(?:\d+ \w+, ){0,9}\d+ \w+ in [\d.]+s)(?P<parts>[^\n]*)",
-    "unittest": r"^Ran (?P<total>\d+) tests? in [^\n]*(?:\n\s*(?:OK|FAILED) \((?:[^)\n]*, )?skipped=(?P<skipped>\d+))?",
-    "node --test": r"^(?:#|ℹ) tests (?P<total>\d+)$(?:\n(?:#|ℹ) (?:suites|pass|fail|cancelled) \d+$){0,4}"
-    r"(?:\n(?:#|ℹ) skipped (?P<skipped>\d+)$)?",
-    "jest": r"^[ \t]*Tests: (?P<parts>[^\n]*)\b\d+ total$",
-    "vitest": r"^[ \t]*Tests +(?P<parts>[^\n:]*)\(\d+\)$",
-    "mocha": r"^[ \t]*(?P<total>\d+) (?:passing|failing)\b",
-    "go test": r"(?<![ \t])--- (?P<one>PASS|FAIL): ",
-    "cargo": r"^test result: (?P<parts>[^\n]*)",
-    "nextest": r"^[ \t]*Summary \[[^\n]*\b(?P<total>\d+) tests? run",
-    "rspec": r"^(?P<total>\d+) examples?, \d+ failures?(?:, (?P<skipped>\d+) pending)?",
-    "phpunit": r"^(?:OK \(|Tests: )(?P<total>\d+)(?: tests?,|,)(?:[^\n]*\bSkipped: (?P<skipped>\d+))?",
-    "dotnet": r"^[ \t]*(?:Passed|Failed)!\s+-[^\n]*Skipped:\s*(?P<skipped>\d+),\s*Total:\s*(?P<total>\d+)",
-    "deno": r"^(?:ok|FAILED) \| (?P<parts>[^\n]*)",
-    "ctest": r"tests passed, \d+ tests failed out of (?P<total>\d+)",
-    "maven": r"^\[(?:INFO|WARNING|ERROR)\] Tests run: (?P<total>\d+), Failures: \d+, Errors: \d+, Skipped: (?P<skipped>\d+)$",
-}
-_COUNTS = tuple(re.compile(pattern, re.MULTILINE) for pattern in _SUMMARIES.values())
-_PARTS = re.compile(r"(?<!\d)(\d{1,9}) (?:failed|passed|xfailed|xpassed|errors?)\b")
-_VERBOSE_GO = re.compile(r"^=== RUN ", re.MULTILINE)
 _FAILING = re.compile(r"--- FAIL: ")
 _SKIPPED = re.compile(
     r"--- SKIP: (?P<go>\S+)|^test (?P<rust>\S+)(?: - [^\n]*)? \.\.\. ignored"
@@ -221,7 +198,7 @@ def read_run(output: str, recorded: Iterable[str], noted: TestRun) -> TestRun:
     skipped = (*noted.skipped, *(found[found.lastgroup or 0] for found in _SKIPPED.finditer(text)))
     return replace(
         noted,
-        count=_counted(text) if noted.count is None else noted.count,
+        count=count_tests(text) if noted.count is None else noted.count,
         names=kept,
         skipped=tuple(dict.fromkeys(skipped))[:MOST_NAMES],
         failed=noted.failed | _printed_failures(text),
@@ -263,21 +240,6 @@ def _add_printed(
             waiting = []
         else:
             names.setdefault(_FILE if group == "file" else _TITLE, set()).add(name)
-
-
-def _counted(text: str) -> int | None:
-    """Return the sum of the summaries in the text, None where there is none."""
-    counts = []
-    verbose = _VERBOSE_GO.search(text) is not None
-    for found in (found for pattern in _COUNTS for found in pattern.finditer(text)):
-        groups = found.groupdict()
-        if "one" in groups:
-            counts += [1] * verbose
-        elif "total" in groups:
-            counts.append(int(groups["total"]) - int(groups.get("skipped") or 0))
-        else:
-            counts.append(sum(map(int, _PARTS.findall(groups["parts"]))))
-    return sum(counts) if counts else None
 
 
 def in_file(name: str, path: str) -> bool:

@@ -22,7 +22,7 @@ from lopen.store.audit import AuditTrail, LeftFiles, VerifyResult
 from lopen.store.journal import Journal
 from lopen.verification.clean_room import CleanRoom
 from lopen.verification.run_files import is_lock_file
-from lopen.verification.run_record import RunRecord, TestCommand, could_not_write
+from lopen.verification.run_record import RunRecord, could_not_write
 from lopen.verification.test_run import TestRun, run_from_json
 
 SETUP_HINT = (
@@ -215,7 +215,7 @@ class Verifier:
     def _run(self, tool: str, command: str) -> VerifyResult:
         tree, setting_up = self.tree(), tool == "verify_setup"
         room = self.room.enter(tree)
-        record = self.room.record(room, TestCommand(command, self.root)) if tool == "verify_tests" else None
+        record = self.room.record(room) if tool == "verify_tests" else None
         started = self.log.clock.monotonic()
         try:
             ran = self.sandbox.run(

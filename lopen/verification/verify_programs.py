@@ -7,6 +7,7 @@ from collections.abc import Container
 from pathlib import Path
 
 from lopen.verification.runners import plain
+from lopen.verification.test_files import words
 
 NOT_FOUND = 127  # exit codes of a shell
 NOT_EXECUTABLE = 126
@@ -17,30 +18,9 @@ _NO_MODULE = re.compile(r"^\S+: No module named '?(?P<name>[\w.]+)'?$", re.MULTI
 _RECIPE = re.compile(r"^make(?:\[\d+\])?: \*\*\* .* Error 12[67]$", re.MULTILINE)
 _NO_CARGO_COMMAND = re.compile(r"^error: no such (?:sub)?command: .*$", re.MULTILINE)
 # Modules that are not part of the work, even where the specification speaks of them
-RUNNERS = frozenset(
-    [
-        "black",
-        "build",
-        "compileall",
-        "coverage",
-        "doctest",
-        "flake8",
-        "hatch",
-        "isort",
-        "mypy",
-        "nose2",
-        "nox",
-        "pip",
-        "poetry",
-        "pylint",
-        "pyright",
-        "pytest",
-        "ruff",
-        "tox",
-        "trial",
-        "twine",
-        "unittest",
-    ]
+TOOLS = words(
+    "black build compileall coverage doctest flake8 hatch isort mypy nose2 nox pip poetry pylint pyright pytest ruff tox "
+    "trial twine unittest"
 )
 _TESTS = ("test", "tests")
 
@@ -68,7 +48,7 @@ def start_failure(
         return ""
     top = found["name"].partition(".")[0]
     ours = top in _TESTS or top in planned or (root / top).exists() or (root / f"{top}.py").exists()
-    return "" if ours and top not in RUNNERS else found[0]
+    return "" if ours and top not in TOOLS else found[0]
 
 
 def _line_of(text: str, found: re.Match[str]) -> str:

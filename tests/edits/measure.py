@@ -69,6 +69,12 @@ def agreeable(body: dict[str, Any]) -> Any:
     return tools(("submit_verdict", given))
 
 
+def all_text(body: dict[str, Any]) -> str:
+    """Return the text of a request's messages."""
+    blocks = [block for message in body["messages"] for block in message["content"]]
+    return "\n".join(block.get("text", "") for block in blocks)
+
+
 def calls(edit: Edit) -> list[tuple[str, dict[str, Any]]]:
     """Return the tool calls that make the edit."""
     files, made = {**PROJECTS[edit.language], **edit.before}, []
@@ -143,7 +149,7 @@ def measured(
                 refusal = refusal or f"{result.tool}: {result.text[:500]}"
             told += [f"{f.get('severity')}: {f.get('message')}" for f in result.data.get("findings") or ()]
     for body in endpoint.oracle_requests:
-        told += [f"question: {q}" for q in re.findall(r"\bQ\d+[.:] ([^\\\n]+)", json.dumps(body["messages"]))]
+        told += [f"question: {q}" for q in re.findall(r'"Q\d+"\n([^\n]+)', all_text(body))]
     clean = tuple(dict.fromkeys(" ".join(t.split()) for t in told))
     return Measured(edit, honest, ran.returncode == 0, clean, refusal or (ran.stderr or ran.stdout)[-300:])
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lopen.sandbox.command import CommandResult, Room
-from lopen.verification.run_record import RunRecord, TestCommand
+from lopen.verification.run_record import RunRecord
 from lopen.verification.test_run import TestRun
 
 NODE = {
@@ -111,9 +111,7 @@ def run(
     for path, content in files.items():
         (where / "files" / path).parent.mkdir(parents=True, exist_ok=True)
         (where / "files" / path).write_text(content)
-    record = RunRecord(
-        Room(where / "files", where / "home"), TestCommand(line, where / "files"), files, mounted=False
-    )
+    record = RunRecord(Room(where / "files", where / "home"), files, mounted=False)
     home = Path(pwd.getpwuid(os.getuid()).pw_dir)  # the tests' own HOME has no toolchain of rustup's
     kept = {"RUSTUP_HOME": str(home / ".rustup"), **{name: os.environ[name] for name in ("PATH", "HOME")}}
     ran = subprocess.run(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lopen.sandbox.command import CommandResult, Room
-from lopen.verification.run_record import NO_RECORD, RunRecord, TestCommand
+from lopen.verification.run_record import NO_RECORD, RunRecord
 
 PY = sys.executable
 FILES = {
@@ -69,7 +69,7 @@ def test_a_run_is_noted_beside_what_it_prints(tmp_path: Path, line: str) -> None
     for path, content in FILES.items():
         (files / path).parent.mkdir(parents=True, exist_ok=True)
         (files / path).write_text(content)
-    record = RunRecord(Room(files, home), TestCommand(line, files), mounted=False)
+    record = RunRecord(Room(files, home), mounted=False)
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), **record.variables}
 
     ran = subprocess.run(
@@ -89,7 +89,7 @@ def test_a_run_is_noted_beside_what_it_prints(tmp_path: Path, line: str) -> None
 
 
 def test_what_a_command_wrote_into_the_record_is_read_as_data(tmp_path: Path) -> None:
-    record = RunRecord(Room(tmp_path, tmp_path), TestCommand("run-tests", tmp_path), mounted=False)
+    record = RunRecord(Room(tmp_path, tmp_path), mounted=False)
     notes = tmp_path / ".tests" / "notes"
     notes.write_bytes(
         b"1 started pytest\n1 ran \xff 0 0\n2 ran 1 0 0\n\n1 started bash\n1 ran 3 0 0\n" + b"x" * 2_000_000

@@ -181,3 +181,20 @@ def test_each_changed_function_fails_at_its_start(what: str) -> None:
         for failure in sorted(FAILURE.values(), key=len, reverse=True):
             broken = broken.replace(failure.strip() if path.endswith(".py") else failure, "{}")
         assert broken == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after"),
+    [
+        ("a.py", "def f(a):\n    return a\n", 'def f(a: int) -> int:\n    """Say."""\n    return a  # it\n'),
+        ("a.ts", "function f(a) { return a; }\n", "function f(a: number): number { return a }\n"),
+        (
+            "a.go",
+            "package a\n\nfunc F() int { return 1 }\n",
+            "package a\n\n// Say.\nfunc F() int {\n\treturn 1\n}\n",
+        ),
+    ],
+)
+def test_what_readers_alone_need_breaks_no_function(path: str, before: str, after: str) -> None:
+    assert negative_control([FileChange(path, before, after)]).broken == ()
+    assert negative_control([FileChange(path, before, after.replace("return", "return 1 +"))]).broken != ()

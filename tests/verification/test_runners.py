@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.verification.junit import Counts
-from lopen.verification.runners import failed_tests, fewer_reported, no_tests_collected, plain, tail
+from lopen.verification.runners import count_tests, failed_tests, fewer_reported, plain, tail
 from tests.tables import table
 
 CASES = table(__file__, "runner_outputs.toml")
 
 
-@pytest.mark.parametrize(("command", "code", "output"), CASES["none_ran"] + CASES["all_skipped"], ids=str)
-def test_a_run_without_tests_is_seen(command: str, code: int, output: str) -> None:
-    assert no_tests_collected(code, output, command)
+@pytest.mark.parametrize("output", CASES["none"], ids=str)
+def test_a_run_without_tests_is_seen(output: str) -> None:
+    assert count_tests(output) == 0
 
 
-@pytest.mark.parametrize(("command", "code", "output"), CASES["some_ran"], ids=str)
-def test_a_run_with_tests_is_not(command: str, code: int, output: str) -> None:
-    assert not no_tests_collected(code, output, command)
+@pytest.mark.parametrize("output", CASES["some"], ids=str)
+def test_a_run_with_tests_or_of_an_unknown_runner_is_not(output: str) -> None:
+    assert count_tests(output) != 0
 
 
 @pytest.mark.parametrize(("output", "names"), CASES["failed"], ids=str)
@@ -32,70 +27,9 @@ def test_the_failed_tests_are_named(output: str, names: list[str]) -> None:
     assert list(failed_tests(output)) == names
 
 
-@pytest.mark.parametrize(("command", "output"), CASES["silent"], ids=str)
-def test_a_runner_that_says_nothing_did_not_run(command: str, output: str) -> None:
-    assert no_tests_collected(0, output, command)
-
-
-@pytest.mark.parametrize(("command", "output"), CASES["spoken_for"], ids=str)
-def test_silence_counts_only_where_it_is_certain(command: str, output: str) -> None:
-    assert not no_tests_collected(0, output, command)
-
-
-TEST = "import unittest\n\nclass TestIt(unittest.TestCase):\n    def test_it(self):\n        self.assertEqual(1, 1)\n"
-
-
-@pytest.mark.parametrize(
-    ("files", "none"),
-    [
-        ({"test_it.py": TEST}, False),
-        ({"test_it.py": TEST, "unittest/__init__.py": "", "unittest/__main__.py": ""}, True),
-        ({"test_it.py": f"import os\nos._exit(0)\n{TEST}"}, True),
-        (
-            {
-                "test_it.py": TEST.replace(
-                    "    def", "    def setUp(self):\n        self.skipTest('x')\n\n    def"
-                )
-            },
-            True,
-        ),
-    ],
-    ids=["runs", "another unittest", "ends at once", "skipped in setUp"],
-)
-@pytest.mark.parametrize("options", [["-q"], []], ids=["quiet", "plain"])
-def test_a_run_of_unittest_itself_is_read(
-    tmp_path: Path, files: dict[str, str], none: bool, options: list[str]
-) -> None:
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-
-    ran = subprocess.run(
-        [sys.executable, "-m", "unittest", *options],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-
-    assert ran.returncode == 0
-    assert no_tests_collected(ran.returncode, ran.stdout, " ".join(["python -m unittest", *options])) is none
-
-
-def test_a_report_of_skipped_tests_tells_of_no_test_that_ran() -> None:
-    assert no_tests_collected(0, "", "pytest", Counts(tests=2, skipped=2))
-    assert not no_tests_collected(0, "", "pytest", Counts(tests=2, skipped=1))
-
-
-def test_a_report_counts_more_than_what_was_printed() -> None:
-    assert no_tests_collected(0, "3 passed in 0.01s", "pytest", Counts())
-    assert not no_tests_collected(0, "", "pytest", Counts(tests=1))
-
-
-@given(st.none() | st.integers(), st.text(), st.text())
-def test_any_output_is_read_without_error(code: int | None, output: str, command: str) -> None:
-    no_tests_collected(code, output, command)
+@given(st.text())
+def test_any_output_is_read_without_error(output: str) -> None:
+    count_tests(output)
 
 
 def test_the_tail_keeps_the_end_in_whole_lines_and_says_what_is_missing() -> None:
