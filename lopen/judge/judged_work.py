@@ -41,7 +41,7 @@ from lopen.judge.verdict import BREADTH, Scope, Verdict, accepted, left_open
 from lopen.settings.schema import OracleSettings
 from lopen.specification.spec import Specification
 from lopen.store.audit import VerifyResult
-from lopen.verification.examination import FEW_MUTANTS, MORE_MUTANTS, Examination, Runs, examine
+from lopen.verification.examination import Examination, Runs, examine
 from lopen.verification.extra_runs import ExtraRuns
 from lopen.verification.findings import Finding
 from lopen.verification.test_files import ExaminedChange, FileChange, Unchanged
@@ -159,7 +159,7 @@ def _examined(
             _passing_tests(boundary, change),
             next((ran[each] for each in known if each in ran), None),
             after,
-            FEW_MUTANTS if boundary.scope == "task" else MORE_MUTANTS,
+            wide=boundary.scope != "task",
             control=settings.mutation != "off",
         ),
         ExtraRuns(verifier),

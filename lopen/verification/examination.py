@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lopen.store.audit import VerifyResult
-from lopen.verification.compared_tests import ComparedTests, compare_tests, numbered, text_questions
+from lopen.verification.compared_tests import compare_tests, numbered, text_questions
 from lopen.verification.extra_runs import ExtraRuns
 from lopen.verification.findings import ChangeQuestion, Finding
 from lopen.verification.mutation_check import MutationCheck
@@ -23,17 +23,17 @@ SLOWER_BY_S = 10.0  # shorter differences are no matter of the change
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The test runs that an examination compares, and what more it may run.
+    """The test runs that an examination compares.
 
     `tests` is the passing run on the tree, None where a verify command failed. `before` ran at the base, or on an
-    earlier accepted tree. `mutants`: how many at most.
+    earlier accepted tree. `wide`: no later task of the same work can add tests. `control`: functions may be broken.
     """
 
     commands: Mapping[str, str | None]
     tests: VerifyResult | None
     before: TestRun | None
     after: TestRun
-    mutants: int
+    wide: bool
     control: bool = True
 
 
@@ -53,55 +53,24 @@ def examine(change: ExaminedChange, runs: Runs, extra: ExtraRuns) -> Examination
     findings: list[Finding] = []
     questions: list[ChangeQuestion] = []
     if runs.tests is not None:
-        findings += _compare_runs(change, runs, compared, command)
-    told: frozenset[str] = frozenset()
-    deadline = extra.deadline(runs.tests) if runs.tests is not None else 0.0
-    mutation = None
-    if runs.tests is not None and runs.control:
-        mutation = extra.check_functions(change, runs.tests, runs.mutants, deadline)
-        finding = (
-            mutation.finding(blocks=_has_tests(change.changes) or runs.mutants > FEW_MUTANTS)
-            if mutation
-            else None
-        )
-        findings += [finding] if finding else []
-    if runs.tests is not None and not any(f.severity == "error" for f in findings):
+        findings += no_longer_run(change, compared, runs.before, runs.after, command)
+        findings += not_reported(compared, runs.after, command)
+    mutation, told = None, frozenset[str]()
+    if runs.tests is not None:
         run_files = changed_run_files(command, change.changes, change.read)
-        earlier = _earlier(change, runs.tests, runs.after, compared, extra, run_files, deadline)
-        questions += earlier[0]
-        told = earlier[1]
+        mutation, earlier = extra.check(
+            change, compared, runs.tests, runs.after, run_files=run_files, broken=runs.control
+        )
+        finding = mutation.finding(blocks=runs.wide or _has_tests(change.changes)) if mutation else None
+        findings += [finding] if finding else []
+        if earlier is not None:
+            questions += earlier.questions(compared, change.changes)
+            told = frozenset(earlier.failing)
     questions += text_questions(compared, told)
     questions += run_file_questions(runs.commands, change.changes, change.read)
     questions += dependency_questions(change.changes)
     questions += _slower(runs)
     return Examination(tuple(findings), numbered(questions), mutation)
-
-
-FEW_MUTANTS = 4  # of a task
-MORE_MUTANTS = 12  # of a component or module
-
-
-def _compare_runs(
-    change: ExaminedChange, runs: Runs, compared: ComparedTests, command: str
-) -> Iterator[Finding]:
-    yield from no_longer_run(change, compared, runs.before, runs.after, command)
-    yield from not_reported(compared, runs.after, command)
-
-
-def _earlier(
-    change: ExaminedChange,
-    tests: VerifyResult,
-    after: TestRun,
-    compared: ComparedTests,
-    extra: ExtraRuns,
-    run_files: Collection[str],
-    deadline: float,
-) -> tuple[list[ChangeQuestion], frozenset[str]]:
-    """Return the questions of earlier versions of tests, and the names of the tests that they ask about."""
-    found = extra.check_tests(change, compared, tests, after, run_files, deadline)
-    if found is None:
-        return [], frozenset()
-    return list(found.questions(compared, change.changes)), frozenset(found.failing)
 
 
 def _slower(runs: Runs) -> Iterator[ChangeQuestion]:

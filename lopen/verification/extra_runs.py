@@ -1,7 +1,8 @@
 """The runs of the test command beside its plain one: the negative control, earlier versions of changed tests, mutants.
 
-No model is asked. They run on git trees and edits of lopen's own, in rooms beside the clean room, and together take at
-most three more runs of the tests, or 60 s where that is more. Results are stored with the verifications, so that the same
+No model is asked. They run on git trees and edits of lopen's own, in rooms beside the clean room. The control and the
+earlier tests take at most as long as three runs of the tests, or 60 s where that is more; the mutants have what is left of
+the three runs. Results are stored with the verifications, so that the same
 change is not tried twice (docs/reference/completion.md).
 """
 
@@ -39,7 +40,8 @@ from lopen.verification.test_reader import read_tests
 from lopen.verification.test_run import TestRun, in_file
 from lopen.verification.verifier import Verifier
 
-LEAST_S = 60.0  # that the extra runs may always take
+LEAST_S = 60.0  # that the control and the earlier tests may always take
+LEAST_MUTANTS_S = 2.0  # that the mutants, a measure alone, may always take
 MOST_RUNS = 3  # of the tests, in time, where that is longer
 MOST_ROOMS = 4
 MOST_FILES = 40_000  # of all rooms together
@@ -77,47 +79,61 @@ class ExtraRuns:
 
     verifier: Verifier
 
-    def check_tests(
+    def check(
         self,
         change: ExaminedChange,
         compared: ComparedTests,
         tests: VerifyResult,
         after: TestRun,
+        *,
         run_files: Collection[str],
-        deadline: float,
-    ) -> EarlierTests | None:
-        """Return what earlier versions of changed tests tell, as stored or by running them; None without such tests."""
-        taken = _TakenBack.of(change, after, run_files)
-        if taken is None:
-            return None
-        known = self.verifier.log.audit.checked("earlier_tests", change.base, tests.tree, tests.command)
-        if known is not None:
-            return earlier_tests_from_json(known)
-        started = self.verifier.log.clock.monotonic()
-        batch = _Batch(self.verifier, tests, self._rooms(tests.tree, 2), deadline)
-        found = batch.earlier_tests(change.base, taken, compared)
-        kept = {"base": change.base, **found.to_json()}
-        self._keep("earlier_tests", tests, started, [*found.lines()], kept, passed=True)
-        return found
+        broken: bool,
+    ) -> tuple[MutationCheck | None, EarlierTests | None]:
+        """Return what the tests notice of broken functions (None without `broken`), and what earlier versions of changed
+        tests tell (None where there are none), as stored or by running.
 
-    def check_functions(
-        self, change: ExaminedChange, tests: VerifyResult, most: int, deadline: float
-    ) -> MutationCheck | None:
-        """Return the negative control and what the tests notice of mutants, as stored or by running; None without code."""
-        control = negative_control(change.changes)
-        chosen = mutants(change.changes, most)
-        if not control.edits and not chosen:
-            return MutationCheck(0)
-        known = self.verifier.log.audit.checked("mutation_check", change.base, tests.tree, tests.command)
-        if known is not None:
-            return mutation_from_json(known)
+        Where the tests notice nothing at all, nothing more is run.
+        """
+        control = negative_control(change.changes if broken else ())
+        chosen = mutants(change.changes if broken else ())
+        taken = _TakenBack.of(change, after, run_files)
+        audit, where = self.verifier.log.audit, (change.base, tests.tree, tests.command)
+        known, told = (audit.checked(tool, *where) for tool in ("mutation_check", "earlier_tests"))
+        mutation = mutation_from_json(known) if known else None
+        earlier = earlier_tests_from_json(told) if told else None
+        unnoticed = mutation is not None and mutation.control == "unnoticed"
+        if (mutation is None and (control.edits or chosen)) or (not earlier and taken and not unnoticed):
+            mutation, earlier = self._run(change.base, tests, compared, control, chosen, taken)
+        return (mutation or MutationCheck(0)) if broken else None, earlier
+
+    def _run(
+        self,
+        base: str,
+        tests: VerifyResult,
+        compared: ComparedTests,
+        control: NegativeControl,
+        chosen: Sequence[Mutant],
+        taken: _TakenBack | None,
+    ) -> tuple[MutationCheck | None, EarlierTests | None]:
         started = self.verifier.log.clock.monotonic()
-        rooms = self._rooms(tests.tree, 1 + len(chosen))
-        found = _Batch(self.verifier, tests, rooms, deadline).functions(control, chosen)
-        kept = {"base": change.base, **found.to_json()}
-        passed = found.control != "unnoticed"
-        self._keep("mutation_check", tests, started, [*found.lines()], kept, passed=passed)
-        return found
+        three_runs = MOST_RUNS * tests.seconds
+        rooms = self._rooms(tests.tree, 2 + len(chosen))
+        batch = _Batch(self.verifier, tests, rooms, started + max(LEAST_S, three_runs))
+        first = batch.first(control, taken)
+        mutation = batch.control(control, first.get("control"), len(chosen))
+        earlier = None
+        if mutation.control != "unnoticed":
+            earlier = batch.earlier_tests(base, taken, compared, first) if taken else None
+            own_time = replace(batch, deadline=started + max(LEAST_MUTANTS_S, three_runs))
+            mutation = replace(mutation, **own_time.mutants(chosen))
+        if control.edits or chosen:
+            passed = mutation.control != "unnoticed"
+            found = {"base": base, **mutation.to_json()}
+            self._keep("mutation_check", tests, started, [*mutation.lines()], found, passed=passed)
+        if earlier:
+            found = {"base": base, **earlier.to_json()}
+            self._keep("earlier_tests", tests, started, [*earlier.lines()], found, passed=True)
+        return mutation, earlier
 
     def _keep(
         self,
@@ -134,10 +150,6 @@ class ExtraRuns:
         output, exit_code = "\n".join(lines), int(not passed)
         result = VerifyResult(tool, tests.command, passed, exit_code, output, tests.tree, seconds)
         self.verifier.log.keep(replace(result, found=found))
-
-    def deadline(self, tests: VerifyResult) -> float:
-        """Return when the extra runs that begin now must have ended."""
-        return self.verifier.log.clock.monotonic() + max(LEAST_S, MOST_RUNS * tests.seconds)
 
     def _rooms(self, tree: str, jobs: int) -> list[CleanRoom]:
         """Return the rooms for runs side by side: one alone where tests would share a network, and so their ports."""
@@ -197,51 +209,54 @@ class _Batch:
     deadline: float
     cancelled: Event = field(default_factory=Event)
 
-    def earlier_tests(self, base: str, taken: _TakenBack, compared: ComparedTests) -> EarlierTests:
-        """Run earlier tests on the new code, then, where some fail, the new ones on the old code."""
-        count = len(taken.ours) + len(taken.inline)
+    def first(self, control: NegativeControl, taken: _TakenBack | None) -> dict[str, _Ran | None]:
+        """Run what needs no other run, side by side: the negative control, and the new code with earlier tests."""
+        jobs = {"control": _Job(self.tests.tree, control.edits)} if control.edits else {}
         tree_with = self.verifier.repository.tree_with
-        before: dict[str, TreeEntry | None] = {c.path: c.entry_before for c in taken.ours}
-        after: dict[str, TreeEntry | None] = {c.path: c.entry_after for c in taken.ours}
-        without: dict[str, TreeEntry | None] = {c.path: c.entry_before for c in taken.support}
-        jobs = []
-        if count:
+        if taken is not None and (taken.ours or taken.inline):
+            before: dict[str, TreeEntry | None] = {c.path: c.entry_before for c in taken.ours}
             inline: Edits = {c.path: partial(with_tests_of, other=c.before or "") for c in taken.inline}
-            edits: Edits = {**_optional(before), **inline}
-            jobs.append(_Job(tree_with(self.tests.tree, before), edits, go_on=True))
-        if taken.support:
-            jobs.append(_Job(tree_with(self.tests.tree, without), go_on=True))
-        results = dict(zip(("earlier" if count else "without", "without"), self.results(jobs), strict=False))
-        earlier, alone = results.get("earlier"), results.get("without")
-        if None in results.values():
+            edits = {**_optional(before), **inline}
+            jobs["earlier"] = _Job(tree_with(self.tests.tree, before), edits, go_on=True)
+        if taken is not None and taken.support:
+            without: dict[str, TreeEntry | None] = {c.path: c.entry_before for c in taken.support}
+            jobs["without"] = _Job(tree_with(self.tests.tree, without), go_on=True)
+        return dict(zip(jobs, self.results([*jobs.values()]), strict=True))
+
+    def earlier_tests(
+        self, base: str, taken: _TakenBack, compared: ComparedTests, first: Mapping[str, _Ran | None]
+    ) -> EarlierTests:
+        """Return what earlier tests tell; where some fail on the new code, run the new ones on the old code."""
+        count = len(taken.ours) + len(taken.inline)
+        earlier, alone = first.get("earlier"), first.get("without")
+        if (earlier is None and count) or (alone is None and taken.support):
             return EarlierTests(count, reason=OUT_OF_TIME)
         failing: tuple[str, ...] = ()
         if earlier is not None and not earlier.passed:
-            inline = {c.path: partial(with_tests_of, other=c.after or "") for c in taken.inline}
+            after: dict[str, TreeEntry | None] = {c.path: c.entry_after for c in taken.ours}
+            inline: Edits = {c.path: partial(with_tests_of, other=c.after or "") for c in taken.inline}
             edits = {**_optional(after), **inline}
-            (new,) = self.results([_Job(tree_with(base, after), edits, go_on=True)])
+            (new,) = self.results([_Job(self.verifier.repository.tree_with(base, after), edits, go_on=True)])
             if new is None:
                 return EarlierTests(count, reason=OUT_OF_TIME)
             if new.tests.single or earlier.tests.single:
                 failing = failing_tests(compared, earlier.tests, new.tests)
             elif new.passed:
                 failing = (ALL,)
-        leaning = (
-            tuple(sorted(alone.tests.failed & taken.untouched))
-            if alone is not None and not alone.passed
-            else ()
-        )
-        return EarlierTests(count, failing, leaning, tuple(sorted(without)) if leaning or not count else ())
+        leaning = alone.tests.failed & taken.untouched if alone is not None and not alone.passed else ()
+        beside = sorted(c.path for c in taken.support) if leaning or not count else ()
+        return EarlierTests(count, failing, tuple(sorted(leaning)), tuple(beside))
 
-    def functions(self, control: NegativeControl, chosen: Sequence[Mutant]) -> MutationCheck:
-        """Run the negative control first, then the mutants."""
-        made = len(chosen)
-        broken: list[_Ran | None] = []
-        if control.edits:
-            broken = self.results([_Job(self.tests.tree, control.edits)])
-        outcome, why = self._control(control, broken)
-        if outcome == "unnoticed":
-            return MutationCheck(made, (), "the control tells enough", outcome, control.broken)
+    def control(self, control: NegativeControl, ran: _Ran | None, made: int) -> MutationCheck:
+        """Return whether the tests noticed the broken functions, before any of the `made` mutants ran."""
+        if not control.edits:
+            return MutationCheck(made)
+        outcome, why = self._outcome(control, ran)
+        reason = "the control tells enough" if outcome == "unnoticed" else ""
+        return MutationCheck(made, (), reason, outcome, control.broken, why)
+
+    def mutants(self, chosen: Sequence[Mutant]) -> dict[str, Any]:
+        """Return the outcomes of the mutants that could run, and the reason why others could not."""
         ran: list[MutantOutcome] = []
         jobs = [_Job(self.tests.tree, {m.path: m.applied}) for m in chosen]
         for mutant, result in zip(chosen, self.results(jobs, "mutants"), strict=True):
@@ -249,13 +264,10 @@ class _Batch:
                 noticed = not result.passed
                 ran.append(MutantOutcome(mutant.path, mutant.line, mutant.was, mutant.now, noticed))
         late = self.verifier.log.clock.monotonic() >= self.deadline
-        reason = (OUT_OF_TIME if late else "the compiler refused them") if len(ran) < made else ""
-        return MutationCheck(made, tuple(ran), reason, outcome, control.broken, why)
+        reason = (OUT_OF_TIME if late else "the compiler refused them") if len(ran) < len(chosen) else ""
+        return {"outcomes": tuple(ran), "reason": reason}
 
-    def _control(self, control: NegativeControl, broken: Sequence[_Ran | None]) -> tuple[Control, str]:
-        if not broken:
-            return "none", ""
-        result = broken[0]
+    def _outcome(self, control: NegativeControl, result: _Ran | None) -> tuple[Control, str]:
         if result is None:
             return "unknown", OUT_OF_TIME
         if any(did_not_compile(path, result.output) for path in control.edits):
