@@ -11,7 +11,7 @@ from lopen.verification.extra_runs import ExtraRuns
 from lopen.verification.findings import ChangeQuestion, Finding
 from lopen.verification.mutation_check import MutationCheck
 from lopen.verification.no_longer_run import no_longer_run, not_reported
-from lopen.verification.run_files import changed_run_files, dependency_questions, run_file_questions
+from lopen.verification.run_files import dependency_questions, run_file_questions
 from lopen.verification.test_files import ExaminedChange, FileChange, looks_like_test
 from lopen.verification.test_reader import read_tests
 from lopen.verification.test_run import TestRun
@@ -57,10 +57,7 @@ def examine(change: ExaminedChange, runs: Runs, extra: ExtraRuns) -> Examination
         findings += not_reported(compared, runs.after, command)
     mutation, told = None, frozenset[str]()
     if runs.tests is not None:
-        run_files = changed_run_files(command, change.changes, change.read)
-        mutation, earlier = extra.check(
-            change, compared, runs.tests, runs.after, run_files=run_files, broken=runs.control
-        )
+        mutation, earlier = extra.check(change, compared, runs.tests, runs.after, broken=runs.control)
         finding = mutation.finding(blocks=runs.wide or _has_tests(change.changes)) if mutation else None
         findings += [finding] if finding else []
         if earlier is not None:

@@ -9,7 +9,7 @@ change is not tried twice (docs/reference/completion.md).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -86,7 +86,6 @@ class ExtraRuns:
         tests: VerifyResult,
         after: TestRun,
         *,
-        run_files: Collection[str],
         broken: bool,
     ) -> tuple[MutationCheck | None, EarlierTests | None]:
         """Return what the tests notice of broken functions (None without `broken`), and what earlier versions of changed
@@ -96,7 +95,7 @@ class ExtraRuns:
         """
         control = negative_control(change.changes if broken else ())
         chosen = mutants(change.changes if broken else ())
-        taken = _TakenBack.of(change, after, run_files)
+        taken = _TakenBack.of(change, after)
         audit, where = self.verifier.log.audit, (change.base, tests.tree, tests.command)
         known, told = (audit.checked(tool, *where) for tool in ("mutation_check", "earlier_tests"))
         mutation = mutation_from_json(known) if known else None
@@ -178,7 +177,7 @@ class _TakenBack:
     untouched: frozenset[str]
 
     @classmethod
-    def of(cls, change: ExaminedChange, after: TestRun, run_files: Collection[str]) -> _TakenBack | None:
+    def of(cls, change: ExaminedChange, after: TestRun) -> _TakenBack | None:
         """Return what there is to take back; None where there is nothing."""
         files, changes = change.files, change.changes
         real = [c for c in files if GITLINK not in (c.mode_before, c.mode_after)]
@@ -189,11 +188,7 @@ class _TakenBack:
         inline = [c for c in with_inline_changes(changes) if not looks_like_test(c.path)]
         changed = [c for c in ours if c.before is not None]
         untouched = frozenset(n for n in after.single if not any(in_file(n, c.path) for c in ours))
-        support = [
-            c
-            for c in real
-            if c.path in run_files or (c in ours and c.path not in with_tests and not is_data(c.path))
-        ]
+        support = [c for c in ours if c.path not in with_tests and not is_data(c.path)]
         if not (changed or inline or (support and untouched)):
             return None
         return cls(changed, support if untouched else (), inline, untouched)

@@ -20,7 +20,8 @@ class UnreadableReport(Exception):
 class Counts:
     """Test cases in a report. `tests` counts every case; the others are parts of it.
 
-    `ran` are the class and the name of each case that was not skipped, `failed` those of them that failed.
+    `ran` are the class and the name of each case that was not skipped, `failed` those of them that failed, `left_out`
+    those that were skipped.
     """
 
     tests: int = 0
@@ -29,6 +30,7 @@ class Counts:
     skipped: int = 0
     ran: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     failed: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    left_out: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     @property
     def passed(self) -> int:
@@ -85,6 +87,7 @@ def read_counts(data: bytes, *, limit: int = MAX_BYTES) -> Counts:
         raise UnreadableReport(f"the report is not well-formed XML: {error}") from error
     if root[0] not in {"testsuites", "testsuite"}:
         raise UnreadableReport(f"the report's root is not a test suite: {root[0][:80]}")
+    left_out = tuple(ran[at] for at in sorted(skipped))
     ran = [each for at, each in enumerate(ran) if at not in skipped]
     return Counts(
         found["testcase"],
@@ -93,4 +96,5 @@ def read_counts(data: bytes, *, limit: int = MAX_BYTES) -> Counts:
         found["skipped"],
         tuple(ran),
         tuple(failed.values()),
+        left_out,
     )

@@ -20,7 +20,6 @@ from lopen.verification.syntax import (
     FUNCTIONS,
     GRAMMAR_OF,
     ParsedFile,
-    ancestors,
     parsed_file,
     unwrapped,
 )
@@ -77,8 +76,12 @@ _LOGGING = re.compile(
 )
 _FOR_READERS = COMMENTS | words("type type_annotation")  # of Python and TypeScript
 _SEPARATORS = frozenset({"", ":", "->", ",", ";"})
-_EMPTY = re.compile(r"None|null|undefined|nil|\(\)|Ok\(\(\)\)|0|\"\"|''")
-_JAVA_NUMBERS = words("int long short byte char double float")
+_EMPTY = re.compile(r"None|null|undefined|0|\"\"|''")
+_NOTHING = {
+    "python": "None",
+    "javascript": "undefined",
+    **dict.fromkeys(("typescript", "tsx"), "(undefined as never)"),
+}
 
 Kind = Literal["return", "condition", "operator", "constant"]
 
@@ -262,63 +265,20 @@ def _negated(parsed: ParsedFile, condition: Node) -> Iterator[_Candidate]:
 
 
 def _returned(parsed: ParsedFile, node: Node) -> Iterator[_Candidate]:
-    """Return nothing, or the zero value of the function's type."""
-    value = _value(node)
-    if value is None or value.type in _BOOLEANS or value.type in _NEGATIONS:
+    """Return nothing, where no type stands against it."""
+    value, now = _value(node), _NOTHING.get(parsed.language)
+    if value is None or now is None or value.type in _BOOLEANS or value.type in _NEGATIONS:
         return
-    first = value.named_children[0] if value.type == "expression_list" else value
-    now = _zero(parsed, node if node.type in FUNCTIONS else _around(node), first)
-    if now and not _EMPTY.fullmatch(_text(parsed, first)):
-        yield "return", first.start_byte, first.end_byte, now
+    if not _EMPTY.fullmatch(_text(parsed, value)):
+        yield "return", value.start_byte, value.end_byte, now
 
 
 def _value(node: Node) -> Node | None:
-    """The value that a return statement, or a function's last expression, gives."""
+    """The value that a return statement, or an arrow function without a block, gives."""
     if node.type in _RETURNS:
         return node.named_children[0] if node.named_child_count else None
     body = node.child_by_field_name("body")
-    if body is None or node.type in {"lambda", "closure_expression", "lambda_expression"}:
-        return None
-    if body.type not in _BLOCKS:
-        return body if node.type == "arrow_function" else None
-    if node.type != "function_item" or not body.named_child_count:
-        return None
-    last = body.named_children[-1]
-    statement = last.type.endswith(("_statement", "_declaration", "_item", "comment"))
-    return None if statement or last.type in BRANCHES or last.type == "match_expression" else last
-
-
-def _around(node: Node) -> Node | None:
-    return next((above for above in ancestors(node) if above.type in FUNCTIONS), None)
-
-
-def _zero(parsed: ParsedFile, function: Node | None, value: Node) -> str:
-    """The value that stands for nothing in the language, "" where the type does not tell one."""
-    language = parsed.language
-    if language == "python":
-        return "None"
-    if language == "javascript":
-        return "undefined"
-    if language in {"typescript", "tsx"}:
-        return "(undefined as never)"
-    if function is None:
-        return ""
-    if language == "rust":
-        given = _text(parsed, result) if (result := function.child_by_field_name("return_type")) else ""
-        fallible = re.match(r"(?:\w+::)*Result\b", given)  # it has no default
-        return "Ok(Default::default())" if fallible else "Default::default()" if given else ""
-    result = function.child_by_field_name("result" if language == "go" else "type")
-    if language == "go":
-        while result is not None and result.type in {"parameter_list", "parameter_declaration"}:
-            inner = result.child_by_field_name("type")
-            result = (
-                inner if result.type == "parameter_declaration" else next(iter(result.named_children), None)
-            )
-        return f"*new({_text(parsed, result)})" if result is not None else ""
-    if result is None:
-        return ""
-    named = _text(parsed, result)
-    return f"!({_text(parsed, value)})" if named == "boolean" else "0" if named in _JAVA_NUMBERS else "null"
+    return body if node.type == "arrow_function" and body is not None and body.type not in _BLOCKS else None
 
 
 def _text(parsed: ParsedFile, node: Node) -> str:

@@ -78,13 +78,10 @@ _STARTED = re.compile(
 _RUNNERS = re.compile(
     r"(pytest|py\.test|jest|vitest|mocha|tox|nox|cargo|just|rake|bazel|task|mvnw?|gradlew?|composer|phpunit|pest|rspec|dotnet|ctest)"
 )
-_TEST_KEYS = words("scripts jest mocha ava babel vitest type main exports imports")
 _INSTALLERS = words("pip pip3 uv")
 _OWN = re.compile(r"^\./?(?:\[|$)")  # the project itself: `pip install -e .[dev]`
 _BUILD_FILES = ("setup.py", "setup.cfg", "pyproject.toml", "hatch_build.py", "MANIFEST.in")
 _BUILDERS = words("setuptools hatch")
-_BUILT_BY = frozenset({"Cargo.toml", "build.rs"})
-_LOADS = re.compile(r"\.(?:py|[cm]?[jt]s|rb|pl|php)$")
 _SHOWN = 6_000  # characters of one version in a question
 LOCK_FILES = words(
     "package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb poetry.lock uv.lock pdm.lock "
@@ -171,38 +168,6 @@ def dependency_questions(changes: Sequence[FileChange]) -> Iterator[ChangeQuesti
             lines = [line for line in new if pattern.search(line)]
             if lines:
                 yield ChangeQuestion("", "dependency", text, change.path, None, "", "\n".join(lines)[:_SHOWN])
-
-
-def changed_run_files(command: str, changes: Sequence[FileChange], read: Read) -> frozenset[str]:
-    """Return the changed files by which a command runs: its settings and scripts, not what these load."""
-
-    def settings(path: str) -> str | None:
-        return None if _LOADS.search(path) else read(path)
-
-    paths = frozenset(run_by(command, settings))
-    return frozenset(
-        change.path
-        for change in changes
-        if (change.path in paths or change.path.rpartition("/")[2] in _BUILT_BY)
-        and _differs(change)
-        and _settings_differ(change)
-    )
-
-
-def _settings_differ(change: FileChange) -> bool:
-    """Return False for a manifest that changes in nothing by which tests run: its version, what it depends on."""
-    name = change.path.rpartition("/")[2]
-    if name == "package.json":
-        old, new = (read_json_table(side or "") or {} for side in (change.before, change.after))
-        return any(old.get(key) != new.get(key) for key in _TEST_KEYS)
-    if name == "Cargo.toml":
-        old, new = (read_toml_table(side or "") or {} for side in (change.before, change.after))
-        for table in (old, new):
-            table.pop("dependencies", None)
-            if isinstance(package := table.get("package"), dict):
-                package.pop("version", None)
-        return old != new
-    return True
 
 
 def run_by(command: str, read: Read) -> list[str]:

@@ -160,6 +160,7 @@ class RunRecord:
                     record.failed += counts.failures + counts.errors
                     record.skipped += counts.skipped
                     record.names += (_java_name(*each) for each in counts.ran)
+                    record.skipped_names += (_java_name(*each) for each in counts.left_out)
                     record.failed_names += (
                         _java_name(*each) for each in counts.failed if _METHOD.fullmatch(each[1])
                     )

@@ -156,14 +156,6 @@ def nodes_of(root: Node, kinds: frozenset[str]) -> Iterator[Node]:
             waiting += reversed(node.children)
 
 
-def ancestors(node: Node) -> Iterator[Node]:
-    """Yield the nodes around a node, from the inside out."""
-    parent = node.parent
-    while parent is not None:
-        yield parent
-        parent = parent.parent
-
-
 def unwrapped(node: Node) -> Node:
     """Return a node without the brackets and type assertions around it."""
     while node.type in _WRAPPERS and node.named_child_count == 1:

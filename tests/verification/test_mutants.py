@@ -33,18 +33,18 @@ CASES = {
     "go": (
         "calc.go",
         "package calc\n\nfunc F(a int) (string, error) {\n\tif a >= 3 {\n\t\treturn name(a), nil\n\t}\n\treturn \"\", nil\n}\n",
-        [">= -> <", "3 -> 4", "name(a) -> *new(string)"],
+        [">= -> <", "3 -> 4"],
     ),
     "rust": (
         "src/lib.rs",
         "pub fn f(a: i32) -> i32 {\n    if a > 2 { return 1; }\n    a + 1\n}\n"
         "#[cfg(test)]\nmod tests {\n    #[test]\n    fn t() { assert_eq!(super::f(1), 1 + 1); }\n}\n",
-        ["> -> <=", "2 -> 3", "1 -> Default::default()", "a + 1 -> Default::default()", "+ -> -", "1 -> 2"],
+        ["> -> <=", "2 -> 3", "1 -> 2", "+ -> -", "1 -> 2"],
     ),
     "java": (
         "src/main/java/A.java",
         "class A {\n  int f(int a) { return a % 2; }\n  boolean g() { return ok(); }\n  String n() { return name; }\n}\n",
-        ["a % 2 -> 0", "% -> *", "2 -> 3", "ok() -> !(ok())", "name -> null"],
+        ["% -> *", "2 -> 3"],
     ),
     "a test": ("tests/test_calc.py", "def test_f():\n    assert f(1) == 2\n", []),
     "configuration": ("vite.config.ts", "export default () => ({ port: 1 + 2 });\n", []),
