@@ -70,7 +70,6 @@ LIBRARIES = {
     "h11": ["lopen.server.listening"],
     "mcp": ["lopen.mcp.sdk"],
     "anyio": ["lopen.mcp.sdk"],
-    "jinja2": ["lopen.server.dashboard."],
     "prometheus_client": ["lopen.server.metrics"],
     # Validation of what comes from outside: configuration, the model's tool calls and verdicts, stored rows, requests
     "pydantic": [

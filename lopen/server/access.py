@@ -89,23 +89,21 @@ def host_allowed(host: str, names: frozenset[str]) -> bool:
     return True
 
 
+def _same_origin(method: str, headers: Headers) -> bool:
+    """Return True unless a page of another origin sent the request. The host tells: a proxy may add TLS in front."""
+    origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
+    if origin is not None:
+        return origin.removeprefix("https://").removeprefix("http://") == headers.get("host", "")
+    return site in ("same-origin", "none") or (method in SAFE and headers.get("sec-fetch-mode") == "navigate")
+
+
 class AccessGate:
     """An ASGI application around the routes, which only sees requests of the person."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        keys: AccessKeys,
-        names: frozenset[str],
-        secure: bool,
-        close: Callable[[], None],
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, keys: AccessKeys, names: frozenset[str]) -> None:
         self._app = app
-        self.close = close  # ends all streams
         self._keys = keys
         self._names = frozenset(name.lower() for name in names)  # as a Host header is compared
-        self._secure = secure
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -131,7 +129,7 @@ class AccessGate:
         headers = Headers(scope=scope)
         if not host_allowed(headers.get("host", ""), self._names):
             return problem(421, "this server does not answer to that host name")
-        if not self._same_origin(scope["method"], headers):
+        if not _same_origin(scope["method"], headers):
             return problem(403, "requests from other origins are not answered")
         if scope["path"] == OPEN and scope["method"] == "GET":
             return self._opened(scope)
@@ -144,15 +142,6 @@ class AccessGate:
             401, "the request has no valid token", hint=hint, headers={"www-authenticate": "Bearer"}
         )
 
-    def _same_origin(self, method: str, headers: Headers) -> bool:
-        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
-        if origin is not None:
-            scheme = "https" if self._secure else "http"
-            return origin == f"{scheme}://{headers.get('host', '')}"
-        return site in ("same-origin", "none") or (
-            method in SAFE and headers.get("sec-fetch-mode") == "navigate"
-        )
-
     def _opened(self, scope: Scope) -> Response:
         """Exchange a link's key for the cookie."""
         query = scope["query_string"].decode("latin-1")
@@ -163,11 +152,6 @@ class AccessGate:
             )
         answer = RedirectResponse("/", 303)
         answer.set_cookie(
-            self._keys.cookie_name,
-            cookie,
-            max_age=30 * 86_400,
-            httponly=True,
-            samesite="strict",
-            secure=self._secure,
+            self._keys.cookie_name, cookie, max_age=30 * 86_400, httponly=True, samesite="strict"
         )
         return answer

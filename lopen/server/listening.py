@@ -1,4 +1,4 @@
-"""The server: the routes behind the access gate with their OpenAPI description, its socket, its token, and a graceful end."""
+"""The server: the routes behind the access gate, their socket, and a graceful end."""
 
 from __future__ import annotations
 
@@ -7,34 +7,31 @@ import ipaddress
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import uvicorn
-from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
+from fastapi import Depends, FastAPI
+from fastapi.security import HTTPBearer
 
 from lopen import __version__
 from lopen.application.servers import FIRST_LINK_SECONDS, announced, new_link, server_token
 from lopen.core.errors import LopenError
-from lopen.server import budget_routes, event_stream, metrics, module_routes, session_routes
+from lopen.server import budget_routes, dashboard, event_stream, metrics, module_routes, session_routes
 from lopen.server.access import AccessGate, AccessKeys
-from lopen.server.dashboard import dashboard_routes
-from lopen.server.event_stream import EventFeed
-from lopen.server.problems import MEDIA_TYPE, ProblemDetails, add_problems
+from lopen.server.problems import DESCRIBED, add_problems
 from lopen.server.served import ServedProjects
 
 DESCRIPTION = "What lopen builds, and what it waits for. See docs/reference/server.md."
 LARGEST_BODY = 64 * 1024
+GRACE_S = 3
+MOST_CONNECTIONS = 500
 
 
 def create_app(
-    projects: ServedProjects, keys: AccessKeys, *, names: frozenset[str] = frozenset(), secure: bool = False
+    projects: ServedProjects, keys: AccessKeys, *, names: frozenset[str] = frozenset()
 ) -> AccessGate:
-    """Return the ASGI application. `names`: host names that it answers to; `secure`: it speaks TLS."""
+    """Return the ASGI application. `names`: host names that it answers to."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -42,6 +39,8 @@ def create_app(
         for project in projects:
             await project.close()
 
+    # The gate checks the token; this only describes it
+    token = HTTPBearer(scheme_name="token", description="The token of `servers/token`.", auto_error=False)
     app = FastAPI(
         title="lopen",
         version=__version__,
@@ -52,89 +51,17 @@ def create_app(
         redirect_slashes=False,
         max_body_size=LARGEST_BODY,
         telemetry={"tracing": False, "metrics": False, "logs": False},
+        dependencies=[Depends(token)],
+        responses=DESCRIBED,
     )
-    feeds = {project.name: EventFeed(project) for project in projects}
     app.state.projects = projects
-    app.state.feeds = feeds
-    app.state.metrics = metrics.ProjectMetrics(projects)
+    app.state.metrics = metrics.ServerMetrics(projects)
     app.state.extension_rate = budget_routes.ExtensionRate()
-    app.openapi = partial(describe, app)  # type: ignore[method-assign]  # the documented way to extend it
     add_problems(app)
-    for routes in (session_routes, module_routes, budget_routes, event_stream, metrics):
+    for routes in (session_routes, module_routes, budget_routes, event_stream, metrics, dashboard):
         app.include_router(routes.routes)
-    app.include_router(dashboard_routes(projects))
-
-    def close() -> None:
-        for feed in feeds.values():
-            feed.close()
-
-    return AccessGate(app, keys=keys, names=names, secure=secure, close=close)
-
-
-REFERENCE = {"$ref": "#/components/schemas/ProblemDetails"}
-ALWAYS = {
-    "400": "The request is not HTTP, or its body is not JSON.",
-    "401": "The token is missing or wrong.",
-    "403": "The request comes from another origin.",
-    "404": "There is nothing of that name.",
-    "413": "The body is too large.",
-    "421": "The server does not answer to that host name.",
-    "422": "A parameter or a field is not valid.",
-    "503": "The state cannot be read, or there are too many connections.",
-}
-ACTING = {"409": "The present state does not allow it, or a process works on the session."}
-LIMITED = {"429": "Too many requests of this kind; `Retry-After` says when it is possible again."}
-
-
-def describe(app: FastAPI) -> dict[str, Any]:
-    """Return the description of `app`, made once."""
-    if app.openapi_schema:
-        return app.openapi_schema
-    found = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-    schemas = found["components"]["schemas"]
-    schemas["ProblemDetails"] = ProblemDetails.model_json_schema(ref_template="#/components/schemas/{model}")
-    for name in ("HTTPValidationError", "ValidationError"):
-        schemas.pop(name, None)
-    found["components"]["securitySchemes"] = {
-        "token": {"type": "http", "scheme": "bearer", "description": "The token of `servers/token`."}
-    }
-    found["security"] = [{"token": []}]
-    for path, methods in found["paths"].items():
-        for operation in methods.values():
-            _complete(operation, path)
-    app.openapi_schema = found
-    return found
-
-
-def _complete(operation: dict[str, Any], path: str) -> None:
-    """Add the responses that the gate and the error handlers give."""
-    responses, streams = operation["responses"], path.endswith("/events")
-    statuses = ALWAYS | ACTING | (LIMITED if path.endswith("/extend") else {})
-    for status, description in statuses.items():
-        content = {MEDIA_TYPE: {"schema": REFERENCE}}
-        responses[status] = {"description": description, "content": content}
-    if streams:
-        responses["200"]["content"] = {"text/event-stream": {"schema": {"type": "string"}}}
-
-
-GRACE_S = 3
-MOST_CONNECTIONS = 500
-
-
-@dataclass(frozen=True, slots=True)
-class ServerAddress:
-    """Where a server listens."""
-
-    host: str
-    port: int
-    cert: Path | None = None
-    key: Path | None = None
-    names: tuple[str, ...] = ()  # host names that it also answers to
-
-    @property
-    def secure(self) -> bool:
-        """True if the server speaks TLS."""
-        return self.cert is not None
+    app.mount("/static", dashboard.FILES)
+    return AccessGate(app, keys=keys, names=names)
 
 
 def is_loopback(host: str) -> bool:
@@ -169,11 +96,9 @@ def bound_socket(host: str, port: int) -> socket.socket:
 class _Server(uvicorn.Server):
     """A server that ends its streams first, and whose end by a signal is not a failure."""
 
-    def __init__(
-        self, config: uvicorn.Config, ending: Callable[[], None], started: Callable[[], None]
-    ) -> None:
+    def __init__(self, config: uvicorn.Config, projects: ServedProjects, started: Callable[[], None]) -> None:
         super().__init__(config)
-        self._ending = ending
+        self._projects = projects
         self._started = started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -181,7 +106,8 @@ class _Server(uvicorn.Server):
         self._started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._ending()
+        for project in self._projects:
+            project.ending = True
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -191,22 +117,24 @@ class _Server(uvicorn.Server):
 
 def serve(
     roots: Sequence[Path],
-    address: ServerAddress,
+    host: str,
+    port: int,
     tell: Callable[[str, str], None],
     *,
+    names: Sequence[str] = (),
     new_token: bool = False,
 ) -> None:
-    """Serve the projects until a signal comes; `tell` gets the address and a link that opens it once."""
+    """Serve the projects until a signal comes; `tell` gets the address and a link that opens it once.
+
+    `names`: host names that the server also answers to. Port 0 takes a free one.
+    """
     token = server_token(renew=new_token)
-    with bound_socket(address.host, address.port) as listening:
+    with bound_socket(host, port) as listening:
         port = listening.getsockname()[1]
-        host = f"[{address.host}]" if ":" in address.host else address.host
-        url = f"{'https' if address.secure else 'http'}://{host}:{port}"
+        url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         projects = ServedProjects(roots)
-        names = frozenset({address.host, *address.names})
-        application = create_app(projects, AccessKeys(token, port), names=names, secure=address.secure)
         config = uvicorn.Config(
-            application,
+            create_app(projects, AccessKeys(token, port), names=frozenset({host, *names})),
             log_config=None,
             access_log=False,
             http="h11",
@@ -216,17 +144,8 @@ def serve(
             server_header=False,
             limit_concurrency=MOST_CONNECTIONS,
             timeout_graceful_shutdown=GRACE_S,
-            ssl_certfile=address.cert,
-            ssl_keyfile=address.key,
         )
-        try:
-            config.load()
-        except OSError as error:  # ssl.SSLError is one
-            raise LopenError(
-                f"cannot use {address.cert} and {address.key}: {error.strerror or error}",
-                hint="name a certificate and its private key, both as PEM",
-            ) from error
         link = new_link(url, token, FIRST_LINK_SECONDS)
-        server = _Server(config, application.close, lambda: tell(url, link))
+        server = _Server(config, projects, lambda: tell(url, link))
         with announced(url, tuple(project.root for project in projects)):
             asyncio.run(server.serve([listening]))

@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from lopen.core.errors import LopenError, StorageError, StoreUnreachable
@@ -35,10 +35,23 @@ STATUS: tuple[tuple[type[LopenError], int], ...] = (
 )
 
 
+# What a route, or the gate in front of it, may answer: status → the reason, for the description of the API.
+REASONS = {
+    400: "The request is not HTTP, or its body is not JSON.",
+    401: "The token is missing or wrong.",
+    403: "The request comes from another origin.",
+    404: "There is nothing of that name.",
+    409: "The present state does not allow it, or a process works on the session.",
+    413: "The body is too large.",
+    421: "The server does not answer to that host name.",
+    422: "A parameter or a field is not valid.",
+    429: "Budgets were extended too often; `Retry-After` says when it is possible again.",
+    503: "The state cannot be read, or there are too many connections.",
+}
+
+
 class ProblemDetails(BaseModel):
     """An error (RFC 9457)."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"type": "about:blank", "title": "Not Found"}]})
 
     type: str = Field("about:blank", description="The kind of problem; `about:blank`: the status says it.")
     title: str = Field(description="The status in words.", examples=["Not Found"])
@@ -48,6 +61,15 @@ class ProblemDetails(BaseModel):
     errors: list[dict[str, Any]] = Field(
         default_factory=list, description="The invalid fields of a request: `field` and `message`."
     )
+
+
+DESCRIBED: dict[int | str, dict[str, Any]] = {
+    status: {
+        "description": reason,
+        "content": {MEDIA_TYPE: {"schema": ProblemDetails.model_json_schema()}},
+    }
+    for status, reason in REASONS.items()
+}
 
 
 def problem(

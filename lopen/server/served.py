@@ -60,6 +60,7 @@ class ServedProject:
     def __init__(self, name: str, root: Path) -> None:
         self.name = name
         self.root = root
+        self.ending = False  # streams end as soon as they see it
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"project-{name}")
         self._open: OpenProject | None = None
         self._identity: tuple[int, int] | None = None

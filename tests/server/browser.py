@@ -5,25 +5,17 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, Literal
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect, sync_playwright
 
 from tests.needs import lacking
-from tests.ran import HERE
 from tests.server.serving import Server
 
-SCREENSHOTS = HERE / "build" / "screenshots"  # git ignores it
-WIDE, PHONE, LARGE = (1400, 900), (390, 844), (3840, 2160)
-PICTURES: tuple[tuple[str, Literal["light", "dark"], tuple[int, int]], ...] = (
-    ("light", "light", WIDE),
-    ("dark", "dark", WIDE),
-    ("phone", "light", PHONE),
-    ("large", "dark", LARGE),
-)
-SEEN_LARGE = ("overview", "module")  # a picture of that size takes a second
+WIDE: ViewportSize = {"width": 1400, "height": 900}
+PHONE: ViewportSize = {"width": 390, "height": 844}
 PATIENCE_MS = 60_000
 MOST_TABS = 150
 FLAGS = [
@@ -115,32 +107,17 @@ class Visitor:
             self.page.keyboard.press("Tab")
         raise AssertionError(f"Tab does not reach {target}")
 
-    def picture(self, name: str) -> None:
-        """Keep pictures of the page: light, dark, on a phone and, of some pages, on a large screen."""
-        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        for kind, scheme, (width, height) in PICTURES:
-            if kind == "large" and name not in SEEN_LARGE:
-                continue
-            self.page.set_viewport_size({"width": width, "height": height})
-            self.page.emulate_media(color_scheme=scheme)
-            self.page.wait_for_timeout(60)  # two frames
-            self.page.screenshot(path=SCREENSHOTS / f"{name}-{kind}.png", full_page=kind == "phone")
-            assert not self.overflow(), f"{name} is wider than the {kind} screen"
-        self.page.set_viewport_size({"width": WIDE[0], "height": WIDE[1]})
-        self.page.emulate_media(color_scheme="light")
-
-    def overflow(self) -> bool:
-        """Return True if the page scrolls sideways."""
-        return bool(self.page.evaluate("document.documentElement.scrollWidth > window.innerWidth + 1"))
-
     def require_accessible(self) -> None:
-        """Fail for what axe-core finds serious or critical, in light and in dark colours."""
+        """Fail for what axe-core finds serious or critical, in light and dark, and for a page wider than a phone."""
         for scheme in ("light", "dark"):
             self.page.emulate_media(color_scheme=scheme)
             found = Axe().run(self.page).response["violations"]
             serious = [_violation(v) for v in found if v["impact"] in ("serious", "critical")]
             assert not serious, "\n".join(serious)
         self.page.emulate_media(color_scheme="light")
+        self.page.set_viewport_size(PHONE)
+        assert not self.page.evaluate("document.documentElement.scrollWidth > window.innerWidth + 1")
+        self.page.set_viewport_size(WIDE)
 
 
 def _is_violation(text: str) -> bool:
@@ -157,7 +134,7 @@ def visiting(
     browser: Browser, server: Server, by: Literal["mouse", "keyboard"] = "mouse"
 ) -> Iterator[Visitor]:
     """Open the server's link in a new profile; nothing may go wrong on any page that the visitor sees."""
-    context = browser.new_context(viewport={"width": WIDE[0], "height": WIDE[1]}, locale="en-GB")
+    context = browser.new_context(viewport=WIDE, locale="en-GB")
     context.set_default_timeout(PATIENCE_MS)
     try:
         page = context.new_page()
@@ -165,10 +142,5 @@ def visiting(
         page.goto(server.link)
         yield visitor
         assert visitor.errors == []
-    except BaseException:
-        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        with suppress(Exception):
-            page.screenshot(path=SCREENSHOTS / "failed.png", full_page=True)
-        raise
     finally:
         context.close()

@@ -6,10 +6,9 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.e2e.conftest import make_project
-from tests.e2e.stores import kept_in, redis
 from tests.server.browser import opened_browser
 
-__all__ = ["kept_in", "make_project", "redis"]
+__all__ = ["make_project"]
 
 
 @pytest.fixture(scope="package")

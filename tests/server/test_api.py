@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +17,9 @@ from lopen.store.archives import archive_session
 from lopen.store.database import Database
 from lopen.store.sessions import SessionStore
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import Message, tools
+from tests.endpoint import tools
 from tests.project import TIMEOUT_S, Project, build, plan
+from tests.server.held import Held
 from tests.server.serving import serving
 from tests.store.history import NOW, many
 
@@ -75,13 +75,9 @@ def test_a_person_builds_a_module_through_the_api(make_project: MakeProject) -> 
         assert circuits[0].items() <= shown(project, "circuit", "status", event="circuit")[0].items()
 
 
-def test_budgets_circuits_and_alerts_change_as_by_the_commands(
-    make_project: MakeProject, kept_in: dict[str, str]
-) -> None:
-    """In the database, and in Redis."""
+def test_budgets_circuits_and_alerts_change_as_by_the_commands(make_project: MakeProject) -> None:
     project = make_project(
         [plan(), build("calc-t1"), build("calc-t1")],
-        **kept_in,
         LOPEN_BUDGET__SESSION_TOKENS="1500",
         LOPEN_MODEL__MAX_TOKENS="1100",
     )
@@ -127,18 +123,12 @@ def test_budgets_circuits_and_alerts_change_as_by_the_commands(
 
 def test_a_running_session_pauses_and_skips_as_it_is_asked(make_project: MakeProject) -> None:
     """The pause is taken between two turns, the skip between two iterations; the conversation goes on."""
-    reached, go_on = threading.Event(), threading.Event()
-
-    def held(body: dict[str, Any]) -> Message:
-        reached.set()
-        assert go_on.wait(60)
-        return tools(("read_file", {"path": "README.md"}))
-
+    held = Held(tools(("read_file", {"path": "README.md"})))
     project = make_project([plan(tasks=TASKS), held, build("calc-t1")])
     project.specify()
     assert project.lopen("approve", "calc", "--yes").code == 0
     with serving(project) as server, project.start("run", "calc", "--json") as run:
-        assert reached.wait(60)
+        assert held.reached.wait(60)
         session = server.get("/api/sessions")["sessions"][0]["session"]
         assert server.get(f"/api/sessions/{session}")["worked_on"] is True
         budgets = server.get("/api/budget")["budgets"]
@@ -147,7 +137,7 @@ def test_a_running_session_pauses_and_skips_as_it_is_asked(make_project: MakePro
         asked = server.post("/api/tasks/calc-t2/skip", {"reason": "not needed"})
         assert asked["done"] is False
         assert server.post(f"/api/sessions/{session}/pause")["done"] is False
-        go_on.set()
+        held.let_go()
         out, err = run.communicate(timeout=60)
         assert run.returncode == 3, err
         assert [json.loads(line)["kind"] for line in out.splitlines() if '"session_paused"' in line] == [
@@ -172,13 +162,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def test_a_run_of_the_server_outlives_it_and_starts_once(make_project: MakeProject) -> None:
-    reached, go_on = threading.Event(), threading.Event()
-
-    def held(body: dict[str, Any]) -> Message:
-        reached.set()
-        assert go_on.wait(60)
-        return plan()
-
+    held = Held(plan())
     project = make_project([held, build("calc-t1")])
     project.specify()
     with serving(project) as server:
@@ -188,9 +172,9 @@ def test_a_run_of_the_server_outlives_it_and_starts_once(make_project: MakeProje
         with ThreadPoolExecutor(4) as persons:
             answers = list(persons.map(lambda _: server.client.post("/api/modules/calc/run"), range(4)))
         assert sorted(a.status_code for a in answers) == [200, 409, 409, 409], [a.text for a in answers]
-        assert reached.wait(60)
+        assert held.reached.wait(60)
         assert server.get("/api/modules")["modules"][0]["worked_on"] is True
-    go_on.set()
+    held.let_go()
     assert project.lopen("attach").code == 0
     assert project.status()["status"] == "complete"
     assert len(project.requests) == 2
@@ -221,6 +205,15 @@ def test_questions_and_confirmations_are_answered(make_project: MakeProject) -> 
             "no open question"
         )
     assert "The person answered: b" in json.dumps(project.requests[1])
+
+
+def test_an_unreachable_store_of_budgets_hides_nothing_else(make_project: MakeProject) -> None:
+    project = make_project(LOPEN_BUDGET__STORE="redis://127.0.0.1:1/0")
+    project.specify()
+    with serving(project) as server:
+        assert "sqlite" in server.client.get("/api/budget").json()["hint"]
+        assert server.get("/api/modules")["modules"][0]["module"] == "calc"
+        assert "# TYPE lopen_tool_iterations_total" in server.client.get("/metrics").text
 
 
 def test_an_unreadable_session_moves_no_archived_one_to_an_earlier_page(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext, find_root, is_root
-from lopen.cli.command import command
+from lopen.cli.command import person_command
 from lopen.core.errors import ExitCode, LopenError, WrongUsage, install_command
 from lopen.core.trusted_programs import distrust
 
@@ -33,10 +33,6 @@ class ServeOptions:
         list[str] | None,
         typer.Option(metavar="HOST", help="Host name that the server also answers to; may be repeated."),
     ] = None
-    cert: Annotated[Path | None, typer.Option(metavar="FILE", help="Certificate for TLS, PEM.")] = None
-    key: Annotated[Path | None, typer.Option(metavar="FILE", help="Private key of the certificate, PEM.")] = (
-        None
-    )
     open: Annotated[bool, typer.Option("--open", help="Open the dashboard in a browser.")] = False
     link: Annotated[
         bool, typer.Option("--link", help="Print a new link of the server that runs, and end.")
@@ -46,30 +42,28 @@ class ServeOptions:
     ] = False
 
 
-@command
+@person_command
 def serve(
     context: CommandContext, options: ServeOptions, projects: ProjectsArgument = None
 ) -> ExitCode | None:
     """Serve the REST API, the dashboard and metrics until Ctrl-C. Only a person may run this."""
-    from lopen.application.decisions import require_person
-
-    require_person("serve", context.root)
     if options.link:
         return _link(context, options.open)
     try:
-        from lopen.server.listening import ServerAddress, is_loopback
+        from lopen.server.listening import is_loopback
         from lopen.server.listening import serve as run
     except ImportError as error:
         raise LopenError(
             f"the server is not installed ({error.name} is missing)", hint=install_command("serve")
         ) from error
-    if (options.cert is None) != (options.key is None):
-        raise WrongUsage("--cert and --key belong together", hint="name both files")
     settings = context.load().settings.serve
     host = settings.host if options.host is None else options.host
     port = settings.port if options.port is None else options.port
     if not is_loopback(host):
-        _warn(context, host, secure=options.cert is not None)
+        context.warn(
+            f"the server listens on {host} without TLS: everybody who reaches this address or is on the way can read"
+            " the token and approve in your name; use an SSH tunnel or a proxy to a server on 127.0.0.1"
+        )
     roots = [_root(folder) for folder in projects or [context.root]]
 
     def tell(url: str, opening: str) -> None:
@@ -80,8 +74,7 @@ def serve(
         if options.open:
             typer.launch(opening)
 
-    address = ServerAddress(host, port, options.cert, options.key, tuple(options.name or ()))
-    run(roots, address, tell, new_token=options.new_token)
+    run(roots, host, port, tell, names=options.name or (), new_token=options.new_token)
     return ExitCode.OK
 
 
@@ -92,16 +85,6 @@ def _root(folder: Path) -> Path:
     if is_root(root):
         distrust(root)
     return root
-
-
-def _warn(context: CommandContext, host: str, *, secure: bool) -> None:
-    """Warn of an address that other machines reach."""
-    context.warn(f"the server listens on {host}: every machine that reaches this address can try to use it")
-    if not secure:
-        context.warn(
-            "without TLS, everybody on the way can read the token and approve in your name;"
-            " use --cert FILE --key FILE, or an SSH tunnel to a server on 127.0.0.1"
-        )
 
 
 def _link(context: CommandContext, open_browser: bool) -> ExitCode:

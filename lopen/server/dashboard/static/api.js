@@ -1,4 +1,4 @@
-// Calls of the server. The browser revalidates what it has by ETag; errors are problem details.
+// Calls of the server; errors are problem details.
 
 export class Problem extends Error {
   constructor(status, { title = "", detail = "", hint = "" } = {}) {

@@ -4,7 +4,7 @@ import { post } from "./api.js";
 import { redraw, refresh, several } from "./board.js";
 import { short } from "./chart.js";
 import { h } from "./dom.js";
-import { ask, bar, button, chip, decided, empty, panel, scrollTable, tone, unit, words } from "./parts.js";
+import { CIRCUIT_STATES, ask, bar, button, chip, decided, empty, panel, scrollTable, tone, unit, words } from "./parts.js";
 import { ago } from "./time.js";
 
 const LARGEST_EXTENSION = 1_000_000;
@@ -110,14 +110,14 @@ export function resetCircuit(circuit) {
   return decided(async () => {
     await post(["circuit", circuit.circuit_id, "reset"], {}, { project: circuit.project });
     await refresh();
-  }, `${circuit.circuit_id} is closed`);
+  }, `${circuit.circuit_id} is OK again`);
 }
 
 export function circuitsPanel(circuits) {
   const rows = circuits.map((circuit) => h("tr", { key: `${circuit.project}/${circuit.circuit_id}` },
     h("th", { scope: "row" }, named(circuit.circuit_id), several() ? h("small", null, circuit.project) : null,
       circuit.trip_reason ? h("small", null, circuit.trip_reason) : null),
-    h("td", null, chip(circuit.state), circuit.cooldown_until && circuit.state === "open"
+    h("td", null, chip(circuit.state, CIRCUIT_STATES[circuit.state]), circuit.cooldown_until && circuit.state === "open"
       ? h("small", null, "until ", ago(circuit.cooldown_until)) : null),
     h("td", { class: "number" }, `${circuit.iteration_count}/${circuit.max_iterations}`, unit("calls")),
     h("td", { class: "number" }, `${circuit.duplicate_call_count}/${circuit.duplicate_threshold ?? 5}`, unit("duplicates")),

@@ -6,7 +6,7 @@ import { barChart, short } from "./chart.js";
 import { h } from "./dom.js";
 import { alertsPanel, budgetsPanel, circuitsPanel } from "./limits.js";
 import { needsPanel, waiting } from "./needs.js";
-import { bar, chip, doing, empty, panel, scrollTable, unit, words } from "./parts.js";
+import { CIRCUIT_STATES, bar, chip, doing, empty, panel, scrollTable, unit, words } from "./parts.js";
 import { link } from "./routes.js";
 
 const SPEND_MS = 5000;
@@ -64,13 +64,13 @@ function cards() {
   const calm = budgets.get("active") ?? 0;
   const strained = board.budgets.length - calm;
   const open = board.circuits.length - (circuits.get("closed") ?? 0);
-  const said = (counts) => [...counts].map(([state, n]) => `${n} ${words(state)}`).join(" · ");
+  const said = (counts) => [...counts].map(([state, n]) => `${n} ${CIRCUIT_STATES[state] ?? words(state)}`).join(" · ");
   return h("div", { class: "cards", key: "cards" },
     card("Active agents", running.length, agents.join(", ") || (running.length ? running.map((m) => m.module).join(", ") : "nothing runs")),
     card("Total tokens", short(tokens), `$${cost.toFixed(2)}`),
     card("Budget status", strained ? `${strained} of ${board.budgets.length}` : board.budgets.length ? `${calm} OK` : "–",
       said(budgets) || "none used yet", budgets.get("paused") || budgets.get("exhausted") ? "bad" : strained ? "warn" : ""),
-    card("Circuit status", open ? `${open} open` : board.circuits.length ? "All OK" : "–", said(circuits) || "none used yet", open ? "bad" : ""));
+    card("Circuit status", open ? `${open} paused` : board.circuits.length ? "All OK" : "–", said(circuits) || "none used yet", open ? "bad" : ""));
 }
 
 function modulesPanel() {

@@ -25,6 +25,9 @@ export function doing(step) {
   return STEPS[step]?.[1] ?? words(step);
 }
 
+/** The states of a circuit as a person reads them. */
+export const CIRCUIT_STATES = { closed: "OK", open: "paused", half_open: "trying again" };
+
 export function words(name) {
   return String(name ?? "").replaceAll("_", " ");
 }

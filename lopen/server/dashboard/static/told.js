@@ -1,6 +1,6 @@
 // Events as lines of the stream: a kind, a tone, a text, and what the detail below the list shows.
 
-import { doing, words } from "./parts.js";
+import { CIRCUIT_STATES, doing, words } from "./parts.js";
 import { duration } from "./time.js";
 
 const NUMBER = new Intl.NumberFormat("en");
@@ -37,14 +37,14 @@ const LINES = {
   verification_ran: ["work", (e) => `${e.tool} ${e.passed ? "passed" : `failed (exit ${e.exit_code ?? "unknown"})`}, ${duration(e.seconds)}: ${e.command}`, (e) => (e.passed ? "good" : "bad")],
   verdict_given: ["work", (e) => `verdict on ${e.scope} ${e.subject}: ${e.passed ? "passed" : "failed"}, ${e.confidence} confidence${after(": ", e.summary)}`, (e) => (e.passed ? "good" : "bad")],
   progress_reported: ["model", (e) => `progress: ${e.message}`],
-  turn_ended: ["model", (e) => `${e.purpose === "turn" ? `turn ${e.turn}` : e.purpose}: ${after("", e.text.split("\n", 1)[0]) || `${NUMBER.format(e.input_tokens + e.cache_read_tokens + e.cache_write_tokens)} tokens in, ${NUMBER.format(e.output_tokens)} out`}`],
+  turn_ended: ["model", (e) => `${e.purpose === "turn" ? `turn ${e.turn}` : e.purpose === "oracle" ? "the judge" : e.purpose}: ${after("", e.text.split("\n", 1)[0]) || `${NUMBER.format(e.input_tokens + e.cache_read_tokens + e.cache_write_tokens)} tokens in, ${NUMBER.format(e.output_tokens)} out`}`],
   model_retry: ["model", (e) => `${e.reason}; retry ${e.attempt} in ${duration(e.wait_s)}`, "warn"],
   model_fallback: ["model", (e) => `${e.from_model}: ${e.reason}; using ${e.to_model} instead`, "warn"],
   tool_ended: ["tools", (e) => `${e.tool} ${e.summary}${e.outcome === "ok" ? "" : `: ${e.outcome}`}${after(": ", e.error)}`, (e) => (e.outcome === "ok" ? "" : "bad")],
   guardrail: ["guards", (e) => `${e.guard} ${e.verdict}s: ${e.reason}${after("; ", e.action)}`, (e) => (e.verdict === "block" ? "bad" : "warn")],
   escalation: ["guards", (e) => `${e.subject} went from ${e.before} to ${e.after}: ${e.reason}`, "warn"],
   alert: ["guards", (e) => `${words(e.alert_type)}, ${e.budget_id}: ${e.message}`, "bad"],
-  circuit: ["guards", (e) => `circuit ${e.circuit}, ${e.rule}: ${words(e.state)}${after(", ", e.reason)}`, (e) => (e.state === "closed" ? "good" : "bad")],
+  circuit: ["guards", (e) => `circuit ${e.circuit}, ${e.rule}: ${CIRCUIT_STATES[e.state] ?? words(e.state)}${after(", ", e.reason)}`, (e) => (e.state === "closed" ? "good" : "bad")],
   waiting: ["guards", (e) => `waiting ${duration(e.seconds)}: ${e.reason}`, "warn"],
   notice: ["guards", (e) => `${e.message}${after("; ", e.hint)}`, (e) => ({ warning: "warn", error: "bad" })[e.level]],
 };
