@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from tests.cli.conftest import Lopen
-from tests.specification.test_spec_import import CHANGE, ISSUE, KIRO, SPEC_KIT
+from tests.specification.test_spec_import import CHANGE, KIRO, SPEC_KIT
 
 
-def test_a_folder_a_file_and_an_issue_are_imported(lopen: Lopen, project: Path, tmp_path: Path) -> None:
+def test_folders_and_files_are_imported(lopen: Lopen, project: Path) -> None:
     folder = project / "specs" / "001-photo-albums"
     folder.mkdir(parents=True)
     for name, text in SPEC_KIT.items():
@@ -42,25 +41,9 @@ def test_a_folder_a_file_and_an_issue_are_imported(lopen: Lopen, project: Path, 
     for lacking in ("no acceptance criterion", "no dependencies"):
         assert f"TODO: the source {'has' if 'criterion' in lacking else 'names'} {lacking}" in plain.stdout
 
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    (tmp_path / "answer").write_text('{"title": "Export as CSV", "body": "- [ ] A file with a header"}')
-    gh = programs / "gh"
-    gh.write_text(f'#!/bin/sh\n[ "$3" = 12 ] || exit 1\ncat {tmp_path}/answer\n')
-    gh.chmod(0o755)
-    path = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
-    assert lopen("import", "#12", env=path).returncode == 0
-    assert "A file with a header" in (project / "specs/export-as-csv/SPECIFICATION.md").read_text()
-    assert ISSUE["issue.md"].startswith("# Export as CSV")
-
     for wrong, said in (
         (("nowhere.md",), "nowhere.md does not exist\n  name a Markdown file"),
-        (("#13",), "gh"),
-        (
-            ("https://example.org/spec.md",),
-            "https://example.org/spec.md is not a GitHub issue\n  download it",
-        ),
         (("specs",), "no Markdown file"),
     ):
-        refused = lopen("import", *wrong, env=path)
+        refused = lopen("import", *wrong)
         assert (refused.returncode, said in refused.stderr) == (1, True), refused

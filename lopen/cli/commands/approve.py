@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import subprocess
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.cli.command import command
+from lopen.cli.command import person_command
 from lopen.cli.parameters import ModuleArgument
 from lopen.core.errors import ExitCode, LopenError, WrongUsage
 from lopen.core.escape import exact
-
-if TYPE_CHECKING:
-    from lopen.specification.spec import Specification
-    from lopen.store.sessions import SessionStore
 
 NoteOption = Annotated[str, typer.Option("--note", metavar="TEXT", help="Note to store with the approval.")]
 ExpectOption = Annotated[
@@ -38,7 +30,7 @@ RemovalOption = Annotated[
 RunOption = Annotated[bool, typer.Option("--run", help="Run the module afterwards.")]
 
 
-@command
+@person_command
 def approve(
     context: CommandContext,
     module: ModuleArgument,
@@ -53,13 +45,14 @@ def approve(
     On a terminal it asks first; elsewhere it needs --yes, or --expect with the hash that was read.
     Only a person may run this command; it refuses to run inside a lopen session.
     """
-    from lopen.application.decisions import record, require_person
+    from lopen.application.decisions import checked, expected, record, show, specification
+    from lopen.application.estimate import tell
     from lopen.application.open_store import open_store
     from lopen.files.listing import glob_matcher
     from lopen.files.protection import ToolRefused
+    from lopen.settings.sources import load
     from lopen.specification.modules import module_name
 
-    require_person("approve", context.root)
     removals = tuple(allow_test_removal or ())
     try:  # here, not at a verdict
         for glob in removals:
@@ -72,15 +65,14 @@ def approve(
 
         require_credentials(context.load().settings)  # a person is not asked in vain
     store = open_store(context, new=True)
-    spec, digest = _shown(context, store, module, expect)
-    while not (yes or expect is not None):
-        answer = _answer(context, module, digest)
-        if answer.startswith("y"):
-            break
-        if not answer.startswith("e"):
-            raise LopenError(f"{module} is not approved", hint=f"when it is right: lopen approve {module}")
-        _edit(spec.path)
-        spec, digest = _shown(context, store, module, expect)
+    spec = checked(specification(context.root, store, module))
+    digest = show(context, spec, store.approval(module))
+    with suppress(LopenError):  # the run reports a configuration that cannot be read
+        tell(context, spec, load(context.root).settings)
+    if expect is not None:
+        expected(spec, expect)
+    elif not yes:
+        _ask(context, module, digest)
     record(store, spec, note, removals)
     context.say(f"approved {module} ({digest[:16]})")
     for glob in removals:
@@ -96,39 +88,14 @@ def approve(
     return drive_module(context, module, RunOptions())
 
 
-def _shown(
-    context: CommandContext, store: SessionStore, module: str, expect: str | None
-) -> tuple[Specification, str]:
-    """Show the specification as it is now; return it and its hash, which must be the expected one."""
-    from lopen.application.decisions import checked, expected, show, specification
-    from lopen.application.estimate import tell
-    from lopen.settings.sources import load
-
-    spec = checked(specification(context.root, store, module))
-    digest = show(context, spec, store.approval(module))
-    with suppress(LopenError):  # the run reports a configuration that cannot be read
-        tell(context, spec, load(context.root).settings)
-    if expect is not None:
-        expected(spec, expect)
-    return spec, digest
-
-
-def _answer(context: CommandContext, module: str, digest: str) -> str:
-    """Ask at the terminal: y(es), e(dit), or anything else for no. Raise `WrongUsage` if nobody can be asked."""
-    from lopen.cli.terminal import answer_to, at_terminal
+def _ask(context: CommandContext, module: str, digest: str) -> None:
+    """Ask at the terminal; raise unless the answer is yes."""
+    from lopen.cli.terminal import at_terminal, yes
 
     if context.json or not at_terminal():
         raise WrongUsage(
             "lopen approve asks on a terminal, and this is not one",
             hint=f"after reading the above: lopen approve {module} --expect {digest[:16]}",
         )
-    return answer_to(f"approve {module}? [y/N, e to edit it]")
-
-
-def _edit(path: Path) -> None:
-    """Open the specification in the person's editor and wait for its end."""
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
-    try:
-        subprocess.run([*shlex.split(editor), str(path)], check=False)
-    except (OSError, ValueError) as error:
-        raise LopenError(f"cannot start the editor {editor!r}: {error}", hint="set EDITOR") from error
+    if not yes(f"approve {module}?"):
+        raise LopenError(f"{module} is not approved", hint=f"when it is right: lopen approve {module}")

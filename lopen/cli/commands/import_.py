@@ -1,10 +1,8 @@
-"""`lopen import`: make a specification from one of another tool, a GitHub issue or plain Markdown."""
+"""`lopen import`: make a specification from one of another tool, or from plain Markdown."""
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -13,26 +11,18 @@ from unicodedata import combining, normalize
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.cli.command import command
+from lopen.cli.command import outside_command
 from lopen.core.errors import ExitCode, LopenError
-from lopen.core.trusted_programs import find_on_path
 
-Source = Annotated[
-    str,
-    typer.Argument(
-        help="Folder or file of spec-kit, Kiro, OpenSpec or Markdown, or a GitHub issue (URL or #NUMBER)."
-    ),
-]
+Source = Annotated[Path, typer.Argument(help="Folder or file of spec-kit, Kiro, OpenSpec or Markdown.")]
 Module = Annotated[
     str, typer.Option("--module", metavar="NAME", help="Module (default: from the source's name).")
 ]
 
-GH_TIMEOUT_S = 60.0
 MAX_FILES = 50
-_ISSUE = re.compile(r"https://[^\s/]+/[^\s/]+/[^\s/]+/issues/\d+|[\w.-]+/[\w.-]+#\d+|#?\d+")
 
 
-@command
+@outside_command
 def import_(context: CommandContext, source: Source, module: Module = "") -> ExitCode:
     """Write specs/MODULE/SPECIFICATION.md from another tool's specification.
 
@@ -42,9 +32,6 @@ def import_(context: CommandContext, source: Source, module: Module = "") -> Exi
 
     lopen invents nothing: it marks what the source lacks with TODO. It does not overwrite a specification.
     """
-    from lopen.application.decisions import require_outside_session
-
-    require_outside_session("import", context.root)
     from lopen.application.verify_detection import command_lines, detect, listing
     from lopen.cli.commands.init import write_new
     from lopen.cli.rendering.lines import counted
@@ -52,15 +39,13 @@ def import_(context: CommandContext, source: Source, module: Module = "") -> Exi
     from lopen.specification.spec import parse_specification
     from lopen.specification.spec_import import COUNTED, gaps, imported, specification
 
-    if "://" in source and not _ISSUE.fullmatch(source):
-        raise LopenError(f"{source} is not a GitHub issue", hint="download it, and import the Markdown file")
-    files, name = _issue(context, source) if _ISSUE.fullmatch(source) else _markdown(Path(source))
+    files, name = _markdown(source)
     module = module or _module_of(name)
     path = spec_path(context.root, module)
     if path.exists():
         raise LopenError(f"{path} exists", hint="name another module with --module, or remove it first")
     found = imported(files)
-    text = specification(found, module, list(command_lines(detect(listing(context.root)))), source)
+    text = specification(found, module, list(command_lines(detect(listing(context.root)))), str(source))
     write_new(context, path, text)
     problems = [
         str(p) for p in parse_specification(text, module=module, path=path.relative_to(context.root)).problems
@@ -88,7 +73,7 @@ def _markdown(source: Path) -> tuple[Mapping[str, str], str]:
     if not source.name or not source.exists():
         raise LopenError(
             f"{str(source) if source.name else repr('')} does not exist",
-            hint="name a Markdown file, a folder with spec.md or requirements.md, or a GitHub issue",
+            hint="name a Markdown file, or a folder with spec.md or requirements.md",
         )
     if source.is_dir():
         paths = sorted(source.glob("*.md"))[:MAX_FILES]
@@ -101,34 +86,6 @@ def _markdown(source: Path) -> tuple[Mapping[str, str], str]:
         return read, source.resolve().name
     generic = source.name in ("spec.md", "requirements.md", "proposal.md", "README.md")
     return {source.name: read_source(source)}, source.resolve().parent.name if generic else source.stem
-
-
-def _issue(context: CommandContext, issue: str) -> tuple[Mapping[str, str], str]:
-    """Return a GitHub issue as one Markdown file, and its title as the name. Uses the `gh` program."""
-    repository, _, number = issue.rpartition("#")
-    query = [number, "--repo", repository] if repository else [issue.removeprefix("#")]
-    program = find_on_path("gh", context.root)
-    if program is None:
-        raise LopenError("gh is not installed", hint="save the issue as a Markdown file, and import that")
-    argv = [program, "issue", "view", *query, "--json", "title,body"]
-    try:
-        done = subprocess.run(
-            argv, cwd=context.root, capture_output=True, text=True, timeout=GH_TIMEOUT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise LopenError(f"cannot run gh: {error}", hint="try again, or import a Markdown file") from error
-    if done.returncode != 0:
-        raise LopenError(
-            f"gh: {done.stderr.strip() or 'failed'}", hint="check the issue's name, and `gh auth status`"
-        )
-    try:
-        read = json.loads(done.stdout)
-        title, body = str(read["title"]), str(read["body"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise LopenError(
-            "cannot read the answer of gh", hint="import the issue as a Markdown file"
-        ) from error
-    return {"issue.md": f"# {title}\n\n{body}"}, title
 
 
 def _module_of(name: str) -> str:

@@ -11,7 +11,6 @@ from lopen import __version__
 from lopen.application.command_context import CommandContext
 from lopen.cli.command import command
 from lopen.core.errors import ExitCode, LopenError, install_command
-from lopen.core.money import MOST_USD
 
 TIMEOUT_S = 120.0
 MOST_CHARS = 100_000
@@ -59,35 +58,12 @@ class ServedCommands:
         """Show a task, a verdict, a call or a verification by its name: criteria, diff, output, verdict, cost."""
         return self._answer("show", [name])
 
-    def run(self, module: str, max_cost_usd: float | None = None) -> str:
+    def run(self, module: str) -> str:
         """Build a module in the background: up to the person's approval, and from there to the end. It costs money.
 
-        Questions of the model get their defaults. Follow it with `status`. `max_cost_usd`, above 0, can only lower the
-        limit that the person has set.
+        Questions of the model get their defaults. Follow it with `status`. The person's limits hold.
         """
-        limit: list[str] = []
-        if max_cost_usd is not None:
-            if not 0 < max_cost_usd <= MOST_USD:  # 0 would mean no limit
-                return (
-                    f"exit code {ExitCode.USAGE:d}\nmax_cost_usd must be above 0 and at most {MOST_USD:,.0f}"
-                )
-            limit = ["--max-cost", str(min(max_cost_usd, self._persons_limit(module) or max_cost_usd))]
-        return self._answer("run", [module], "--detach", "--unattended", *limit)
-
-    def _persons_limit(self, module: str) -> float:
-        """Return the limit in US dollars that holds for a run without one of the client's; 0: none."""
-        from lopen.application.open_store import open_store
-        from lopen.settings.sources import load
-
-        settings = load(self._root).settings
-        store = open_store(CommandContext(self._root))  # warns on standard error
-        try:
-            session = store.latest(module=module, unfinished=True)
-        finally:
-            store.database.close()
-        if session is not None and session.limits.max_cost_usd is not None:
-            return session.limits.max_cost_usd
-        return settings.budget.max_cost_usd
+        return self._answer("run", [module], "--detach", "--unattended")
 
     def _answer(self, name: str, operands: Sequence[str], *options: str) -> str:
         """Return what the command printed, with its exit code on the first line. Operands are not options."""

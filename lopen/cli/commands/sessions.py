@@ -1,4 +1,4 @@
-"""`lopen session`: list, show, delete and prune sessions."""
+"""`lopen session`: list, show and delete sessions."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.cli.command import command, group
+from lopen.cli.command import command, group, person_command
 from lopen.cli.parameters import SessionArgument
-from lopen.cli.rendering.lines import counted, step_title
+from lopen.cli.rendering.lines import step_title
 from lopen.core.errors import ExitCode, WrongUsage
 from lopen.workflow.next_step import displayed_step
 
-app = group("List, show, delete or prune sessions.", default="list")
+app = group("List, show or delete sessions.", default="list")
 
 YesOption = Annotated[bool, typer.Option("--yes", help="Also delete an unfinished session.")]
 
@@ -64,15 +64,13 @@ def show(context: CommandContext, session: SessionArgument) -> ExitCode:
 
 
 @app.command()
-@command
+@person_command
 def delete(context: CommandContext, session: SessionArgument, yes: YesOption = False) -> ExitCode:
     """Delete a session's record, archived or not. Its commits and its branch remain."""
-    from lopen.application.decisions import require_person
     from lopen.application.open_store import open_store, store_with
     from lopen.store.archives import erase_session
     from lopen.store.folder import module_lock
 
-    require_person("session delete", context.root)
     store = open_store(context)
     found = store_with(store, session).load(session)
     with module_lock(context.root, found.module):  # never while a run uses it
@@ -84,18 +82,4 @@ def delete(context: CommandContext, session: SessionArgument, yes: YesOption = F
         erase_session(store, found)
     context.say(f"deleted {session}")
     context.emit("deleted", session=session)
-    return ExitCode.OK
-
-
-@app.command()
-@command
-def prune(context: CommandContext) -> ExitCode:
-    """Archive finished sessions beyond `memory.sessions_kept` or older than `memory.session_max_age_days`, now."""
-    from lopen.application.decisions import require_person
-    from lopen.application.open_store import cleaned
-
-    require_person("session prune", context.root)
-    count = cleaned(context).sessions_archived
-    context.say(f"archived {counted(count, 'finished session')}; lopen session list shows them")
-    context.emit("pruned", sessions_archived=count)
     return ExitCode.OK
