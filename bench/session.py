@@ -14,7 +14,7 @@ from lopen.application.command_context import CommandContext, RunOptions
 from lopen.application.decisions import record, specification
 from lopen.application.open_store import open_store
 from lopen.application.wiring import StandIns, wired
-from lopen.cli.command import TerminalPresentation
+from lopen.cli.terminal import TerminalPresentation
 from lopen.core.clock import Clock, SystemClock
 from lopen.loop.context import SessionContext
 from lopen.loop.startup import start

@@ -71,7 +71,7 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
         CommandEntry("show", "show:show", "Show a task, verdict or call with its output, diff and cost"),
         CommandEntry("diff", "show:diff", "Show what a task or module changed"),
         CommandEntry("log", "log:log", "Show what happened, in order"),
-        CommandEntry("session", "sessions:app", "List, show, delete or prune sessions"),
+        CommandEntry("session", "sessions:app", "List, show or delete sessions"),
         CommandEntry(
             "replay", "replay:replay", "Rebuild a session in a scratch clone and compare the result"
         ),
@@ -80,9 +80,9 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
         CommandEntry("diagram", "diagram:diagram", "Print the workflow as a Mermaid diagram"),
     ),
     GUARD: (
-        CommandEntry("budget", "budget:app", "Show, extend or reset budgets"),
-        CommandEntry("circuit", "circuit:app", "Show, acknowledge or reset circuits"),
-        CommandEntry("alerts", "alerts:app", "Show or acknowledge alerts"),
+        CommandEntry("budget", "limits:budgets", "Show, extend or reset budgets"),
+        CommandEntry("circuit", "limits:circuits", "Show, acknowledge or reset circuits"),
+        CommandEntry("alerts", "limits:alerts", "Show or acknowledge alerts"),
         CommandEntry("memory", "memory:app", "Show and clean what lopen keeps on disk"),
         CommandEntry("hooks", "hooks:app", "Apply the same limits to Claude Code sessions"),
     ),
@@ -100,7 +100,6 @@ EXAMPLES = (  # at the end of each command's help
     "lopen help budget extend",
     "lopen spec calc -p 'A calculator for whole numbers'",
     "lopen import specs/001-login/",
-    "lopen import '#42' --module login",
     "lopen check calc",
     "lopen run calc --dry-run",
     "lopen run calc --detach --max-cost 5",

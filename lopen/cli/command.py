@@ -10,63 +10,23 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast, get_type_hints
+from typing import Any, Concatenate, ParamSpec, cast, get_type_hints
 
 import typer
 from typer.core import TyperGroup
 
-from lopen.application.command_context import CommandContext, Presentation, find_root, is_root
+from lopen.application.command_context import CommandContext, find_root, is_root
 from lopen.cli.parameters import OPTIONS, Invocation, JsonOption, ProjectOption, VerboseOption
+from lopen.cli.terminal import TerminalPresentation
 from lopen.core.errors import ExitCode, WrongUsage
 from lopen.core.trusted_programs import distrust
 
-if TYPE_CHECKING:
-    from lopen.application.command_context import ResumeOptions, View
-    from lopen.loop.context import Approver, SessionContext
-    from lopen.settings.schema import Settings
-    from lopen.store.sessions import SessionStore
-    from lopen.tools.workbench import Person
-
 P = ParamSpec("P")
-
-
-class TerminalPresentation(Presentation):
-    """Shows a run on standard output and asks at the terminal. Imports lazily: most commands need neither."""
-
-    def __init__(self) -> None:
-        self._shown: View | None = None
-
-    def view(
-        self,
-        context: CommandContext,
-        options: ResumeOptions,
-        redact: Callable[[str], str],
-        running: list[SessionContext],
-    ) -> View:
-        from lopen.cli.terminal import view_for
-
-        self._shown = view_for(context, options, redact, running)
-        return self._shown
-
-    def shows(self, text: str) -> bool:
-        return self._shown is not None and self._shown.shows(text)
-
-    def person(self, context: CommandContext, settings: Settings, view: View) -> Person:
-        from lopen.cli.terminal import person_for
-
-        return person_for(context, settings, view)
-
-    def approver(
-        self, context: CommandContext, settings: Settings, store: SessionStore, view: View
-    ) -> Approver:
-        from lopen.cli.terminal import approver_for
-
-        return approver_for(context, settings, store, view)
-
-    def confirms(self, question: str) -> bool | None:
-        from lopen.cli.terminal import at_terminal, yes
-
-        return yes(question) if at_terminal() else None
+SHARED_OPTIONS = {
+    "project": (ProjectOption, None),
+    "json": (JsonOption, False),
+    "verbose": (VerboseOption, False),
+}
 
 
 def open_context(invocation: Invocation) -> CommandContext:
@@ -92,51 +52,72 @@ def open_context(invocation: Invocation) -> CommandContext:
 
 def command(
     function: Callable[Concatenate[CommandContext, P], ExitCode | None],
+    allow: Callable[[str, Path], None] | None = None,
 ) -> Callable[..., ExitCode | None]:
     """Make a command of a function whose first parameter is the context; it returns the exit code.
 
-    A parameter whose type is a dataclass becomes one option per field.
+    A parameter whose type is a dataclass becomes one option per field. `allow` is called with the command's name and the
+    project first, and raises where the command may not run.
     """
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
     bundles: dict[str, Any] = {p.name: p.annotation for p in own if is_dataclass(p.annotation)}
-    own = [expanded for p in own for expanded in (_fields(bundles[p.name]) if p.name in bundles else [p])]
     call: Callable[..., ExitCode | None] = function
 
     @wraps(function)
     def run(ctx: typer.Context, **options: Any) -> ExitCode | None:
-        invocation = with_options(ctx, **{name: options.pop(name) for name in ("project", "json", "verbose")})
+        invocation = with_options(ctx, **{name: options.pop(name) for name in SHARED_OPTIONS})
         for name, bundle in bundles.items():
             options[name] = bundle(**{field.name: options.pop(field.name) for field in fields(bundle)})
-        return call(open_context(invocation), **options)
+        context = open_context(invocation)
+        if allow is not None:
+            allow(ctx.command_path.partition(" ")[2], context.root)
+        return call(context, **options)
 
-    shared = {
-        "project": (ProjectOption, None),
-        "json": (JsonOption, False),
-        "verbose": (VerboseOption, False),
-    }
-    parameters = [
-        inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
-        *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own),
-        *(
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-            for name, (annotation, default) in shared.items()
-        ),
-    ]
+    parameters = [_parameter("ctx", typer.Context)]
+    for each in own:
+        parameters += _fields(bundles[each.name]) if each.name in bundles else [each]
+    parameters += [_parameter(name, *shared) for name, shared in SHARED_OPTIONS.items()]
+    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
     # typer reads the signature and the annotations
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what inspect looks for
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
 
 
+def person_command(
+    function: Callable[Concatenate[CommandContext, P], ExitCode | None],
+) -> Callable[..., ExitCode | None]:
+    """Make a command that only a person may run: it refuses inside a session of lopen or of Claude Code."""
+
+    def require(name: str, root: Path) -> None:
+        from lopen.application.decisions import require_person
+
+        require_person(name, root)
+
+    return command(function, require)
+
+
+def outside_command(
+    function: Callable[Concatenate[CommandContext, P], ExitCode | None],
+) -> Callable[..., ExitCode | None]:
+    """Make a command that refuses to run inside the lopen session that works on the project."""
+
+    def require(name: str, root: Path) -> None:
+        from lopen.application.decisions import require_outside_session
+
+        require_outside_session(name, root)
+
+    return command(function, require)
+
+
+def _parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
 def _fields(bundle: Any) -> list[inspect.Parameter]:
     """Return one option per field, as its annotation or `OPTIONS` defines it."""
-    keyword, own = inspect.Parameter.KEYWORD_ONLY, get_type_hints(bundle, include_extras=True)
-    return [
-        inspect.Parameter(
-            field.name, keyword, default=field.default, annotation=OPTIONS.get(field.name, own[field.name])
-        )
-        for field in fields(bundle)
-    ]
+    own = get_type_hints(bundle, include_extras=True)
+    return [_parameter(f.name, OPTIONS.get(f.name, own[f.name]), f.default) for f in fields(bundle)]
 
 
 class WholeHelpGroup(TyperGroup):

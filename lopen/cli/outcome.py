@@ -21,7 +21,7 @@ import typer
 from typer.exceptions import TyperException
 
 from lopen.application.command_context import find_root, json_line
-from lopen.cli.parameters import Invocation, command_name
+from lopen.cli.parameters import Invocation
 from lopen.core.errors import ExitCode, LopenError, PersonNeeded, Stopped, did_you_mean
 from lopen.core.escape import inert
 
@@ -52,7 +52,6 @@ def discard(stream: TextIO) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-NUMBER = re.compile(r"-[\d.,]+")
 MISSING = re.compile(r"Missing argument '([^']+)'")
 NO_COMMAND = re.compile(r"No such command '(.+?)'")
 NOT_A_NUMBER = re.compile(r"Input should be a valid (integer|number), unable to parse.*", re.DOTALL)
@@ -67,8 +66,6 @@ _STOPPED = {
     ExitCode.TERMINATED: "terminated",
     ExitCode.HUNG_UP: "the terminal was closed",
 }
-_DRIVING = frozenset({"run", "resume", "plan", "build", "spec", "approve"})  # what `lopen resume` continues
-_SHOWING = frozenset({"log", "show", "diff", "status", "modules", "diagram", "help", "config"})
 ISSUES = "please report it and attach that file"
 
 
@@ -77,7 +74,7 @@ def guarded(arguments: Sequence[str]) -> int:
     prepare_streams()
     invocation = _early_options(arguments)
     try:
-        catch_signals(resumable=command_name(arguments) in _DRIVING)
+        catch_signals()
         from lopen.cli.app import run
 
         code = run(arguments, invocation)
@@ -87,7 +84,7 @@ def guarded(arguments: Sequence[str]) -> int:
         if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
             raise
         discard(sys.stdout)
-        return ExitCode.OK if _only_shows(arguments) else ExitCode.FAILED
+        return ExitCode.FAILED
     except (Exception, Stopped, KeyboardInterrupt) as error:  # noqa: BLE001 - the top: every failure ends here
         if _is_unwritable_stream(error):
             discard(sys.stdout)
@@ -96,11 +93,6 @@ def guarded(arguments: Sequence[str]) -> int:
         discard(sys.stdout)
         return ExitCode.FAILED
     return code
-
-
-def _only_shows(arguments: Sequence[str]) -> bool:
-    """Return True for a command that has done its work when its reader, such as `head`, has read enough."""
-    return command_name(arguments) in _SHOWING or not {"-h", "--help"}.isdisjoint(arguments)
 
 
 def _early_options(arguments: Sequence[str]) -> Invocation:
@@ -172,9 +164,6 @@ def _usage(error: TyperException) -> tuple[str, str, ExitCode, str]:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "lopen"
     name = getattr(error, "option_name", "")
-    if NUMBER.fullmatch(name):
-        hint = f"a number cannot be negative; put text that begins with '-' after --: {path} … -- {name}"
-        return f"{name} is not an option of {path}", hint, ExitCode.USAGE, ""
     if name in ("--yes", "-y") and path.rpartition(" ")[2] in ("run", "plan", "build", "resume"):
         hint = "no run approves a specification; after reading it: lopen approve MODULE --yes --run"
         return f"{name} is not an option of {path}", hint, ExitCode.USAGE, ""
@@ -187,8 +176,7 @@ def _usage(error: TyperException) -> tuple[str, str, ExitCode, str]:
         return f"{path} has no option {name}", hint, ExitCode.USAGE, ""
     text = error.format_message()
     if missing := NO_COMMAND.match(text):
-        known = {**dict.fromkeys(getattr(command, "commands", ())), "version": None}
-        hint = did_you_mean(missing[1], known, f"see {path} --help").replace(" version?", " lopen --version?")
+        hint = did_you_mean(missing[1], getattr(command, "commands", ()), f"see {path} --help")
         return f"{path} has no command {missing[1]}", hint, ExitCode.USAGE, ""
     if missing := MISSING.match(text):
         return f"{path} needs {missing[1].upper()}", f"see {path} --help", ExitCode.USAGE, ""
@@ -226,7 +214,7 @@ def _save_details(error: BaseException, invocation: Invocation) -> Path:
     return path
 
 
-def catch_signals(*, resumable: bool) -> None:
+def catch_signals() -> None:
     """Make SIGINT, SIGTERM and SIGHUP raise `Stopped`; a second one ends the process at once.
 
     A signal that the parent process ignores (a background job, nohup) stays ignored. Nothing is written to a
@@ -243,9 +231,10 @@ def catch_signals(*, resumable: bool) -> None:
             discard(sys.stderr)
         if stopping:
             _restore_terminal(modes)
-            if resumable:
-                with suppress(OSError, ValueError):
-                    os.write(sys.stderr.fileno(), b"lopen: stopped at once; continue with: lopen resume\n")
+            with suppress(OSError, ValueError):
+                os.write(
+                    sys.stderr.fileno(), b"lopen: stopped at once; a session goes on with: lopen resume\n"
+                )
             os._exit(code)
         stopping = True
         raise Stopped(code)

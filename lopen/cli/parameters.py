@@ -18,7 +18,6 @@ from lopen.application.command_context import find_root
 from lopen.core.money import MOST_USD
 
 Candidates = list[tuple[str, str]]
-GROUPS = frozenset({"session", "budget", "circuit"})  # their subcommands are named like commands
 
 
 ProjectOption = Annotated[
@@ -37,17 +36,6 @@ class Invocation:
     project: Path | None = None
     json: bool = False
     verbose: bool = False
-
-
-def command_name(arguments: Sequence[str]) -> str:
-    """Return the command's name, of a group its subcommand's; "" without one. Operands are not looked at."""
-    words = iter(arguments)
-    for word in words:
-        if word in ("-C", "--project"):
-            next(words, "")
-        elif not word.startswith("-") and word not in GROUPS:
-            return word
-    return ""
 
 
 def modules(ctx: typer.Context, incomplete: str) -> Candidates:

@@ -1,4 +1,7 @@
-"""The terminal: the view of a run on standard output, and the person who answers questions and approves."""
+"""The terminal: the view of a run on standard output, and the person who answers questions and approves.
+
+Each part is imported where it is used: most commands need none of them.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,17 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lopen.application.command_context import CommandContext, ResumeOptions, View
-from lopen.cli.rendering.views import mode_for, subscriber
+from lopen.application.command_context import CommandContext, Presentation, ResumeOptions, View
 from lopen.core.errors import LopenError
 from lopen.core.escape import inert
-from lopen.loop.context import Approver, NoApprover, SessionContext
-from lopen.sandbox.ancestry import enclosing_session
-from lopen.settings.schema import Settings
-from lopen.specification.spec import Specification
-from lopen.store.sessions import SessionStore
-from lopen.tools.workbench import Nobody, Person
-from lopen.workflow.task_tree import TaskTree
 
 if TYPE_CHECKING:
     from lopen.cli.rendering.live import Snapshot, ViewKey
+    from lopen.loop.context import Approver, SessionContext
+    from lopen.settings.schema import Settings
+    from lopen.specification.spec import Specification
+    from lopen.store.sessions import SessionStore
+    from lopen.tools.workbench import Person
     from lopen.workflow.session import Session
 
 DIFF_LINES = 200
@@ -81,6 +81,7 @@ class TerminalApprover:
         """Return True only if the person approves this specification now."""
         from lopen.application.decisions import checked, record, show
         from lopen.application.estimate import tell
+        from lopen.sandbox.ancestry import enclosing_session
 
         if enclosing_session() is not None:
             return False
@@ -98,58 +99,67 @@ class TerminalApprover:
         return True
 
 
-def person_for(context: CommandContext, settings: Settings, view: View) -> Person:
-    """Return the person at the terminal; nobody if the run is unattended or has no terminal."""
-    if settings.workflow.unattended or context.json or not at_terminal():
-        return Nobody()
-    return TerminalPerson(view)
+class TerminalPresentation(Presentation):
+    """Shows a run on standard output, and asks the person at the terminal if there is one."""
+
+    def __init__(self) -> None:
+        self._shown: View | None = None
+
+    def view(
+        self,
+        context: CommandContext,
+        options: ResumeOptions,
+        redact: Callable[[str], str],
+        running: list[SessionContext],
+    ) -> View:
+        from lopen.cli.rendering.views import mode_for, subscriber
+
+        def session() -> Session:
+            if not running:
+                raise LopenError("the run has not begun yet")
+            return running[0].record.journal.session
+
+        mode = mode_for(sys.stdout, json=context.json, quiet=options.quiet)
+        self._shown = subscriber(
+            mode,
+            sys.stdout,
+            snapshot=lambda: _snapshot(running),
+            redact=redact,
+            color=not options.no_color,
+            verbose=context.verbose,
+            keys=view_keys(context, session) if mode == "live" else None,
+        )
+        return self._shown
+
+    def shows(self, text: str) -> bool:
+        return self._shown is not None and self._shown.shows(text)
+
+    def person(self, context: CommandContext, settings: Settings, view: View) -> Person:
+        asked = not settings.workflow.unattended and not context.json and at_terminal()
+        return TerminalPerson(view) if asked else super().person(context, settings, view)
+
+    def approver(
+        self, context: CommandContext, settings: Settings, store: SessionStore, view: View
+    ) -> Approver:
+        if settings.workflow.unattended or context.json or not at_terminal():
+            return super().approver(context, settings, store, view)
+        return TerminalApprover(context, settings, store, view)
+
+    def confirms(self, question: str) -> bool | None:
+        return yes(question) if at_terminal() else None
 
 
-def approver_for(context: CommandContext, settings: Settings, store: SessionStore, view: View) -> Approver:
-    """Return the person at the terminal who may approve; nobody if the run is unattended or has no terminal."""
-    if settings.workflow.unattended or context.json or not at_terminal():
-        return NoApprover()
-    return TerminalApprover(context, settings, store, view)
-
-
-def view_for(
-    context: CommandContext,
-    options: ResumeOptions,
-    redact: Callable[[str], str],
-    running: list[SessionContext],
-) -> View:
-    """Return the view for standard output and the options.
-
-    `running` gets the session's loop once it exists.
-    """
-    mode = mode_for(sys.stdout, json=context.json, quiet=options.quiet)
-    return subscriber(
-        mode,
-        sys.stdout,
-        snapshot=lambda: _snapshot(running),
-        redact=redact,
-        color=not options.no_color,
-        verbose=context.verbose,
-        keys=_keys(context, running) if mode == "live" else None,
-    )
-
-
-def _keys(context: CommandContext, running: list[SessionContext]) -> dict[str, ViewKey]:
-    """Return the keys of a run's live view."""
+def view_keys(context: CommandContext, session: Callable[[], Session]) -> dict[str, ViewKey]:
+    """Return the keys of a live view; their actions run in its thread."""
     from lopen.cli.rendering.live import ViewKey
 
-    def session() -> Session:
-        if not running:
-            raise LopenError("the run has not begun yet")
-        return running[0].record.journal.session
-
     return {
-        "d": ViewKey("diff", lambda: diff_text(context, session())),
-        "p": ViewKey("pause", lambda: request_pause(context, session())),
+        "d": ViewKey("diff", lambda: _diff_text(context, session())),
+        "p": ViewKey("pause", lambda: _request_pause(context, session())),
     }
 
 
-def diff_text(context: CommandContext, session: Session) -> str:
+def _diff_text(context: CommandContext, session: Session) -> str:
     """Return what the session has changed so far, as far as it fits a terminal."""
     from lopen.application.reports import module_diff
 
@@ -158,8 +168,8 @@ def diff_text(context: CommandContext, session: Session) -> str:
     return "\n".join([*lines[:DIFF_LINES], *more]) or "no changes yet"
 
 
-def request_pause(context: CommandContext, session: Session) -> str:
-    """Ask the session to pause after the current turn; called from the view's thread, so with a connection of its own."""
+def _request_pause(context: CommandContext, session: Session) -> str:
+    """Ask the session to pause after the current turn, over a connection of the view's thread."""
     from lopen.application.decisions import ask_to_pause
     from lopen.application.open_store import open_store
 
@@ -174,6 +184,7 @@ def request_pause(context: CommandContext, session: Session) -> str:
 def _snapshot(running: list[SessionContext]) -> Snapshot:
     """Return the picture's figures of the running session."""
     from lopen.cli.rendering.live import snapshot_of
+    from lopen.workflow.task_tree import TaskTree
 
     if not running:
         return snapshot_of(TaskTree())

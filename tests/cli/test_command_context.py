@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -20,10 +19,6 @@ def deep(tmp_path: Path) -> Path:
     folder = tmp_path / "a" / "b" / "c"
     folder.mkdir(parents=True)
     return folder
-
-
-def test_without_a_marker_it_is_the_folder_itself(deep: Path) -> None:
-    assert find_root(deep) == deep
 
 
 def test_the_nearest_marker_counts(deep: Path, tmp_path: Path) -> None:
@@ -49,14 +44,6 @@ def test_a_marker_of_somebody_else_does_not_count(
         command_context, "_is_own", lambda path: path != deep.parent / ".lopen" and real(path)
     )
     assert find_root(deep) == tmp_path / "a"
-
-
-def test_ownership_is_the_effective_user_s(deep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (deep / ".git").mkdir()
-    (deep.parent / ".git").mkdir()
-    monkeypatch.setattr(os, "geteuid", lambda: deep.stat().st_uid + 1)
-    assert find_root(deep) == deep
-    assert find_root(deep / ".git") == deep / ".git"
 
 
 def test_a_folder_that_is_none_is_wrong_usage(tmp_path: Path) -> None:

@@ -41,13 +41,6 @@ def test_doctor_fails_where_something_essential_does(
     assert "→ git init" in done.stdout
 
 
-def test_doctor_without_git_says_so(lopen: Lopen, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    report = doctor_report(lopen, env={"PATH": str(tmp_path / "empty")})
-    assert report["git"] == "fail"
-    assert report["disk"] == "ok"
-
-
 def test_doctor_never_prints_the_key(lopen: Lopen) -> None:
     done = lopen("doctor", env={"ANTHROPIC_API_KEY": "sk-ant-very-secret"})
     assert "ok    key: ANTHROPIC_API_KEY is set" in done.stdout

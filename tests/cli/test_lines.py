@@ -8,7 +8,6 @@ import unicodedata
 from dataclasses import MISSING, fields
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,10 +22,6 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
     (
         e.SessionStarted("calc", "draft_specification"),
         "started calc at step 1 of 7: drafting the specification",
-    ),
-    (
-        e.SessionStarted("calc", "repeat", resumed=True),
-        "resumed calc at step 7 of 7: checking for remaining components",
     ),
     (
         e.SessionPaused("gate", "the specification waits", "lopen approve calc"),
@@ -47,17 +42,8 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
         "step 5 of 7: breaking the component into tasks",
     ),
     (
-        e.StepEntered("complete", 8, "building", "module_verified"),
-        None,
-    ),
-    (
         e.IterationStarted(3, "iterate_through_tasks", "m", "Parser", "T1", "Terms"),
         "iteration 3: T1 Terms in Parser, with m",
-    ),
-    (e.IterationStarted(1, "identify_components", "m"), "iteration 1: identifying the components, with m"),
-    (
-        e.IterationStarted(2, "break_into_tasks", "m", "Parser"),
-        "iteration 2: breaking the component into tasks (Parser), with m",
     ),
     (
         e.IterationEnded(3, "failed", "no result", 1),
@@ -75,26 +61,16 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
         "the judge: 100 tokens in, 50 out, price unknown, 1.0 s, end_turn",
     ),
     (e.ModelRetry("overloaded", 2, 1.5), "overloaded; retry 2 in 1.5 s"),
-    (e.ModelRetry("cannot reach h", 1, 0.5, 8), "cannot reach h; retry 1 of 8 in 0.5 s"),
     (e.ModelFallback("overloaded", "a", "b"), "a: overloaded; using b instead"),
     (e.ToolStarted("c", "read_file", "a.py"), None),
-    (e.ToolEnded("c", "read_file", "a.py", "ok", 0.04), "read_file a.py: ok, 0.0 s"),
     (
         e.ToolEnded("c", "write_file", "../x", "refused", 0.0, "it leaves the project"),
         "write_file ../x: refused, 0.0 s: it leaves the project",
     ),
     (e.ProgressReported("half\ndone"), "progress: half done"),
     (
-        e.VerificationRan("verify_tests", "pytest -q", True, 0, 1.25),
-        "verify_tests `pytest -q`: passed, 1.2 s",
-    ),
-    (
         e.VerificationRan("verify_lint", "ruff", False, 1, 0.5),
         "verify_lint `ruff`: failed (exit 1), 0.5 s",
-    ),
-    (
-        e.VerificationRan("verify_tests", "run", False, 0, 0.5, output="Ran 0 tests in 0.0s\n\nOK"),
-        "verify_tests `run`: failed (although it exited with 0, 0 tests), 0.5 s",
     ),
     (
         e.VerificationRan(
@@ -102,19 +78,9 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
         ),
         "verify_tests `run`: failed (exit 1, 1 test, 1 failure, 2 errors), 0.5 s",
     ),
-    (e.TaskChanged("T1", "Terms", "Parser", "complete", "complete"), "task T1 Terms in Parser: complete"),
-    (e.IterationEnded(1, "complete", "complete", 2), "iteration 1 ended after 2 turns: complete"),
-    (
-        e.VerificationRan("verify_lint", "ruff", False, None, 0.5),
-        "verify_lint `ruff`: failed (no exit code), 0.5 s",
-    ),
     (
         e.VerdictGiven("task", "T1", True, "high", "All there.", 0, cached=True),
         "verdict on task T1: passed (high confidence, 0 findings, cached): All there.",
-    ),
-    (
-        e.VerdictGiven("module", "calc", False, "low", "", 1),
-        "verdict on module calc: failed (low confidence, 1 finding)",
     ),
     (
         e.GuardrailRaised("churn", "warn", "T1 failed twice", "try another way"),
@@ -138,29 +104,18 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
     ),
     (e.SpecApproved("ann", "fine", "abc"), "specification abc approved by ann: fine"),
     (e.PlanRecorded("components", ("A", "B")), "recorded components: A, B"),
-    (e.PlanRecorded("component", ("A",)), "selected component: A"),
-    (e.PlanRecorded("dependencies", ()), "recorded dependencies: none"),
     (
         e.TaskChanged("T1", "Terms", "Parser", "failed", "tests fail"),
         "task T1 Terms in Parser: failed, tests fail",
     ),
     (e.ComponentComplete("C1", "Parser"), "component C1 Parser: complete"),
-    (e.ComponentComplete("parser", "parser"), "component parser: complete"),
     (
         e.Committed("0123456789abcdef", "feat: x", "lopen/calc"),
         "commit 0123456789ab on lopen/calc: feat: x",
     ),
     (
-        e.Committed("0123456789abcdef", "feat: x", "lopen/calc", adopted=True),
-        "adopted 0123456789ab on lopen/calc: feat: x",
-    ),
-    (
         e.Reverted("0123456789abcdef", "refs/lopen/backup/s/1", ("T2",)),
         "reverted to 0123456789ab; backup: refs/lopen/backup/s/1; reopened: T2",
-    ),
-    (
-        e.QuestionAsked("Round?", ("up", "down"), "up"),
-        None,
     ),
     (
         e.QuestionAsked("Round?", (), "up", "up", assumed=True),
@@ -176,24 +131,18 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
     ),
     (e.Waiting("cooldown", 60), "waiting 60 s: cooldown"),
     (e.Notice("warning", "the cache is cold", "warm it"), "warning: the cache is cold; warm it"),
-    (e.Notice("info", "hello"), "hello"),
 ]
 
 
-@pytest.mark.parametrize(
-    ("event", "expected"), GOLDEN, ids=lambda v: v.name if isinstance(v, e.Event) else ""
-)
-def test_the_plain_line_of(event: e.Event, expected: str | None) -> None:
-    assert line(event) == expected
+def test_the_plain_line_of_each_event() -> None:
+    for event, expected in GOLDEN:
+        assert line(event) == expected
+    assert {type(event) for event, _ in GOLDEN} == set(e.EVENTS.values())
 
 
 def test_every_step_has_a_title() -> None:
     assert set(STEP_TITLES) == set(Step)
     assert number(Step.REPEAT) == STEPS
-
-
-def test_no_event_is_without_a_golden_line() -> None:
-    assert {type(event) for event, _ in GOLDEN} == set(e.EVENTS.values())
 
 
 def _sample(cls: type[e.Event], text: str) -> e.Event:
@@ -244,12 +193,6 @@ def test_the_model_s_text_follows_its_turn() -> None:
     assert [text[9:] for text in _shown("plain", turn)[1:]] == ["| one", "| two [secret]␛[2J"]
 
 
-def test_long_text_is_cut_unless_asked_for() -> None:
-    turn = e.TurnEnded(1, "m", "end_turn", 1, 1, 0, 0, 0.0, 1.0, "\n".join(map(str, range(100))))
-    assert "60 more lines" in _shown("plain", turn)[-1]
-    assert len(_shown("plain", turn, verbose=True)) == 101
-
-
 def test_a_tool_with_an_event_of_its_own_is_shown_once_unless_it_fails() -> None:
     told = e.ToolEnded("c", "verify_tests", "", "ok", 0.1)
     refused = e.ToolEnded("c", "update_task_status", "T1", "refused", 0.0, "verify first")
@@ -280,19 +223,13 @@ class _Terminal(io.TextIOWrapper):
         return True
 
 
-@pytest.mark.parametrize(
-    ("terminal", "term", "json_wanted", "quiet", "mode"),
-    [
-        (True, "xterm", False, False, "live"),
-        (True, "dumb", False, False, "plain"),
-        (True, "", False, False, "plain"),
-        (False, "xterm", False, False, "plain"),
-        (True, "xterm", False, True, "quiet"),
-        (True, "xterm", True, True, "json"),
-    ],
-)
-def test_the_mode_follows_from_stream_and_options(
-    terminal: bool, term: str, json_wanted: bool, quiet: bool, mode: str
-) -> None:
-    stream = _Terminal(io.BytesIO(), "utf-8") if terminal else io.StringIO()
-    assert mode_for(stream, json=json_wanted, quiet=quiet, environ={"TERM": term}) == mode
+def test_the_mode_follows_from_stream_and_options() -> None:
+    terminal = _Terminal(io.BytesIO(), "utf-8")
+    for stream, term, json_wanted, quiet, mode in (
+        (terminal, "xterm", False, False, "live"),
+        (terminal, "dumb", False, False, "plain"),
+        (io.StringIO(), "xterm", False, False, "plain"),
+        (terminal, "xterm", False, True, "quiet"),
+        (terminal, "xterm", True, True, "json"),
+    ):
+        assert mode_for(stream, json=json_wanted, quiet=quiet, environ={"TERM": term}) == mode

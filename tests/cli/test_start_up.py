@@ -33,14 +33,10 @@ HEAVY = [
 ]
 
 
-@pytest.mark.parametrize("argument", ["--help", "--version"])
-def test_help_and_version_load_nothing_heavy(
-    surroundings: dict[str, str], project: Path, argument: str
-) -> None:
+def test_help_loads_nothing_heavy(surroundings: dict[str, str], project: Path) -> None:
     code = (
-        "import sys\nfrom lopen.__main__ import main\n"
-        f"code = main([{argument!r}])\n"
-        f"print(sorted(set({HEAVY!r}) & set(sys.modules)), 'typer' in sys.modules, code)"
+        "import sys\nfrom lopen.__main__ import main\ncode = main(['--help'])\n"
+        f"print(sorted(set({HEAVY!r}) & set(sys.modules)), code)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -50,7 +46,7 @@ def test_help_and_version_load_nothing_heavy(
         env=surroundings,
         cwd=project,
     )
-    assert done.stdout.splitlines()[-1] == f"[] {argument == '--help'} 0"
+    assert done.stdout.splitlines()[-1] == "[] 0"
 
 
 NEVER = {"anthropic", "genai_prices", "git", "httpx2", "rich", "tomlkit", "fastapi", "redis"}
@@ -61,9 +57,6 @@ COMPLETION = {"_LOPEN_COMPLETE": "complete_bash", "COMP_WORDS": "lopen status ",
     ("arguments", "completion", "shown", "others"),
     [
         (["status"], {}, "calc: interrupted", {"filelock", "markdown_it"}),
-        (["log"], {}, "half way", {"filelock", "markdown_it"}),
-        (["modules"], {}, "calc", {"filelock"}),
-        (["check"], {}, "", {"filelock", "transitions"}),
         ([], COMPLETION, "calc", {"filelock", "markdown_it"}),
     ],
 )
@@ -104,24 +97,13 @@ def test_looking_at_a_session_loads_neither_git_nor_the_model_s_library(
     assert set(loaded.split()) & (NEVER | others) == set()
 
 
-def test_version_is_one_line(lopen: Lopen) -> None:
-    assert lopen("--version").stdout == f"lopen {__version__}\n"
-    assert lopen("-C", "/", "--version").stdout == f"lopen {__version__}\n"
-
-
 def test_no_command_shows_the_help(lopen: Lopen) -> None:
+    assert lopen("--version").stdout == f"lopen {__version__}\n"
     bare, asked = lopen(), lopen("--help")
     assert bare.returncode == asked.returncode == 0
     assert bare.stdout == asked.stdout
-    assert "Set up:" in asked.stdout
-
-
-def test_every_listed_command_is_one_that_loads(lopen: Lopen) -> None:
-    shown = lopen("--help").stdout
     for entry in COMMANDS.values():
-        assert entry.help in shown.replace("\n" + " " * 11, " ")
-    for name in ("init", "check", "config", "doctor", "diagram"):
-        assert lopen(name, "--help").returncode == 0
+        assert entry.help in asked.stdout.replace("\n" + " " * 11, " ")
 
 
 def test_a_group_alone_shows_what_it_has_and_help_names_a_command(lopen: Lopen) -> None:
@@ -153,24 +135,7 @@ def test_config_get_and_explain(lopen: Lopen) -> None:
 
 
 def test_json_prints_no_text_for_people(lopen: Lopen) -> None:
-    for words in (["status"], ["modules"], ["session", "list"], ["init", "calc"], ["budget"], ["alerts"]):
+    for words in (["status"], ["session", "list"], ["init", "calc"], ["budget"]):
         done = lopen(*words, "--json")
         assert (done.returncode, done.stderr) == (0, ""), words
         assert all(line.startswith("{") for line in done.stdout.splitlines())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["diagrm"], "did you mean diagram?"),
-        (["diagram", "--jsn"], "--json"),
-        (["check", "a", "b"], "unexpected extra argument"),
-        (["-C", "/nowhere", "diagram"], "/nowhere: no such folder"),
-    ],
-)
-def test_wrong_usage_is_exit_two_with_a_way_on(lopen: Lopen, arguments: list[str], said: str) -> None:
-    done = lopen(*arguments)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr

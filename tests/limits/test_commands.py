@@ -12,7 +12,7 @@ import pytest
 from typer import Typer
 from typer.testing import CliRunner
 
-from lopen.cli.commands import alerts, budget, circuit
+from lopen.cli.commands.limits import alerts, budgets, circuits
 from lopen.core.errors import LopenError
 from lopen.limits.budget import BudgetSpec, Charge
 from lopen.limits.call_counting import announce_call
@@ -56,37 +56,37 @@ def objects(said: str) -> list[dict[str, Any]]:
 
 
 def test_budgets_are_shown_extended_and_reset(folder: Path) -> None:
-    said = run(budget.app, "show", folder=folder)
+    said = run(budgets, "show", folder=folder)
     assert "1,000/1,000 (100%)" in said
     assert "\x1b" not in said
-    assert objects(run(budget.app, "show", "--json", folder=folder))[0]["status"] == "paused"
-    more = run(budget.app, "extend", "session:s", "--tokens", "500", "--reason", "x", "--json", folder=folder)
+    assert objects(run(budgets, "show", "--json", folder=folder))[0]["status"] == "paused"
+    more = run(budgets, "extend", "session:s", "--tokens", "500", "--reason", "x", "--json", folder=folder)
     assert objects(more)[0]["max_tokens"] == 1_500
-    assert "0/1,500" in run(budget.app, "reset", "session:s", folder=folder)
+    assert "0/1,500" in run(budgets, "reset", "session:s", folder=folder)
 
 
 def test_circuits_are_shown_acknowledged_and_reset(folder: Path) -> None:
-    assert "duplicate_call PAUSED (waits for a person" in run(circuit.app, "status", folder=folder)
-    acked = objects(run(circuit.app, "ack", "session:s", "--json", folder=folder))[0]
+    assert "duplicate_call PAUSED (waits for a person" in run(circuits, "status", folder=folder)
+    acked = objects(run(circuits, "ack", "session:s", "--json", folder=folder))[0]
     assert acked["state"] == "half_open"
-    assert "all limits OK" in run(circuit.app, "reset", "session:s", folder=folder)
-    assert "nothing to acknowledge" in run(circuit.app, "ack", "session:s", folder=folder)
-    [shown] = objects(run(circuit.app, "status", "--json", folder=folder))
+    assert "all limits OK" in run(circuits, "reset", "session:s", folder=folder)
+    assert "nothing to acknowledge" in run(circuits, "ack", "session:s", folder=folder)
+    [shown] = objects(run(circuits, "status", "--json", folder=folder))
     assert shown["incidents_24h"] == {"ack": 1, "duplicate_call": 1, "reset": 1}
     assert (shown["resources"]["agents_running"], shown["resources"]["api_session_max"]) == (0, 50)
 
 
 def test_alerts_are_listed_and_acknowledged(folder: Path) -> None:
-    listed = objects(run(alerts.app, "list", "--json", folder=folder))
+    listed = objects(run(alerts, "list", "--json", folder=folder))
     assert [a["alert_type"] for a in listed] == [
         "warning_threshold",
         "budget_exhausted",
         "circuit_tripped",
     ]
-    run(alerts.app, "ack", listed[0]["alert_id"], folder=folder)
-    assert len(objects(run(alerts.app, "list", "--new", "--json", folder=folder))) == 2
-    run(alerts.app, "ack", "all", folder=folder)
-    assert "No new alerts" in run(alerts.app, "list", "--new", folder=folder)
+    run(alerts, "ack", listed[0]["alert_id"], folder=folder)
+    assert len(objects(run(alerts, "list", "--new", "--json", folder=folder))) == 2
+    run(alerts, "ack", "all", folder=folder)
+    assert "No new alerts" in run(alerts, "list", "--new", folder=folder)
 
 
 def test_a_reset_budget_costs_nothing_of_what_was_spent_before(folder: Path) -> None:
@@ -95,9 +95,9 @@ def test_a_reset_budget_costs_nothing_of_what_was_spent_before(folder: Path) -> 
     charge = Charge(1_000, BudgetUsage(1_000), 1, 0.01, "claude-code", "claude-opus-5-5")
     store = SqliteStore(database)
     charged(store, [spec], replace(charge, tokens=400_000, usage=BudgetUsage(400_000)), NOW)
-    run(budget.app, "reset", "session:claude", folder=folder)
+    run(budgets, "reset", "session:claude", folder=folder)
     charged(store, [spec], charge, NOW)
-    [shown] = objects(run(budget.app, "show", "session:claude", "--json", folder=folder))[:1]
+    [shown] = objects(run(budgets, "show", "session:claude", "--json", folder=folder))[:1]
     assert shown["tokens_used"] == 1_000
     assert 0 < shown["cost_usd"] < 0.1
     [totals] = store.spend("session:archived")
@@ -106,14 +106,14 @@ def test_a_reset_budget_costs_nothing_of_what_was_spent_before(folder: Path) -> 
 
 
 def test_what_tripped_and_what_was_granted_is_told_with_its_reason(folder: Path) -> None:
-    run(budget.app, "extend", "session:s", "--tokens", "500", "--reason", "it was too small", folder=folder)
-    run(circuit.app, "ack", "session:s", folder=folder)
-    told = objects(run(circuit.app, "incidents", "session:s", "--json", folder=folder))
+    run(budgets, "extend", "session:s", "--tokens", "500", "--reason", "it was too small", folder=folder)
+    run(circuits, "ack", "session:s", folder=folder)
+    told = objects(run(circuits, "incidents", "session:s", "--json", folder=folder))
     assert [i["rule"] for i in told] == ["duplicate_call", "extension", "ack"]
     assert told[1]["seen"] == "500 tokens: it was too small"
-    said = run(circuit.app, "incidents", folder=folder)
+    said = run(circuits, "incidents", folder=folder)
     assert "duplicate_call: read_file was called 5 times in a row" in said
-    assert "lopen circuit incidents" in run(circuit.app, "status", folder=folder)
+    assert "lopen circuit incidents" in run(circuits, "status", folder=folder)
     with pytest.raises(LopenError, match="no circuit session:x"):
-        run(circuit.app, "incidents", "session:x", folder=folder)
-    assert "extension: 500 tokens: it was too small" in run(budget.app, "show", "session:s", folder=folder)
+        run(circuits, "incidents", "session:x", folder=folder)
+    assert "extension: 500 tokens: it was too small" in run(budgets, "show", "session:s", folder=folder)

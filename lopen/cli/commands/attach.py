@@ -91,24 +91,21 @@ class Shown:
         return self._taken
 
     def keys(self) -> dict[str, ViewKey]:
-        """Return the keys; their actions run in the view's thread, so with a connection of their own."""
+        """Return the keys of a run's view, and one that leaves it."""
         from lopen.cli.rendering.live import ViewKey
-        from lopen.cli.terminal import diff_text, request_pause
+        from lopen.cli.terminal import view_keys
 
-        def load() -> Session:
-            from lopen.application.open_store import open_store
+        return view_keys(self._context, self._session) | {"q": ViewKey("detach", self._leave)}
 
-            store = open_store(self._context)
-            try:
-                return store.load(self._id)
-            finally:
-                store.database.close()
+    def _session(self) -> Session:
+        """Return the session as it is stored now, over a connection of the calling thread."""
+        from lopen.application.open_store import open_store
 
-        return {
-            "d": ViewKey("diff", lambda: diff_text(self._context, load())),
-            "p": ViewKey("pause", lambda: request_pause(self._context, load())),
-            "q": ViewKey("detach", self._leave),
-        }
+        store = open_store(self._context)
+        try:
+            return store.load(self._id)
+        finally:
+            store.database.close()
 
     def _leave(self) -> str:
         self.left = True

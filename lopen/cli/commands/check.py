@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from lopen.application.command_context import CommandContext
 from lopen.cli.command import command
 from lopen.cli.parameters import OptionalModule
 from lopen.core.errors import ExitCode, LopenError
 
-
-@dataclass(frozen=True, slots=True)
-class SpecProblem:
-    """A problem or a warning of a specification."""
-
-    severity: Literal["problem", "warning"]
-    line: int
-    message: str
+Finding = tuple[str, int, str]
+"""`problem` or `warning`, the line, and the message."""
 
 
 @command
@@ -32,14 +24,14 @@ def check(context: CommandContext, module: OptionalModule = None) -> ExitCode:
     chosen, misnamed = _chosen(context.root, module)
     for path, message in misnamed:
         problems += 1
-        _tell(context, "", path, SpecProblem("problem", 1, message))
+        _tell(context, "", path, ("problem", 1, message))
     for name, path in chosen.items():
         findings = list(_findings(path, name))
-        if sum(f.message.startswith(UNCHANGED) for f in findings) >= UNWRITTEN:
+        if sum(message.startswith(UNCHANGED) for _, _, message in findings) >= UNWRITTEN:
             unwritten.append(name)
         for finding in findings:
-            problems += finding.severity == "problem"
-            warnings += finding.severity == "warning"
+            problems += finding[0] == "problem"
+            warnings += finding[0] == "warning"
             _tell(context, name, path, finding)
     modules = list(chosen)
     context.emit("check", modules=modules, problems=problems, warnings=warnings)
@@ -89,25 +81,26 @@ def _chosen(root: Path, given: str | None) -> tuple[dict[str, Path], list[tuple[
     return {name: spec_path(root, name) for name in known}, misnamed
 
 
-def _findings(path: Path, module: str) -> Iterator[SpecProblem]:
+def _findings(path: Path, module: str) -> Iterator[Finding]:
     from lopen.specification.modules import UnreadableSource
     from lopen.specification.spec import load_specification
 
     try:
         specification = load_specification(path, module=module)
     except UnreadableSource as error:  # an unreadable file must not hide the problems of others
-        yield SpecProblem("problem", error.line or 1, f"{error.problem}; {error.hint}")
+        yield "problem", error.line or 1, f"{error.problem}; {error.hint}"
         return
     found = [
-        *(SpecProblem("problem", p.line, p.message) for p in specification.problems),
-        *(SpecProblem("warning", w.line, w.message) for w in specification.warnings),
+        *(("problem", p.line, p.message) for p in specification.problems),
+        *(("warning", w.line, w.message) for w in specification.warnings),
     ]
-    yield from sorted(found, key=lambda f: f.line)
+    yield from sorted(found, key=lambda finding: finding[1])
 
 
-def _tell(context: CommandContext, module: str, path: Path, finding: SpecProblem) -> None:
+def _tell(context: CommandContext, module: str, path: Path, finding: Finding) -> None:
+    severity, line, message = finding
     path = path.relative_to(context.root) if path.is_relative_to(context.root) else path
-    context.emit(finding.severity, module=module, path=str(path), line=finding.line, message=finding.message)
+    context.emit(severity, module=module, path=str(path), line=line, message=message)
     if not context.json:
-        kind = "" if finding.severity == "problem" else "warning: "
-        context.say(f"{path}:{finding.line}: {kind}{finding.message}")
+        kind = "" if severity == "problem" else "warning: "
+        context.say(f"{path}:{line}: {kind}{message}")

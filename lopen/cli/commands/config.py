@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.cli.command import command, group
+from lopen.cli.command import command, group, person_command
 
 if TYPE_CHECKING:
     from lopen.settings.keys import Key
@@ -131,14 +131,12 @@ def path(context: CommandContext) -> None:
 
 
 @app.command("unset")
-@command
+@person_command
 def unset(context: CommandContext, key: KeyArgument, user: ForUser = False) -> None:
     """Remove one value from the project's file, or from your own with --user."""
-    from lopen.application.decisions import require_person
     from lopen.core.errors import LopenError
     from lopen.settings.sources import project_file, unset_value, user_file
 
-    require_person("config unset", context.root)
     _require_key(key)
     file = unset_value("user" if user else "project", context.root, key)
     if file is None:
@@ -152,14 +150,12 @@ def unset(context: CommandContext, key: KeyArgument, user: ForUser = False) -> N
 
 
 @app.command("set")
-@command
+@person_command
 def set_(context: CommandContext, key: KeyArgument, value: ValueArgument, user: ForUser = False) -> None:
     """Set one value in the project's file, or in your own with --user. Write lists as JSON."""
-    from lopen.application.decisions import require_person
     from lopen.settings.sources import set_value
     from lopen.settings.trust import confirm
 
-    require_person("config set", context.root)
     file = set_value("user" if user else "project", context.root, key, value)
     if not user:  # who sets a model for this project need not confirm it again
         for model in context.load().unconfirmed:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.cli.command import command
+from lopen.cli.command import person_command
 from lopen.cli.parameters import NO_REASON, OptionalSession, ReasonOption, SessionArgument, TaskArgument
 from lopen.core.errors import ExitCode
 
@@ -15,14 +15,12 @@ TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help="Your answer."
 NoteOption = Annotated[str, typer.Option("--note", metavar="TEXT", help="Note for the model's next prompt.")]
 
 
-@command
+@person_command
 def answer(context: CommandContext, session: SessionArgument, text: TextArgument) -> ExitCode:
     """Answer the question that a session waits for. Until `lopen resume`, a new answer replaces it."""
     from lopen.application import decisions
-    from lopen.application.decisions import require_person
     from lopen.application.open_store import one_session, open_store
 
-    require_person("answer", context.root)
     store = open_store(context)
     session = one_session(store, session).id
     question = decisions.answer(context, store, session, text)
@@ -33,14 +31,12 @@ def answer(context: CommandContext, session: SessionArgument, text: TextArgument
     return ExitCode.OK
 
 
-@command
+@person_command
 def confirm(context: CommandContext, session: SessionArgument, note: NoteOption = "") -> ExitCode:
     """Confirm that a session may continue; `lopen resume` continues it."""
     from lopen.application import decisions
-    from lopen.application.decisions import require_person
     from lopen.application.open_store import one_session, open_store
 
-    require_person("confirm", context.root)
     store = open_store(context)
     session = one_session(store, session).id
     pause = decisions.confirm(context, store, session, note)
@@ -50,14 +46,12 @@ def confirm(context: CommandContext, session: SessionArgument, note: NoteOption 
     return ExitCode.OK
 
 
-@command
+@person_command
 def skip(context: CommandContext, task: TaskArgument, reason: ReasonOption = NO_REASON) -> ExitCode:
     """Skip a task. Its criteria stay open, and the report says so. A running session does it after its turn."""
     from lopen.application import decisions
-    from lopen.application.decisions import require_person
     from lopen.application.open_store import open_store
 
-    require_person("skip", context.root)
     session, found, done = decisions.skip(context, open_store(context), task, reason)
     owner = session.tree.owner(task)
     criteria = ", ".join(owner.criteria) if owner else ""
@@ -69,13 +63,12 @@ def skip(context: CommandContext, task: TaskArgument, reason: ReasonOption = NO_
     return ExitCode.OK
 
 
-@command
+@person_command
 def pause(context: CommandContext, session: OptionalSession = None) -> ExitCode:
     """Stop a running session at its next safe point; it ends with exit code 3, and `lopen resume` continues it."""
-    from lopen.application.decisions import ask_to_pause, require_person
+    from lopen.application.decisions import ask_to_pause
     from lopen.application.open_store import one_session, open_store
 
-    require_person("pause", context.root)
     store = open_store(context)
     found = ask_to_pause(context, store, one_session(store, session).id)
     context.say(f"{found.id} stops at its next safe point, after the current turn")

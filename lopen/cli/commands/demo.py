@@ -14,7 +14,7 @@ import typer
 
 from lopen.application.command_context import CommandContext, RunOptions
 from lopen.cli import parameters as o
-from lopen.cli.command import command
+from lopen.cli.command import person_command
 from lopen.core.errors import ExitCode, LopenError
 from lopen.example import INTERPRETER, MODULE
 
@@ -23,7 +23,7 @@ FolderArgument = Annotated[
 ]
 
 
-@command
+@person_command
 def demo(
     context: CommandContext,
     folder: FolderArgument = None,
@@ -35,11 +35,9 @@ def demo(
 
     Tools, tests, verifications and commits are real. The default sandbox is the best that works here.
     """
-    from lopen.application.decisions import require_person
     from lopen.application.demo_project import RECORDED, as_demo, prepare
     from lopen.application.driving import drive_module
 
-    require_person("demo", context.root)
     mode, how = (sandbox, "as requested") if sandbox else best_sandbox()
     options = RunOptions(model=RECORDED, quiet=quiet, no_color=no_color, sandbox=mode)
     options.flags()  # rejects a wrong mode before anything is created

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext, ResumeOptions, RunOptions
-from lopen.cli.command import command
+from lopen.cli.command import outside_command
 from lopen.cli.parameters import ModuleArgument, OptionalSession
 from lopen.core.errors import ExitCode
 
@@ -26,7 +26,7 @@ DetachOption = Annotated[
 ]
 
 
-@command
+@outside_command
 def run(
     context: CommandContext,
     module: ModuleArgument,
@@ -39,9 +39,6 @@ def run(
     An unfinished session of the module is resumed. Without a specification, describe with -p what to draft.
     Exit codes: 0 complete, 1 failed, 3 a person is needed (the last line names the command).
     """
-    from lopen.application.decisions import require_outside_session
-
-    require_outside_session("run", context.root)
     if detach and not dry_run:
         from lopen.application.detached import run_detached
         from lopen.specification.modules import module_name
@@ -52,35 +49,31 @@ def run(
     return drive_module(context, module, options, dry_run=dry_run)
 
 
-@command
+@outside_command
 def resume(
     context: CommandContext,
     options: ResumeOptions,
     session: OptionalSession = None,
 ) -> ExitCode:
     """Continue a session after an interruption, a pause or a crash (default: the latest unfinished one)."""
-    from lopen.application.decisions import require_outside_session
     from lopen.application.driving import drive_session
 
-    require_outside_session("resume", context.root)
     return drive_session(context, session, options)
 
 
-@command
+@outside_command
 def plan(
     context: CommandContext,
     module: ModuleArgument,
     options: RunOptions,
 ) -> ExitCode:
     """Run only the planning phase, up to the tasks of the first component. It needs your approval too."""
-    from lopen.application.decisions import require_outside_session
     from lopen.application.driving import drive_module
 
-    require_outside_session("plan", context.root)
     return drive_module(context, module, options, only="planning")
 
 
-@command
+@outside_command
 def build(
     context: CommandContext,
     module: ModuleArgument,
@@ -90,22 +83,18 @@ def build(
 
     Components without tasks are planned on the way.
     """
-    from lopen.application.decisions import require_outside_session
     from lopen.application.driving import drive_module
 
-    require_outside_session("build", context.root)
     return drive_module(context, module, options, only="building")
 
 
-@command
+@outside_command
 def spec(
     context: CommandContext,
     module: ModuleArgument,
     options: RunOptions,
 ) -> ExitCode:
     """Draft a module's specification, or refine it, in conversation with the model; describe the request with -p."""
-    from lopen.application.decisions import require_outside_session
     from lopen.application.driving import drive_module
 
-    require_outside_session("spec", context.root)
     return drive_module(context, module, options, only="requirement_gathering")

@@ -5,24 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 from lopen.application.command_context import CommandContext
-from lopen.cli.command import command, group
+from lopen.cli.command import group, person_command
 from lopen.core.errors import ExitCode
 
 app = group("Guards for Claude Code sessions.")
 
 
 @app.command()
-@command
+@person_command
 def install(context: CommandContext) -> ExitCode:
     """Add the hooks to .claude/settings.json and keep its other contents. Only a person may run this.
 
     The hooks store their counters in .lopen/, which is created if it is missing.
     """
-    from lopen.application.decisions import require_person
     from lopen.claude_hooks import install as hooks
     from lopen.store.folder import state_folder
 
-    require_person("hooks install", context.root)
     new = not (context.root / ".lopen").exists()
     folder = state_folder(context.root)
     if new:
@@ -32,13 +30,11 @@ def install(context: CommandContext) -> ExitCode:
 
 
 @app.command()
-@command
+@person_command
 def uninstall(context: CommandContext) -> ExitCode:
     """Remove lopen's hooks from .claude/settings.json. Only a person may run this."""
-    from lopen.application.decisions import require_person
     from lopen.claude_hooks import install as hooks
 
-    require_person("hooks uninstall", context.root)
     path, removed, backup = hooks.uninstall(context.root)
     what = "are not installed in"
     if removed:

@@ -11,9 +11,10 @@ import typer
 
 from lopen.application.command_context import CommandContext
 from lopen.application.verify_detection import NAMES, Detected, command_lines, detect, listing
-from lopen.cli.command import command
+from lopen.cli.command import outside_command
 from lopen.core.errors import ExitCode, LopenError, WrongUsage
 from lopen.example import MODULE, specification_text
+from lopen.specification.modules import spec_path
 from lopen.specification.spec import NEW_BEHAVIOUR, NEW_CRITERIA, NEW_DESCRIPTION, NEW_OVERVIEW
 
 NewModule = Annotated[
@@ -25,7 +26,7 @@ Example = Annotated[
 ]
 
 
-@command
+@outside_command
 def init(
     context: CommandContext,
     module: NewModule = None,
@@ -36,13 +37,10 @@ def init(
     MODULE gets a specification to fill in. --example writes one that is complete: a small Python module without
     dependencies, which `lopen run tariff` builds.
     """
-    from lopen.application.decisions import require_outside_session
-
-    require_outside_session("init", context.root)
     if example and module is not None:
         raise WrongUsage("--example writes a module of its own", hint="leave out MODULE, or --example")
     module = MODULE if example else module
-    specification = _specification_path(context.root, module) if module is not None else None
+    specification = spec_path(context.root, module) if module is not None else None
     root, detected = context.root, detect(listing(context.root))
     write_new(context, root / ".lopen" / ".gitignore", GITIGNORE)
     write_new(context, root / ".lopen" / "config.toml", CONFIG)
@@ -56,12 +54,6 @@ def init(
         return None
     _report(context, detected, module, written=written)
     return None
-
-
-def _specification_path(root: Path, module: str) -> Path:
-    from lopen.specification.modules import spec_path
-
-    return spec_path(root, module)
 
 
 def write_new(context: CommandContext, path: Path, text: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from lopen.application.command_context import CommandContext
-from lopen.cli.command import command, group
+from lopen.cli.command import command, group, outside_command
 from lopen.core.errors import ExitCode
 
 app = group("Show and clean what lopen keeps on disk.", default="report")
@@ -32,12 +32,9 @@ def report(context: CommandContext) -> ExitCode:
 
 
 @app.command()
-@command
+@outside_command
 def clean(context: CommandContext) -> ExitCode:
     """Run the automatic cleanup now: rotate logs, archive finished sessions and older rows, free space."""
-    from lopen.application.decisions import require_outside_session
-
-    require_outside_session("memory clean", context.root)
     from lopen.application.memory_report import cleanup_line
     from lopen.application.open_store import cleaned
 

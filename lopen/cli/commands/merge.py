@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.cli.command import command
+from lopen.cli.command import person_command
 from lopen.cli.parameters import ModuleArgument
 from lopen.core.errors import ExitCode
 
@@ -21,15 +21,13 @@ IntoOption = Annotated[
 ]
 
 
-@command
+@person_command
 def merge(context: CommandContext, module: ModuleArgument, into: IntoOption = None) -> ExitCode:
     """Merge the branch of a complete module, after its verify commands passed on the result of the merge.
 
     They run in a clone of their own. Your files and branches change only when all have passed.
     """
-    from lopen.application.decisions import require_person
     from lopen.application.merging import merge_module
 
-    require_person("merge", context.root)
     merge_module(context, module, into)
     return ExitCode.OK

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.cli.command import command
+from lopen.cli.command import person_command
 from lopen.cli.parameters import LatestModule
 from lopen.core.errors import ExitCode, LopenError
 from lopen.core.escape import inert
@@ -29,7 +29,7 @@ PrintOption = Annotated[bool, typer.Option("--print", help="Only print the title
 DraftOption = Annotated[bool, typer.Option("--draft", help="Open it as a draft.")]
 
 
-@command
+@person_command
 def pr(
     context: CommandContext,
     module: LatestModule = None,
@@ -40,10 +40,8 @@ def pr(
 
     Only a person may run this command.
     """
-    from lopen.application.decisions import require_person
     from lopen.application.open_store import looked_up, one_session, open_store, store_with
 
-    require_person("pr", context.root)
     store = open_store(context)
     session = one_session(store, module)
     if session.branch is None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.cli.command import command
+from lopen.cli.command import person_command
 from lopen.cli.parameters import LatestModule, tasks
 from lopen.core.errors import ExitCode, WrongUsage
 from lopen.workflow.session import Session
@@ -19,7 +19,7 @@ ToOption = Annotated[
 UndoOption = Annotated[bool, typer.Option("--undo", help="Restore what the latest revert removed.")]
 
 
-@command
+@person_command
 def revert(
     context: CommandContext, module: LatestModule = None, to: ToOption = None, undo: UndoOption = False
 ) -> ExitCode:
@@ -28,12 +28,10 @@ def revert(
     All work, also uncommitted, is first saved under refs/lopen/backup. Tasks whose commits are removed are
     open again. --undo restores the latest of these backups, commits and uncommitted work alike.
     """
-    from lopen.application.decisions import require_person
     from lopen.application.open_store import one_session, open_store
     from lopen.application.reverting import revert_session
     from lopen.specification.modules import find_modules, require_known
 
-    require_person("revert", context.root)
     if undo and to is not None:
         raise WrongUsage("--undo and --to exclude each other", hint="see lopen revert --help")
     store = open_store(context)

@@ -79,9 +79,6 @@ class Board:
     activity_start: datetime | None = None
     streamed: Streamed = Streamed()
     tests: str = ""
-    tokens: int = 0
-    cost_usd: float = 0.0
-    unpriced: bool = False
     task: str = ""
     task_start: datetime | None = None
     task_seconds: tuple[float, ...] = ()  # of the tasks that were completed while this view was open
@@ -111,14 +108,7 @@ class Board:
             case e.VerificationRan(tool="verify_tests"):
                 return replace(self, tests=test_counts(event.output) or self.tests)
             case e.TurnEnded():
-                billed = event.input_tokens + event.output_tokens + event.cache_write_tokens
-                return replace(
-                    self,
-                    streamed=Streamed(),
-                    tokens=self.tokens + billed + round(event.cache_read_tokens / 10),
-                    cost_usd=self.cost_usd + (event.cost_usd or 0.0),
-                    unpriced=self.unpriced or event.cost_usd is None,
-                )
+                return replace(self, streamed=Streamed())
             case _:
                 return self
 
@@ -178,13 +168,14 @@ class Styled(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Tree, totals and limits of the session. A limit of 0 means no limit; a total of None is counted from events."""
+    """Tree, totals and limits of the session. A limit of 0 means no limit."""
 
     tree: TaskTree = field(default_factory=TaskTree)
-    tokens: int | None = None
+    tokens: int = 0
     token_limit: int = 0
-    cost_usd: float | None = None
+    cost_usd: float = 0.0
     cost_limit_usd: float = 0.0
+    unpriced: bool = False
 
 
 def snapshot_of(tree: TaskTree, budgets: Iterable[BudgetState] = (), cost_limit_usd: float = 0.0) -> Snapshot:
@@ -192,7 +183,8 @@ def snapshot_of(tree: TaskTree, budgets: Iterable[BudgetState] = (), cost_limit_
     state = next((b for b in budgets if b.budget_type == "session"), None)
     if state is None:
         return Snapshot(tree, cost_limit_usd=cost_limit_usd)
-    return Snapshot(tree, state.tokens_used, state.max_tokens, state.cost_usd, cost_limit_usd)
+    unpriced = state.unpriced_tokens > 0
+    return Snapshot(tree, state.tokens_used, state.max_tokens, state.cost_usd, cost_limit_usd, unpriced)
 
 
 def frame(
@@ -287,10 +279,9 @@ def remaining(task_seconds: tuple[float, ...], tree: TaskTree) -> str:
 
 
 def _meter(board: Board, snapshot: Snapshot, width: int) -> Styled:
-    tokens = board.tokens if snapshot.tokens is None else snapshot.tokens
-    cost = board.cost_usd if snapshot.cost_usd is None else snapshot.cost_usd
+    tokens, cost = snapshot.tokens, snapshot.cost_usd
     ceiling = f" of {dollars(snapshot.cost_limit_usd)}" if snapshot.cost_limit_usd else ""
-    parts = [f"{dollars(cost)}{'+' if board.unpriced else ''}{ceiling}"]
+    parts = [f"{dollars(cost)}{'+' if snapshot.unpriced else ''}{ceiling}"]
     parts.append(f"{tokens:,}{f' of {snapshot.token_limit:,}' if snapshot.token_limit else ''} tokens")
     if board.model:
         parts.append(board.model)
