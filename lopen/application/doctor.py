@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sqlite3
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -51,11 +49,8 @@ class Examined:
 Check = Callable[[Examined], Iterator[CheckResult]]
 
 
-OLDEST_GIT = (2, 36)
 LOW_SPACE = 200 * 1024 * 1024
 PROBE_TOKENS = 16
-GIT_TIMEOUT_S = 10.0
-KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 
 
 def examine(examined: Examined) -> Iterator[CheckResult]:
@@ -71,59 +66,31 @@ def examine(examined: Examined) -> Iterator[CheckResult]:
             )
 
 
-def _git(examined: Examined, *arguments: str) -> subprocess.CompletedProcess[str]:
-    from lopen.git.command import HARDENED, as_variables, find_git
-
-    hardened = as_variables(HARDENED)
-    return subprocess.run(
-        [find_git(examined.root), "-C", str(examined.root), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=GIT_TIMEOUT_S,
-        env={**examined.environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **hardened},
-        check=False,
-    )
-
-
 def git(examined: Examined) -> Iterator[CheckResult]:
-    """Check that git is installed and recent, and that the project is a git repository."""
-    from lopen.git.errors import GitError
+    """Check git, the project's repository with its first commit, and the identity for commits, as a run does."""
+    from lopen.core.clock import SystemClock
+    from lopen.git.command import find_git
+    from lopen.git.errors import NoIdentity, NotARepository
+    from lopen.git.refs import require_commit
+    from lopen.git.repository import Repository
 
+    program = find_git(examined.root)
     try:
-        version = _git(examined, "--version").stdout
-    except GitError as error:
-        yield CheckResult("git", "fail", error.message, error.hint)
+        repository = Repository.open(examined.root, clock=SystemClock())
+    except NotARepository as error:
+        yield CheckResult("git", "ok", program)
+        yield CheckResult("repository", "fail", error.message, error.hint)
         return
-    found = re.search(r"(\d+)\.(\d+)\S*", version)
-    recent = found is not None and (int(found[1]), int(found[2])) >= OLDEST_GIT
-    mend = "" if recent else "install git 2.36 or newer"
-    yield CheckResult("git", "ok" if recent else "fail", version.strip(), mend)
-    if _git(examined, "rev-parse", "--is-inside-work-tree").stdout.strip() == "true":
-        yield _first_commit(examined)
-    else:
-        yield CheckResult("repository", "fail", f"{examined.root} is not in a git repository", "git init")
-
-
-def _first_commit(examined: Examined) -> CheckResult:
-    """Check for a commit: a module's branch starts at one."""
-    if _git(examined, "rev-parse", "--verify", "--quiet", "HEAD").returncode == 0:
-        return CheckResult("repository", "ok", str(examined.root))
-    return CheckResult(
-        "repository",
-        "warn",
-        f"{examined.root} has no commit yet; lopen run needs one to start a branch",
-        "git add -A && git commit -m 'Initial commit'",
-    )
-
-
-def identity(examined: Examined) -> Iterator[CheckResult]:
-    """Check that git has an identity for commits."""
-    asked = _git(examined, "var", "GIT_COMMITTER_IDENT")
-    if asked.returncode == 0:
-        yield CheckResult("identity", "ok", asked.stdout.rsplit(">", 1)[0] + ">")
-        return
-    mend = 'git config --global user.name "Your Name"; git config --global user.email you@example.org'
-    yield CheckResult("identity", "fail", "git has no name and email for your commits", mend)
+    yield CheckResult("git", "ok", program)
+    try:
+        require_commit(repository.head())
+        yield CheckResult("repository", "ok", str(examined.root))
+    except LopenError as error:  # `lopen check` and others work without
+        yield CheckResult("repository", "warn", error.message, error.hint)
+    try:
+        yield CheckResult("identity", "ok", repository.identity())
+    except NoIdentity as error:
+        yield CheckResult("identity", "fail", error.message, error.hint)
 
 
 def models(examined: Examined) -> Iterator[CheckResult]:
@@ -178,6 +145,8 @@ def _key(examined: Examined, model: Model) -> CheckResult:
         return CheckResult(
             "key", "warn", f"{provider} has its own credentials", "to try them: lopen doctor --online"
         )
+    from lopen.application.session_model import KEY_VARIABLES
+
     variable = next((name for name in KEY_VARIABLES if examined.environ.get(name, "").strip()), "")
     return CheckResult("key", "ok", f"{variable} is set" if variable else "the SDK found credentials")
 
@@ -222,19 +191,26 @@ def sandbox(examined: Examined) -> Iterator[CheckResult]:
 
 
 def disk(examined: Examined) -> Iterator[CheckResult]:
-    """Check that the project is writable and has free disk space."""
-    folder = _state_folder(examined)
-    try:
-        with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(b"x")
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        yield CheckResult("disk", "fail", f"{folder}: {error.strerror}", "make the folder writable")
-        return
-    free = shutil.disk_usage(folder).free
-    status: Status = "warn" if free < LOW_SPACE else "ok"
-    yield CheckResult("disk", status, f"{folder} is writable, {free // 1024**2:,} MB free")
+    """Check that the project and the folder of lopen's clones are writable, and have free disk space."""
+    from lopen.application.workplaces import clones_folder
+
+    clones = clones_folder(examined.root)
+    places = {
+        "disk": _state_folder(examined),
+        "clones": next(f for f in (clones, *clones.parents) if f.exists()),
+    }
+    for name, folder in places.items():
+        try:
+            with tempfile.TemporaryFile(dir=folder) as file:
+                file.write(b"x")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            yield CheckResult(name, "fail", f"{folder}: {error.strerror}", "make the folder writable")
+            continue
+        free = shutil.disk_usage(folder).free
+        status: Status = "warn" if free < LOW_SPACE else "ok"
+        yield CheckResult(name, status, f"{folder} is writable, {free // 1024**2:,} MB free")
 
 
 def database(examined: Examined) -> Iterator[CheckResult]:
@@ -242,33 +218,19 @@ def database(examined: Examined) -> Iterator[CheckResult]:
     from lopen.store.database import OLDEST_SQLITE, Database
 
     if tuple(sqlite3.sqlite_version_info) < OLDEST_SQLITE:
-        yield CheckResult(
-            "database",
-            "fail",
-            f"Python has SQLite {sqlite3.sqlite_version}; lopen needs {OLDEST_SQLITE[0]}.{OLDEST_SQLITE[1]} or newer",
-            "use a Python with a newer SQLite",
+        oldest = ".".join(map(str, OLDEST_SQLITE))
+        raise LopenError(
+            f"Python has SQLite {sqlite3.sqlite_version}; lopen needs {oldest} or newer",
+            hint="use a Python with a newer SQLite",
         )
-        return
-    state = examined.root / ".lopen" / "state.db"
-    if not os.access(_state_folder(examined), os.W_OK | os.X_OK):
-        yield CheckResult("database", "skip", "not tried: the folder is not writable")
-        return
     with tempfile.TemporaryDirectory(dir=_state_folder(examined), prefix="doctor-") as scratch:
-        tried = state if state.exists() else Path(scratch) / "state.db"
-        with closing(Database(tried)) as opened:
+        state = examined.root / ".lopen" / "state.db"
+        with closing(Database(state if state.exists() else Path(scratch) / "state.db")) as opened:
             mode = opened.connection.execute("PRAGMA journal_mode").fetchone()[0]
-            integrity = opened.connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            opened.check_integrity()
     if mode != "wal":
-        yield CheckResult(
-            "database",
-            "fail",
-            f"this file system does not support WAL ({mode})",
-            "keep the project on a local disk",
-        )
-    elif integrity != "ok":
-        yield CheckResult(
-            "database", "fail", f"{state}: {integrity}", "restore it from a backup, or move it away"
-        )
+        mend = "keep the project on a local disk"
+        yield CheckResult("database", "fail", f"this file system does not support WAL ({mode})", mend)
     else:
         yield CheckResult("database", "ok", f"SQLite {sqlite3.sqlite_version}, WAL")
 
@@ -281,26 +243,11 @@ def _state_folder(examined: Examined) -> Path:
     return folder if folder.is_dir() else examined.root
 
 
-def own_clones(examined: Examined) -> Iterator[CheckResult]:
-    """Check that the folder of lopen's clones is writable."""
-    from lopen.application.workplaces import clones_folder
-
-    folder = clones_folder(examined.root)
-    existing = next(f for f in (folder, *folder.parents) if f.exists())
-    if not os.access(existing, os.W_OK | os.X_OK):
-        yield CheckResult("clones", "fail", f"{existing} is not writable", "make the folder writable")
-        return
-    modules = ", ".join(sorted(path.name for path in folder.glob("[!.]*"))) or "none yet"
-    yield CheckResult("clones", "ok", f"in {folder}: {modules}")
-
-
 CHECKS: tuple[tuple[str, Check], ...] = (
     ("git", git),
-    ("identity", identity),
     ("models", models),
     ("key", endpoint),
     ("sandbox", sandbox),
     ("disk", disk),
-    ("clones", own_clones),
     ("database", database),
 )

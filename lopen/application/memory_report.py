@@ -26,24 +26,18 @@ KB, MB = 1024, 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class LogSize:
-    """The size of one log, and the number of its rotations."""
-
-    name: str
-    size: int
-    lines: int
-    rotations: int
-
-
-@dataclass(frozen=True, slots=True)
 class EvidenceList:
-    """The longest list of a kind; the count and mean of entries dropped from all lists of that kind."""
+    """The longest list of a kind; the count of entries dropped from all lists of that kind, and their sum."""
 
     name: str
     longest: int
     dropped: int
-    mean: float
-    measure: str
+    total: float
+
+    @property
+    def mean(self) -> str:
+        """Return the mean of the dropped entries, with its measure."""
+        return f"{CAPPED_LISTS[self.name][2]} {self.total / self.dropped:.2f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +47,7 @@ class MemoryReport:
     parts: dict[str, int]
     counted: int
     limit: int
-    logs: tuple[LogSize, ...]
+    logs: tuple[dict[str, Any], ...]
     sessions: int
     unfinished: int
     archived: int
@@ -64,31 +58,30 @@ class MemoryReport:
 
 def memory_report(store: SessionStore, folder: Path, settings: Settings, limits: LimitsStore) -> MemoryReport:
     """Return the report on a `.lopen/` folder. `limits` is the store of alerts and incidents."""
-    size = footprint(folder)
+    size, logs = footprint(folder), folder / "logs"
     connection = store.database.connection
+    measured = [LogFile(logs / name, log_limits(settings)) for name in LOGS]
+    counts = {
+        kind: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - fixed words only
+        for kind, table in ROW_TABLES.items()
+    }
     last = connection.execute("SELECT body FROM memos WHERE key=?", (LAST_CLEANUP,)).fetchone()
     return MemoryReport(
         parts=dict(size),
         counted=counted(size),
         limit=STATE_BYTES,
-        logs=tuple(_log(LogFile(folder / "logs" / name, log_limits(settings))) for name in LOGS),
+        logs=tuple(
+            {"name": log.path.name, "rotations": len(log.rotations())}
+            | dict(zip(("size", "lines"), log.measure(), strict=True))
+            for log in measured
+        ),
         sessions=len(store.ids()),
         unfinished=len(store.ids(unfinished=True)),
         archived=len(archived_sessions(store.database)),
-        rows={kind: _count(store.database, table) for kind, table in ROW_TABLES.items()},
+        rows=counts,
         evidence=(_verdicts(store.database), *_evidence(limits)),
         last=json.loads(last["body"]) if last else None,
     )
-
-
-def _log(log: LogFile) -> LogSize:
-    size, lines = log.measure()
-    return LogSize(log.path.name, size, lines, len(log.rotations()))
-
-
-def _count(database: Database, table: str) -> int:
-    count: int = database.connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - fixed words only
-    return count
 
 
 def _verdicts(database: Database) -> EvidenceList:
@@ -98,7 +91,7 @@ def _verdicts(database: Database) -> EvidenceList:
     count, total = database.connection.execute(
         "SELECT coalesce(sum(count), 0), coalesce(sum(total), 0.0) FROM dropped WHERE list='verdicts'"
     ).fetchone()
-    return _list("verdicts", [longest[0] if longest else 0], count, total)
+    return EvidenceList("verdicts", longest[0] if longest else 0, count, total)
 
 
 def _evidence(limits: LimitsStore) -> Iterator[EvidenceList]:
@@ -113,13 +106,8 @@ def _evidence(limits: LimitsStore) -> Iterator[EvidenceList]:
         return
     for name, ids in owners.items():
         of_list = [d for d in dropped if d.list == name]
-        lengths = list(Counter(ids).values())
-        yield _list(name, lengths, sum(d.count for d in of_list), sum(d.total for d in of_list))
-
-
-def _list(name: str, lengths: list[int], count: int, total: float) -> EvidenceList:
-    measure = CAPPED_LISTS[name][2]
-    return EvidenceList(name, max(lengths, default=0), count, total / count if count else 0.0, measure)
+        longest = max(Counter(ids).values(), default=0)
+        yield EvidenceList(name, longest, sum(d.count for d in of_list), sum(d.total for d in of_list))
 
 
 def report_lines(found: MemoryReport, settings: Settings) -> Iterator[str]:
@@ -137,8 +125,8 @@ def report_lines(found: MemoryReport, settings: Settings) -> Iterator[str]:
     limits = log_limits(settings)
     for log in found.logs:
         yield (
-            f"  {log.name}: {_size(log.size)} of {_size(limits.max_bytes)},"
-            f" {log.lines:,} of {limits.max_lines:,} lines, {log.rotations} of {limits.keep} rotations"
+            f"  {log['name']}: {_size(log['size'])} of {_size(limits.max_bytes)},"
+            f" {log['lines']:,} of {limits.max_lines:,} lines, {log['rotations']} of {limits.keep} rotations"
         )
     yield (
         f"Sessions: {found.sessions} kept, {found.unfinished} of them unfinished; {found.archived} archived"
@@ -151,9 +139,7 @@ def report_lines(found: MemoryReport, settings: Settings) -> Iterator[str]:
     )
     yield f"Evidence: {settings.memory.evidence_max} entries per list, {settings.memory.tool_history_max} calls for pattern detection"
     for entries in found.evidence:
-        dropped = (
-            f"; {entries.dropped:,} dropped, {entries.measure} {entries.mean:.2f}" if entries.dropped else ""
-        )
+        dropped = f"; {entries.dropped:,} dropped, {entries.mean}" if entries.dropped else ""
         yield f"  {entries.name}: {entries.longest} in the longest list{dropped}"
     if found.last is None:
         yield "Last cleanup: none was needed yet"

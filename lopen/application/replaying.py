@@ -21,7 +21,6 @@ from lopen.git.clones import clone_repository
 from lopen.git.repository import Repository
 from lopen.git.trees import TreeChange
 from lopen.loop.context import SessionContext
-from lopen.loop.model_calls import ModelCalls
 from lopen.loop.run import drive, pause
 from lopen.loop.startup import start
 from lopen.models.replay import RecordingEnded, RecordingInterrupted, ReplayModel
@@ -197,9 +196,7 @@ def rebuilt(
 
 def _replay(loop: SessionContext, recorded: Session) -> Session:
     """Drive the session on over each pause that a person confirmed."""
-    calls = loop.models.calls
-    assert isinstance(calls, ModelCalls)
-    model = calls.model
+    model = loop.models.calls.model
     assert isinstance(model, ReplayModel)
     resumed = False
     while True:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lopen.application.command_context import CommandContext
 from lopen.application.open_store import looked_up, store_of
-from lopen.application.reverting import reverts
 from lopen.core.clock import SystemClock
 from lopen.core.errors import LopenError, did_you_mean
 from lopen.core.events import SessionFailed, from_fields
@@ -51,34 +50,10 @@ class CriterionState:
     evidence: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RemovedWork:
-    """The work that a person's reverts removed: the time of the revert by task, without those restored since."""
-
-    session: Session
-    at: Mapping[str, str]
-
-    def includes(self, subject: str | None, given_at: str) -> bool:
-        """Return True if what was judged or verified then, a task, component or the module (None), was removed since."""
-        component = self.session.tree.component(subject or "")
-        tasks = {t.id for t in component.tasks} if component else {subject}
-        whole = subject in (None, self.session.module)
-        return any(given_at <= at for task, at in self.at.items() if whole or task in tasks)
-
-
-def removed_work(store: SessionStore, session: Session) -> RemovedWork:
-    """Return what reverts removed from the session."""
-    removed: dict[str, str] = {}
-    for at, event in reverts(store, session):
-        removed |= dict.fromkeys(event.reopened, at)
-        removed = {task: then for task, then in removed.items() if task not in event.restored}
-    return RemovedWork(session, removed)
-
-
 def present_verdicts(store: SessionStore, session: Session) -> list[dict[str, Any]]:
-    """Return the verdicts, oldest first, without those on work that a revert removed."""
-    removed = removed_work(store, session)
-    return [v for v in store.verdicts(session.id) if not removed.includes(v["subject"], v["given_at"])]
+    """Return the verdicts, oldest first: those that failed, and those on work that is still there."""
+    standing = standing_work(session)
+    return [v for v in store.verdicts(session.id) if not v["passed"] or v["subject"] in standing]
 
 
 def held_criteria(session: Session, verdicts: Iterable[Mapping[str, Any]]) -> frozenset[str]:

@@ -55,56 +55,42 @@ def require_credentials(settings: Settings) -> None:
 def check_models(context: CommandContext, loaded: Loaded, override: str) -> None:
     """Settle what stands against the configured models before anything is paid for."""
     _confirm_models(context, loaded)
-    _require_prices(loaded.settings, override)
-    _warn_of_unknown_models(context, loaded.settings, override)
+    if not override.startswith(REPLAY):
+        _check_prices(context, loaded.settings, override)
 
 
-def _warn_of_unknown_models(context: CommandContext, settings: Settings, override: str) -> None:
-    """Warn of each model that will be asked and is not in the price table: its name may be wrong, its cost is unknown.
+def _check_prices(context: CommandContext, settings: Settings, override: str) -> None:
+    """Tell of each model that will be asked and has no known price: its name may be wrong.
 
-    An endpoint of one's own, and a recording, may have any names.
+    Fallbacks are left out: those without a price are skipped. An endpoint of one's own may have any names.
+
+    Raises:
+        LopenError: a limit on cost would not hold for the model.
     """
-    if (
-        settings.model.provider != "anthropic"
-        or settings.model.base_url
-        or "ANTHROPIC_BASE_URL" in os.environ
-    ):
-        return
     from lopen.models.messages import Usage
     from lopen.models.prices import cost_usd, known_models
 
-    models = settings.models
-    named = (models.requirement_gathering, models.planning, models.building)
-    for name in dict.fromkeys((*((override,) if override else named), settings.oracle.model)):
-        model = full_name(name)
-        if not model.startswith(REPLAY) and cost_usd(model, Usage()) is None:
-            near = did_you_mean(model, known_models(), "its cost is not counted")
-            context.warn(f"no model named {name} is in the price table; {near}")
-
-
-def _require_prices(settings: Settings, override: str) -> None:
-    """Raise `LopenError` for a model without a known price, if a limit on cost is to hold for every model that may be asked.
-
-    Fallbacks are left out: those without a price are skipped.
-    """
-    if settings.budget.max_cost_usd <= 0 or override.startswith(REPLAY):
-        return
-    from lopen.models.messages import Usage
-    from lopen.models.prices import cost_usd
-
-    models, oracle = settings.models, settings.oracle
+    models, endpoint = settings.models, settings.model
     phases = ("requirement_gathering", "planning", "building", "research")
-    named = {f"models.{name}": getattr(models, name) for name in phases}
-    asked = {"--model": full_name(override)} if override else named
-    asked["oracle.model"] = oracle.model
-    for key, model in asked.items():
-        if model and cost_usd(model, Usage()) is None:
+    asked = (
+        {"--model": override} if override else {f"models.{name}": getattr(models, name) for name in phases}
+    )
+    asked["oracle.model"] = settings.oracle.model
+    foreign = endpoint.provider != "anthropic" or endpoint.base_url or "ANTHROPIC_BASE_URL" in os.environ
+    for key, name in asked.items():
+        model = full_name(name)
+        if not model or cost_usd(model, Usage()) is not None:
+            continue
+        if settings.budget.max_cost_usd > 0:
             with_price = "--model sonnet" if key == "--model" else f"lopen config set --user {key} sonnet"
             raise LopenError(
                 f"no price is known for {model} ({key}), so a limit on cost would not hold for it",
                 hint=f"name a model with a known price: {with_price}; or limit tokens instead: "
                 "lopen config set budget.session_tokens N, with --max-cost 0",
             )
+        if not foreign:
+            near = did_you_mean(model, known_models(), "its cost is not counted")
+            context.warn(f"no model named {name} is in the price table; {near}")
 
 
 def _confirm_models(context: CommandContext, loaded: Loaded) -> None:

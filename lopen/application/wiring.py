@@ -7,7 +7,6 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from lopen.application.command_context import CommandContext, ResumeOptions, View
 from lopen.application.open_store import kept_alerts
@@ -21,6 +20,7 @@ from lopen.application.workplaces import (
 )
 from lopen.core.clock import Clock, SystemClock
 from lopen.core.events import Notice, Recorded, SessionFailed, Subscriber
+from lopen.files.module_branch import ModuleBranch
 from lopen.files.workplace import Workplace
 from lopen.files.workspace import Workspace
 from lopen.judge.judging import AskedJudge
@@ -37,7 +37,6 @@ from lopen.loop.context import (
     TaskIds,
 )
 from lopen.loop.model_calls import ModelCall, ModelCalls
-from lopen.loop.module_branch import ModuleBranch
 from lopen.models.messages import Model
 from lopen.models.prompts.templates import check_templates
 from lopen.models.retry import Retries, RetryPolicy
@@ -100,21 +99,36 @@ def wired(
         model = session_model(stack, settings, options, journal, context, secrets)
         meter = _meter(context, settings, store, clock, model)
         audit = AuditTrail(store.database, session.id, secrets.redact)
-        room = clean_room_of(stack, settings, sandbox, place, journal)
+        room = clean_room_of(stack, settings, sandbox, place)
         verifier = _verifier(settings, sandbox, VerificationLog(journal, audit, clock), store, room)
         calls = _model_calls(settings, options, model, meter, journal, clock)
         files = Workspace(root, place.repository.files, secrets.watch_file)
         rules = sandbox_rules(sandbox, settings)
         project = Project(place, files, Specifications(home, store), sandbox, verifier, rules)
         override = "" if options.model.startswith(REPLAY) else options.model
-        judge = _judge(settings, calls, project, store, override, secrets)
+        judge = AskedJudge(
+            lambda request: calls.ask(ModelCall(request, "oracle")),
+            verifier,
+            project.load_spec,
+            store,
+            settings,
+            override or settings.models.planning,
+            secrets.hide,
+        )
         loop = SessionContext(
             settings=settings,
             clock=clock,
             project=project,
-            record=_record(store, journal, audit, home, secrets),
+            record=SessionRecord(
+                journal=journal,
+                store=store,
+                audit=audit,
+                conversations=ConversationStore(store.database, session.id, secrets.redact),
+                write_plan=lambda: write_plan(home, journal.session),
+                new_task_id=TaskIds(store, journal),
+            ),
             models=SessionModels(calls, judge, override),
-            guards=_guards(meter, journal, clock, project, settings, secrets),
+            guards=Guards(meter, Watch(meter.gate, journal, clock, project, secrets.redact)),
             people=People(
                 stand_ins.person or context.presentation.person(context, settings, view),
                 context.presentation.approver(context, settings, store, view),
@@ -126,25 +140,6 @@ def wired(
         )
         running.append(loop)
         yield loop
-
-
-def _judge(
-    settings: Settings,
-    calls: ModelCalls,
-    project: Project,
-    store: SessionStore,
-    override: str,
-    secrets: KnownSecrets,
-) -> AskedJudge:
-    return AskedJudge(
-        lambda request: calls.ask(ModelCall(request, "oracle")),
-        project.verifier,
-        project.load_spec,
-        store,
-        settings,
-        override or settings.models.planning,
-        secrets.hide,
-    )
 
 
 def _server_tools(
@@ -169,19 +164,6 @@ def _server_tools(
     tools = ServerTools(settings.mcp.servers, context.root, secrets.redact, warn)
     stack.callback(tools.close)
     return tools
-
-
-def _record(
-    store: SessionStore, journal: Journal, audit: AuditTrail, home: Path, secrets: KnownSecrets
-) -> SessionRecord:
-    return SessionRecord(
-        journal=journal,
-        store=store,
-        audit=audit,
-        conversations=ConversationStore(store.database, journal.session.id, secrets.redact),
-        write_plan=lambda: write_plan(home, journal.session),
-        new_task_id=TaskIds(store, journal),
-    )
 
 
 def _subscribers(
@@ -237,12 +219,6 @@ def _verifier(
         timeout_s=settings.sandbox.verify_timeout_s,
         network=settings.sandbox.network,
     )
-
-
-def _guards(
-    meter: Meter, journal: Journal, clock: Clock, project: Project, settings: Settings, secrets: KnownSecrets
-) -> Guards:
-    return Guards(meter, Watch(meter.gate, journal, clock, project, secrets.redact))
 
 
 def _model_calls(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 
 from lopen.application.command_context import CommandContext
@@ -15,7 +14,6 @@ from lopen.core.hashing import content_hash
 from lopen.core.person import cache_folder, required
 from lopen.files.workplace import Workplace, open_workplace, start_commit, unsaved_files
 from lopen.git import clones
-from lopen.git.commits import completion_message
 from lopen.git.errors import GitError
 from lopen.git.refs import BRANCH_PREFIX, require_commit
 from lopen.git.repository import CheckoutOptions, Repository
@@ -25,7 +23,6 @@ from lopen.sandbox.command import CommandLimits, Sandbox
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
 from lopen.store.folder import Locked, exclusive_lock, state_folder
-from lopen.store.journal import Journal
 from lopen.store.sessions import SessionStore
 from lopen.store.temporary import TemporaryFolder, remove_abandoned
 from lopen.verification.clean_room import CleanRoom
@@ -178,9 +175,7 @@ def rooms_folder(root: Path) -> Path:
     return all_rooms() / content_hash(str(root))[:12]
 
 
-def clean_room_of(
-    stack: ExitStack, settings: Settings, sandbox: Sandbox, place: Workplace, journal: Journal
-) -> CleanRoom:
+def clean_room_of(stack: ExitStack, settings: Settings, sandbox: Sandbox, place: Workplace) -> CleanRoom:
     """Return the session's clean room; `stack` removes it. Those that killed processes left are removed now."""
     for folder in all_rooms().glob("*"):
         remove_abandoned(folder)
@@ -192,21 +187,4 @@ def clean_room_of(
         exposed=sandbox.name == "none",
     )
     stack.callback(room.close)
-    room.message = partial(_message, journal, settings)
     return room
-
-
-def _message(journal: Journal, settings: Settings) -> str:
-    """Return the message of the commit that completes the task at hand."""
-    session = journal.session
-    task = session.task
-    owner = session.tree.owner(task.id) if task else None
-    return completion_message(
-        module=session.module,
-        task=task.name if task else session.module,
-        component=owner.name if owner else session.module,
-        session=session.id,
-        task_id=task.id if task else session.module,
-        verdict="passed (high)",
-        convention=settings.git.convention,
-    )

@@ -93,7 +93,6 @@ class SessionComplete(Event):
     cost_usd: float | None
     tokens: int
     branch: str
-    merge_command: str
     assumptions: tuple[str, ...] = ()
     unpriced_tokens: int = 0  # part of `tokens`, without a known price and so not in `cost_usd`
     accepted: tuple[str, ...] = ()  # undecided verdicts that a person accepted

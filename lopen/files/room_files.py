@@ -12,6 +12,8 @@ from lopen.git.command import GitCommand
 from lopen.git.repository import Repository
 from lopen.git.trees import TreeEntry
 
+MESSAGE = "chore: the work as it is verified\n"  # of HEAD in a room
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -93,12 +95,12 @@ class RoomFiles(RoomFolder):
             self.files, self._tree = self._repository.entries(tree), tree
         return self.files
 
-    def bring_to(self, tree: str, message: str) -> None:
+    def bring_to(self, tree: str) -> None:
         """Write exactly the files of `tree`, with HEAD at a commit of it that no branch has."""
         self.list(tree)
         head = self._repository.head().commit
         if head is None or self._repository.tree_of(head) != tree:
-            head = self._repository.commit_of(tree, head, message)
+            head = self._repository.commit_of(tree, head, MESSAGE)
         (self.git_dir / "HEAD").write_text(f"{head}\n", "ascii")
         self._git.run("read-tree", "--reset", "-u", tree)
 

@@ -6,7 +6,6 @@ clone gets a copy of the module's documents, so that its commits contain them. S
 
 from __future__ import annotations
 
-import shlex
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass
@@ -185,19 +184,6 @@ class Workplace:
             self.person.references.move(HEADS + branch, new, old, f"revert to {new[:12]}")
         self.remember(branch)
 
-    def merge_command(self, module: str, branch: str, start: str | None) -> str:
-        """Return the shell command that merges the branch; `start` is the person's branch when the work started."""
-        folder = f"specs/{module}"
-        current = self.person.head().branch
-        on_target = current is not None and start in (None, current)
-        steps = [] if on_target else _switch_steps(self.person, branch, start)
-        uncommitted: tuple[str, ...] = ()
-        with suppress(GitError):  # a merge command without the commit step is better than none
-            uncommitted = self.person.dirty(lambda path: not path.startswith(f"{folder}/"))
-        if uncommitted:  # the branch has these files too, so git would refuse the merge
-            steps += [f"git add {folder}", f"git commit -m 'docs({module}): specify' -- {folder}"]
-        return " && ".join([*steps, f"git merge {branch}"])
-
     def close(self) -> str:
         """Remove the clone after the session's end unless it holds uncommitted work; return a message for the person."""
         branch = self.repository.head().branch or ""
@@ -222,18 +208,6 @@ def module_documents(root: Path, module: str) -> dict[str, bytes]:
     folder = root / "specs" / module
     files = sorted(path for pattern in DOCUMENTS for path in folder.glob(pattern) if path.is_file())
     return {f"specs/{module}/{path.name}": path.read_bytes() for path in files}
-
-
-def _switch_steps(repository: Repository, branch: str, start: str | None) -> list[str]:
-    """Return the command that switches to the merge target: `start` if it exists, else the likeliest branch.
-
-    Without any such branch, the command creates one before the session's first commit.
-    """
-    known = start if start not in (None, branch) and repository.branch_tip(start or "") else None
-    if target := known or repository.references.likely_base(branch):
-        return [f"git switch {shlex.quote(target)}"]
-    first = repository.session_commits(within=branch)
-    return [f"git switch -c main {first[0].sha[:12]}~1"] if first else []
 
 
 def unsaved_files(home: Path, clone: Repository) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Boundaries: where work goes on only with a person's approval, or with lopen's own verification.
 
 The gate between step 1 and step 2 opens for a person's approval of exactly this specification. Passing it makes the
-module's branch (`lopen.loop.module_branch`) and its first commit, which carries the specification and its research.
+module's branch (`lopen.files.module_branch`) and its first commit, which carries the specification and its research.
 A component or the module that is about to count as done is verified without a model turn. Its findings become one new task; after three failures in a row, or more added than
 planned tasks, the run asks a person (docs/reference/workflow.md).
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lopen.core.events import ComponentComplete, Event, GuardrailRaised, Notice, SpecApproved, TaskChanged
+from lopen.git.refs import require_commit
 from lopen.guardrails.completion import OFFER, QUALITY
 from lopen.guardrails.guard import one_line
 from lopen.judge.judging import BoundaryVerdict, Judge
@@ -154,7 +155,9 @@ def valid_approval(context: SessionContext, spec: Specification) -> Approval | N
 
 def pass_gate(context: SessionContext, spec: Specification, given: Approval) -> None:
     """Make the branch and its first commit, and enter step 2."""
-    context.branch.check_head(spec.module)  # report first what costs least to correct
+    require_commit(
+        context.project.place.person.head(), spec.module
+    )  # report first what costs least to correct
     context.models.calls.connect()  # change nothing for a model that cannot be asked
     told: list[Event] = [SpecApproved(given.who, given.note, given.spec_hash)]
     told += context.branch.begin(spec.module)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Protocol
 
 from lopen.core.clock import Clock
+from lopen.files.module_branch import ModuleBranch
 from lopen.judge.judging import Judge
 from lopen.limits.meter import Meter
-from lopen.loop.model_calls import ModelAccess
-from lopen.loop.module_branch import ModuleBranch
+from lopen.loop.model_calls import ModelCalls
 from lopen.settings.schema import Settings
 from lopen.specification.spec import Specification
 from lopen.store.audit import AuditTrail
@@ -77,7 +77,7 @@ class SessionRecord:
 class SessionModels:
     """The models that the session asks."""
 
-    calls: ModelAccess
+    calls: ModelCalls
     judge: Judge
     override: str = ""  # one model for every phase
 

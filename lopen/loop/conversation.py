@@ -15,7 +15,7 @@ from lopen.guardrails.completion import missing
 from lopen.guardrails.guard import times
 from lopen.guardrails.premature_stops import detect_stop, nudge
 from lopen.guardrails.repeated_failures import ENDED_EARLY
-from lopen.loop.model_calls import CallPaused, ModelAccess, ModelCall
+from lopen.loop.model_calls import CallPaused, ModelCall, ModelCalls
 from lopen.loop.transcript import Resumed, Transcript, TurnCounts, failed_calls, say, still_refused
 from lopen.models.messages import ContextTooLong, Json, Request, Response, ToolUse
 from lopen.models.recording import result_fields
@@ -45,7 +45,7 @@ class AskedModel:
     `request` holds system, tools and model, the same in every turn.
     """
 
-    calls: ModelAccess
+    calls: ModelCalls
     request: Request
     agent: str
     left: Callable[[], str]  # in words, once half of a budget is used

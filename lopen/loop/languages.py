@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from lopen.core.trusted_programs import is_brought
-from lopen.verification.syntax import COMMENTS, ParsedFile
+from lopen.verification.syntax import COMMENTS, FUNCTIONS, GRAMMAR_OF, ParsedFile
 
 if TYPE_CHECKING:
     from lopen.verification.syntax import Node
@@ -110,64 +110,13 @@ def _version(command: tuple[str, ...], root: Path) -> str:
     return said[0][:80] if said else "version unknown"
 
 
-LANGUAGES = {
-    ".py": "python",
-    ".pyi": "python",
-    ".js": "javascript",
-    ".jsx": "javascript",
-    ".mjs": "javascript",
-    ".cjs": "javascript",
-    ".ts": "typescript",
-    ".mts": "typescript",
-    ".cts": "typescript",
-    ".tsx": "tsx",
-    ".go": "go",
-    ".rs": "rust",
-    ".java": "java",
-}
 LARGEST = 2_000_000  # characters; a larger file is hardly written by hand
 LONGEST_SIGNATURE, LONGEST_DOC = 200, 120
 DEEPEST = 4  # containers inside each other
-# Definitions whose body holds further ones
-CONTAINERS = frozenset(
-    [
-        "class_definition",
-        "class_declaration",
-        "abstract_class_declaration",
-        "interface_declaration",
-        "enum_declaration",
-        "record_declaration",
-        "annotation_type_declaration",
-        "impl_item",
-        "trait_item",
-        "mod_item",
-        "internal_module",
-        "module",
-    ]
-)
-LEAVES = frozenset(
-    [
-        "function_definition",
-        "function_declaration",
-        "generator_function_declaration",
-        "method_definition",
-        "method_signature",
-        "abstract_method_signature",
-        "type_alias_declaration",
-        "method_declaration",
-        "constructor_declaration",
-        "compact_constructor_declaration",
-        "type_declaration",
-        "function_item",
-        "function_signature_item",
-        "struct_item",
-        "enum_item",
-        "union_item",
-        "type_item",
-        "macro_definition",
-        "function_signature",
-    ]
-)
+# Grammars name definitions by these ends, and some data too
+DEFINITIONS = ("_definition", "_declaration", "_item", "_signature", "_module")
+DATA = frozenset({"const_item", "static_item", "field_declaration", "property_signature"})
+OTHER_DEFINITIONS = frozenset({"impl_item", "type_declaration", "module", "class", "method"})
 WRAPPERS = frozenset(
     {"decorated_definition", "export_statement", "ambient_declaration", "expression_statement"}
 )
@@ -177,7 +126,7 @@ _ASIDE = "/*!#"
 
 def outline(path: str, text: str) -> str | None:
     """Return the outline of a file, one line a definition; None where its language is not known or it is too long."""
-    language = LANGUAGES.get(PurePosixPath(path).suffix.lower())
+    language = GRAMMAR_OF.get(PurePosixPath(path).suffix.lower().removeprefix("."))
     if language is None or len(text) > LARGEST:
         return None
     source = ParsedFile(text, language)
@@ -196,20 +145,25 @@ def _definition(source: ParsedFile, node: Node, whole: Node, depth: int) -> Iter
             yield from _definition(source, child, node if whole is node else whole, depth)
         return
     body = _body(node)
-    if node.type in CONTAINERS or node.type in LEAVES or (depth == 0 and _holds_function(node)):
+    if _is_definition(node) or (depth == 0 and _held_function(node) is not None):
         doc = _doc(source, whole, body)
         yield f"{source.line(node)}: {'  ' * depth}{_signature(source, node, whole, body)}{f'  # {doc}' if doc else ''}"
-    if node.type in CONTAINERS and body is not None and depth < DEEPEST:
+    if _is_definition(node) and node.type not in FUNCTIONS and body is not None and depth < DEEPEST:
         yield from _lines(source, body, depth + 1)
     elif node.type == "enum_body_declarations":  # the methods of a Java enum
         yield from _lines(source, node, depth)
 
 
+def _is_definition(node: Node) -> bool:
+    named = node.type.endswith(DEFINITIONS) and node.child_by_field_name("name") is not None
+    return (named and node.type not in DATA) or node.type in OTHER_DEFINITIONS
+
+
 def _body(node: Node) -> Node | None:
     """The body of a definition, also of a function that a variable holds."""
-    if node.type in {"lexical_declaration", "variable_declaration"}:
-        held = _held_function(node)
-        return held.child_by_field_name("body") if held is not None else None
+    held = _held_function(node)
+    if held is not None:
+        return held.child_by_field_name("body")
     if node.type == "type_declaration":  # Go: the braces of a struct or an interface
         inner = next((c.child_by_field_name("type") for c in node.named_children), None)
         return next(iter(inner.named_children), None) if inner and inner.type == "struct_type" else None
@@ -217,19 +171,13 @@ def _body(node: Node) -> Node | None:
 
 
 def _held_function(node: Node) -> Node | None:
-    for declarator in node.named_children:
+    """Return the function that a variable of JavaScript holds."""
+    variables = ("lexical_declaration", "variable_declaration")
+    for declarator in node.named_children if node.type in variables else ():
         value = declarator.child_by_field_name("value")
-        if value is not None and value.type in {
-            "arrow_function",
-            "function_expression",
-            "generator_function",
-        }:
+        if value is not None and value.type in FUNCTIONS:
             return value
     return None
-
-
-def _holds_function(node: Node) -> bool:
-    return node.type in {"lexical_declaration", "variable_declaration"} and _held_function(node) is not None
 
 
 def _signature(source: ParsedFile, node: Node, whole: Node, body: Node | None) -> str:

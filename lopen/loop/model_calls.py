@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Protocol
 
 from lopen.core.clock import Clock
 from lopen.core.errors import LopenError, StorageError
@@ -79,25 +78,6 @@ def budget_pause(session: str, reached: BudgetReached) -> Pause:
     if reached.crossing == CONFIRMATION:
         return Confirmation(session, BudgetThreshold(), reached.message)
     return Halt("budget", reached.message, reached.command)
-
-
-class ModelAccess(Protocol):
-    """Sends one session's requests."""
-
-    def ask(self, call: ModelCall) -> Response:
-        """Return the whole response.
-
-        Raises `CallPaused`, `ContextTooLong` or `ModelRejected`.
-        """
-        ...
-
-    def start_agent(self, agent_id: str, turn: int) -> ToolTrip | None:
-        """Start a sub-agent; the trip that refuses it."""
-        ...
-
-    def connect(self) -> None:
-        """Raise what stands against asking the model, before anything is changed for it."""
-        ...
 
 
 @dataclass

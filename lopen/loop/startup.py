@@ -42,7 +42,7 @@ def start(context: SessionContext, *, resumed: bool) -> Pause | None:
     moved = context.branch.sync()
     session, adopted = adopt(session, context.project.repository)
     if adopted:
-        context.branch.align_index()
+        context.project.repository.align_index()
     session = taken_up(context, session, resumed=resumed)
     context.guards.meter.open(session.id, session.module, agent=context.agent_for(session.step))
     told = context.guards.meter.recover(session.id)
@@ -163,7 +163,7 @@ def _answered(context: SessionContext, question: Question) -> Question | None:
 
 
 def completed(context: SessionContext) -> SessionComplete:
-    """Return the event that reports what was built, its cost, and the command that merges it."""
+    """Return the event that reports what was built and its cost."""
     session = context.record.journal.session
     commits = sum(1 for t in session.tree.tasks if t.commit and session.branch)
     tokens, cost, without_price = spent(context)
@@ -175,7 +175,6 @@ def completed(context: SessionContext) -> SessionComplete:
         cost_usd=None if without_price and not cost else cost,
         tokens=tokens,
         branch=session.branch or "",
-        merge_command=merge_command(context, session),
         assumptions=session.dialogue.assumptions,
         answers=tuple(f"{asked} {answer}" for asked, answer in session.dialogue.answers),
         unpriced_tokens=without_price,
@@ -202,13 +201,6 @@ def spent(context: SessionContext) -> tuple[int, float, int]:
             tokens, cost = tokens + billed, cost + (turn.cost_usd or 0.0)
             without_price += billed if turn.cost_usd is None else 0
     return tokens, cost, without_price
-
-
-def merge_command(context: SessionContext, session: Session) -> str:
-    """Return the command with which a person merges the work."""
-    if session.branch is None:
-        return ""
-    return context.project.place.merge_command(session.module, session.branch, session.start_branch)
 
 
 def failed(context: SessionContext, error: LopenError, *, tried: bool) -> None:

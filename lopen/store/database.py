@@ -48,7 +48,7 @@ def storage_error(path: Path, error: sqlite3.Error) -> StorageError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # extended codes keep the plain one in the low byte
     message = f"{path}: {error}"
     if code in _DAMAGED:
-        return UnreadableDatabase(message, hint="run lopen doctor to examine it, or restore it from a backup")
+        return UnreadableDatabase(message, hint="restore it from a backup, or move it away")
     if code in _BUSY:
         return StorageError(message, hint="another process is writing to it; try again when that one is done")
     return StorageError(message, hint="free some space or make the folder writable, then: lopen resume")

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from lopen.core.clock import Clock
 from lopen.core.events import AlertRaised
+from lopen.files.module_branch import ModuleBranch
 from lopen.files.workplace import Workplace
 from lopen.files.workspace import Workspace
 from lopen.git.repository import Repository
@@ -120,18 +121,6 @@ class IterationEvidence:
         self.confidence = stored.get("confidence", self.confidence)
 
 
-class Branch(Protocol):
-    """The module's branch, in lopen's clone and in the person's repository."""
-
-    def sync(self) -> Pause | None:
-        """Take over the person's commits; return the pause if that is impossible."""
-        ...
-
-    def publish(self) -> None:
-        """Bring the branch into the person's repository."""
-        ...
-
-
 @dataclass(frozen=True)
 class Workbench:
     """One iteration's project, journal and evidence, and the parts of the loop that tools may ask for."""
@@ -144,7 +133,7 @@ class Workbench:
     judge: Judge
     steps: Steps
     hook_folder: Path  # the repository's commit hooks may write there
-    branch: Branch
+    branch: ModuleBranch
     new_task_id: Callable[[], str]
     evidence: IterationEvidence = field(default_factory=IterationEvidence)
 

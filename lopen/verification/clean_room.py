@@ -40,7 +40,6 @@ class CleanRoom:
         exposed: bool = False,
     ) -> None:
         self.where = where
-        self.message: Callable[[], str] = lambda: "Work\n"  # of the commit that would be made
         self._others: list[CleanRoom] = []
         self._installed_in = self  # the room whose installed dependencies are shown
         self.place_of_work = place
@@ -77,7 +76,7 @@ class CleanRoom:
             return [self]
         while len(self._others) < count:
             other = CleanRoom(self.where, self.place_of_work, carry=self._carry, mounted=True)
-            other._installed_in, other.message = self, self.message
+            other._installed_in = self
             self._others.append(other)
         return self._others[:count]
 
@@ -151,7 +150,7 @@ class CleanRoom:
             self._files.tidy()
             self._user.clear()
         self._bring_to(tree)
-        self._files.bring_to(tree, self.message())
+        self._files.bring_to(tree)
         self._entered = True
         self._place()
         fixed = tuple(self._fixed()) if self._mounted else ()

@@ -33,7 +33,7 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
     ),
     (e.SessionFailed("no key", "set one"), "failed: no key; set one"),
     (
-        e.SessionComplete("calc", 1, 2, 2, 0.5, 12_345, "lopen/calc", "git merge lopen/calc", ("UTC",)),
+        e.SessionComplete("calc", 1, 2, 2, 0.5, 12_345, "lopen/calc", ("UTC",)),
         "calc is complete: 1 component, 2 tasks, 2 commits, 12,345 tokens, $0.50; assumed: UTC; "
         "branch lopen/calc",
     ),

@@ -14,7 +14,7 @@ from typing import Any
 
 from lopen.models.messages import Usage
 from tests.endpoint import Body, ScriptedEndpoint, Turn, tools, verdict
-from tests.fake_api import Message
+from tests.fake_api import Answer, Message
 from tests.preloaded.runs import Decide, Outcome, Preloaded
 from tests.project import build, component, plan, specification, verified
 
@@ -47,6 +47,18 @@ def _said(body: Body) -> Message:
     if "calc-t2" in opening:
         return SECOND
     return plan(component("core", "AC-1"), tasks=TASKS)
+
+
+class FaultyModel:
+    """The model of every build, which may be told to answer the first task with a fault."""
+
+    def __init__(self) -> None:
+        self.fault: Turn | None = None
+
+    def __call__(self, body: Body) -> Answer:
+        if self.fault is None or "calc-t1" not in str(body["messages"][0]["content"]):
+            return answer(body)
+        return self.fault(body) if callable(self.fault) else self.fault
 
 
 @dataclass(frozen=True)
@@ -111,7 +123,6 @@ class Site:
             **endpoint.environment,
         }
         (folder / "tmp").mkdir()
-        self.variables: dict[str, str] = {}  # a test's own, over the environment
         self.template = folder / "template"
         self.template.mkdir()
         self._git("init", "-q", "-b", "main", "--template=")
@@ -147,9 +158,17 @@ class Site:
         (folder,) = (self.folder / "home" / "cache" / "lopen" / "clones").iterdir()
         return folder / "calc" / root.name
 
-    def lopen(self, root: Path, *arguments: str, decide: Decide | None = None, **more: Any) -> Outcome:
-        """Run a command in a copy."""
-        return self.preloaded.run(root, self.environment | self.variables, arguments, decide=decide, **more)
+    def lopen(
+        self,
+        root: Path,
+        *arguments: str,
+        decide: Decide | None = None,
+        variables: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> Outcome:
+        """Run a command in a copy; `variables` are added to its environment."""
+        environment = self.environment | dict(variables or {})
+        return self.preloaded.run(root, environment, arguments, decide=decide, **more)
 
     def standard(self) -> Standard:
         """An undisturbed build."""

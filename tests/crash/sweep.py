@@ -1,11 +1,11 @@
 """`make crash`: kill a whole build at its system calls, resume it, and see that nothing is lost or done twice.
 
-    python -m tests.crash.sweep [--points FROM:TO] [--workers N] [--modes all,lopen,twice,strace]
+    python -m tests.crash.sweep [--points FROM:TO] [--workers N] [--modes all,lopen,twice]
 
 A point is one build of a small module of two tasks, killed just before one system call that leaves something
 behind, and resumed. The modes: `all` kills every process at once, as a power cut does, at each call of any of
 them; `lopen` kills lopen alone at each of its own calls, and what it had started runs on; `twice` kills the resume
-too; `strace` lets strace inject the signal, a sample that holds the first three to the reference tool.
+too.
 
 Points come in an order in which any beginning is spread evenly over the build, so that a part tells of the whole;
 `--points` goes on where an earlier run stopped.
@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -34,25 +32,23 @@ from typing import Literal
 from tests.crash.building import Site, Standard, answer, endpoint, lost
 from tests.endpoint import Turn
 from tests.preloaded import watched
-from tests.preloaded.runs import Attach, Fate, Hung, Outcome, Preloaded
+from tests.preloaded.runs import Fate, Hung, Outcome, Preloaded
 
-Mode = Literal["all", "lopen", "twice", "strace"]
-MODES: Sequence[Mode] = ("all", "lopen", "twice", "strace")
-STRACED = ("write", "pwrite64", "fsync", "fdatasync", "rename", "renameat", "renameat2", "unlink")
-SHARE = 12  # one call in so many is tried through strace, and killed twice
+Mode = Literal["all", "lopen", "twice"]
+MODES: Sequence[Mode] = ("all", "lopen", "twice")
+SHARE = 12  # one call in so many is killed twice
 MEMORY = Path("/dev/shm")  # a killed process loses nothing that a file system in memory keeps
 
 
 @dataclass(frozen=True)
 class Point:
-    """Where a build is killed: the `at`-th call (of the kind, for strace; of lopen's own, for `lopen`)."""
+    """Where a build is killed: the `at`-th call (of lopen's own, for `lopen`)."""
 
     mode: Mode
     at: int
-    kind: str = ""
 
     def __str__(self) -> str:
-        return f"{self.mode} {self.kind}{' ' if self.kind else ''}#{self.at}"
+        return f"{self.mode} #{self.at}"
 
 
 @dataclass
@@ -66,22 +62,14 @@ class Tried:
 
 def points(calls: Sequence[tuple[str, bool]], modes: Sequence[str] = MODES) -> list[Point]:
     """Every point of a build with these calls, each mode spread evenly and the modes taking turns."""
-    own = [name for name, lopens in calls if lopens]
+    own = sum(lopens for _, lopens in calls)
     every: dict[str, list[Point]] = {
         "all": [Point("all", n) for n in spread(len(calls))],
-        "lopen": [Point("lopen", n) for n in spread(len(own))],
+        "lopen": [Point("lopen", n) for n in spread(own)],
         "twice": [Point("twice", n) for n in spread(len(calls))[::SHARE]],
-        "strace": list(_straced(own)) if shutil.which("strace") else [],
     }
     turns = zip_longest(*(every[mode] for mode in modes))
     return [point for point in chain.from_iterable(turns) if point is not None]
-
-
-def _straced(own: Sequence[str]) -> Iterator[Point]:
-    counts = Counter(own)
-    for kind in STRACED:
-        for at in spread(counts[kind])[::SHARE]:
-            yield Point("strace", at, kind)
 
 
 def spread(count: int) -> list[int]:
@@ -116,25 +104,15 @@ def tried(site: Site, standard: Standard, point: Point) -> Tried:
             before = site.found(root)
             resumed = _resumed(site, root, point, standard)
         except Hung as hung:
-            return Tried(point, point.kind or "?", [f"hung: {hung}"])
-        after = site.found(root)
-        wrong = lost(
-            standard,
-            before,
-            after,
-            resumed,
-            site.asked,
-            kills=1 + (point.mode == "twice"),
-        )
+            return Tried(point, "?", [f"hung: {hung}"])
+        kills = 1 + (point.mode == "twice")
+        wrong = lost(standard, before, site.found(root), resumed, site.asked, kills)
         if not killed.killed and killed.code not in (0, -signal.SIGKILL):
             wrong.append(f"the build ended with {killed.code} by itself")
         return Tried(point, kind, wrong)
 
 
 def _killed(site: Site, root: Path, point: Point) -> tuple[str, Outcome]:
-    if point.mode == "strace":
-        outcome = site.lopen(root, "run", "calc", attach=_strace(point), orphans="waited for")
-        return (point.kind if outcome.code else ""), outcome
     alone = point.mode == "lopen"
     killer = Killer(point.at, "kill lopen" if alone else "kill all", own=alone)
     outcome = site.lopen(root, "run", "calc", decide=killer, orphans="waited for" if alone else "ended")
@@ -146,25 +124,6 @@ def _resumed(site: Site, root: Path, point: Point, standard: Standard) -> Outcom
         again = 1 + point.at * 7919 % len(standard.calls)
         site.resume(root, decide=Killer(again, "kill all", own=False))
     return site.resume(root)
-
-
-def _strace(point: Point) -> Attach:
-    """What attaches strace to a stopped lopen, returning once it is attached. It counts lopen's own calls alone."""
-
-    def attach(pid: int) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
-            ["strace", "-o", os.devnull, "-p", str(pid),
-             "-e", f"inject={point.kind}:signal=KILL:when={point.at}"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        assert process.stderr is not None
-        said = process.stderr.readline()
-        if b"attached" not in said:
-            process.kill()
-            raise watched.Unwatchable(said.decode("utf-8", "replace"))
-        return process
-
-    return attach
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A person's own commands, killed before and after each of their effects: done or not done, and said which."""
+"""A person's own commands, killed after each of their effects: done or not done, and said which."""
 
 from __future__ import annotations
 
@@ -33,11 +33,10 @@ REVERTING = (
     Effect("it is told", "lopen.store.sessions:SessionStore.append_event"),
     Effect("the plan is drawn", "lopen.store.project_documents:write_plan"),
 )
-POINTS = [(effect, when) for effect in REVERTING for when in ("before", "after")]
 
 
-@pytest.mark.parametrize(("effect", "when"), POINTS, ids=[f"{when} {effect.name}" for effect, when in POINTS])
-def test_a_revert_cut_off_is_ended_or_told(effect: Effect, when: str, place: Place) -> None:
+@pytest.mark.parametrize("effect", REVERTING, ids=[effect.name for effect in REVERTING])
+def test_a_revert_cut_off_is_ended_or_told(effect: Effect, place: Place) -> None:
     site = place.site
     with site.project() as root:
         # Killed before its clone is removed, which so holds uncommitted work.
@@ -46,9 +45,8 @@ def test_a_revert_cut_off_is_ended_or_told(effect: Effect, when: str, place: Pla
         )
         head = tip(site, root)
         (site.clone(root) / "mine.txt").write_text("not committed\n", "utf-8")
-        killed = site.lopen(
-            root, "revert", "calc", "--to", "calc-t1", arrange=[[DIE, effect.where, when, effect.nth]]
-        )
+        die = [DIE, effect.where, "after", effect.nth]
+        killed = site.lopen(root, "revert", "calc", "--to", "calc-t1", arrange=[die])
         assert killed.code == -9, killed.ran.err
 
         said = site.lopen(root, "modules").ran
@@ -80,12 +78,11 @@ def test_a_revert_cut_off_is_ended_or_told(effect: Effect, when: str, place: Pla
         assert len(site.found(root).committed) == len(place.standard.found.committed)
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_no_run_begins_over_files_that_are_half_reverted(when: str, place: Place) -> None:
+def test_no_run_begins_over_files_that_are_half_reverted(place: Place) -> None:
     site = place.site
     with site.project() as root:
         assert site.lopen(root, "run", "calc", "--max-iterations", "2").code == 3
-        die = [DIE, "lopen.git.repository:Repository.restore", when, 1]
+        die = [DIE, "lopen.git.repository:Repository.restore", "after", 1]
         (site.clone(root) / "calc.py").write_text("spoiled\n", "utf-8")
         assert site.lopen(root, "revert", "calc", arrange=[die]).code == -9
         asked = site.asked
@@ -99,18 +96,13 @@ def test_no_run_begins_over_files_that_are_half_reverted(when: str, place: Place
         assert site.resume(root).code == 0
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize(
-    "where",
-    ["lopen.store.sessions:SessionStore.remember_criteria", "lopen.store.sessions:SessionStore.approve"],
-)
-def test_an_approval_cut_off_is_there_or_not(where: str, when: str, place: Place) -> None:
-    site = place.site
+def test_an_approval_cut_off_is_there_or_not(place: Place) -> None:
+    site, where = place.site, "lopen.store.sessions:SessionStore.remember_criteria"
     with site.project() as root:
         spec = root / "specs" / "calc" / "SPECIFICATION.md"
         spec.write_text(spec.read_text("utf-8") + "\nOne more line.\n", "utf-8")
 
-        assert site.lopen(root, "approve", "calc", "--yes", arrange=[[DIE, where, when, 1]]).code == -9
+        assert site.lopen(root, "approve", "calc", "--yes", arrange=[[DIE, where, "after", 1]]).code == -9
 
         assert site.lopen(root, "approve", "calc", "--yes").code == 0
         built = site.lopen(root, "run", "calc")

@@ -1,4 +1,4 @@
-"""Files cut at every byte of their last record: they are read as they were before it, or set aside and said."""
+"""Files cut within their last record: they are read as they were before it, or set aside and said."""
 
 from __future__ import annotations
 
@@ -58,8 +58,9 @@ def crashed(tmp_path: Path) -> Path:
 
 
 def cuts(whole: bytes, last: int) -> Iterator[bytes]:
-    """Everything that `whole` may be while its last bytes are being written."""
-    for end in range(len(whole) - last, len(whole)):
+    """What `whole` may be while its last bytes are being written: cut at the ends, and here and there between."""
+    begin = len(whole) - last
+    for end in sorted({*range(begin, begin + 32), *range(begin, len(whole), 97), len(whole) - 1}):
         yield whole[:end]
 
 
@@ -76,7 +77,7 @@ def read(folder: Path) -> tuple[int, list[str]]:
         store.database.close()
 
 
-def test_a_log_cut_anywhere_in_its_last_record_is_read_as_before_it(crashed: Path, memory: Path) -> None:
+def test_a_log_cut_in_its_last_record_is_read_as_before_it(crashed: Path, memory: Path) -> None:
     database, log = ((crashed / f"state.db{suffix}").read_bytes() for suffix in ("", "-wal"))
     assert len(log) % FRAME == 32
     for number, cut in enumerate(cuts(log, FRAME)):
@@ -85,20 +86,13 @@ def test_a_log_cut_anywhere_in_its_last_record_is_read_as_before_it(crashed: Pat
         (folder / "state.db").write_bytes(database)
         (folder / "state.db-wal").write_bytes(cut)
         assert read(folder) == (0, ["begun"]), number
-    (folder / "state.db").write_bytes(database)
-    (folder / "state.db-wal").write_bytes(log)
-    assert read(folder) == (1, ["begun", "last"])
-
-
-def test_what_never_reached_the_disk_is_read_as_before_it(crashed: Path, memory: Path) -> None:
-    """The file has its length, but the end of it was lost: zeros, as after a power cut."""
-    database, log = ((crashed / f"state.db{suffix}").read_bytes() for suffix in ("", "-wal"))
-    for lost in range(64, FRAME, 64):
-        folder = memory / "lost"
-        folder.mkdir(exist_ok=True)
+    for kept, expected in (
+        (log[:-64] + bytes(64), (0, ["begun"])),  # the end never reached the disk, as after a power cut
+        (log, (1, ["begun", "last"])),
+    ):
         (folder / "state.db").write_bytes(database)
-        (folder / "state.db-wal").write_bytes(log[:-lost] + bytes(lost))
-        assert read(folder) == (0, ["begun"]), lost
+        (folder / "state.db-wal").write_bytes(kept)
+        assert read(folder) == expected
 
 
 def folded(crashed: Path) -> bytes:
@@ -109,7 +103,7 @@ def folded(crashed: Path) -> bytes:
     return (crashed / "state.db").read_bytes()
 
 
-def test_a_database_cut_anywhere_in_its_last_page_is_refused(crashed: Path, memory: Path) -> None:
+def test_a_database_cut_in_its_last_page_is_refused(crashed: Path, memory: Path) -> None:
     whole = folded(crashed)
     for cut in cuts(whole, 4096):
         (memory / "state.db").write_bytes(cut)
@@ -139,7 +133,7 @@ def project(crashed: Path, tmp_path: Path) -> Path:
     return project.root
 
 
-@pytest.mark.parametrize("size", [0, 1, 99, 100, 4095, 4096, -4097, -4096, -1])
+@pytest.mark.parametrize("size", [0, 99, 4096, -1])
 def test_a_cut_database_is_set_aside_and_said(
     size: int, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -161,9 +155,7 @@ def test_a_cut_database_is_set_aside_and_said(
     ("sql", "what"),
     [
         ("UPDATE sessions SET body = substr(body, 1, 40)", "session calc-20260101-1"),
-        ("UPDATE tasks SET body = '[]'", "session calc-20260101-1"),
         ("UPDATE events SET body = substr(body, 1, 9)", "event 1"),
-        ("UPDATE events SET body = '{}'", "event 1"),
         ("UPDATE events SET ts = 'then'", "event 1"),
     ],
 )
@@ -190,14 +182,14 @@ def exchange(recorder: Recorder, words: str) -> None:
     recorder.record(request, said, step="s")
 
 
-def test_a_recording_cut_anywhere_in_its_last_exchange_goes_on_behind_the_one_before(tmp_path: Path) -> None:
+def test_a_recording_cut_in_its_last_exchange_goes_on_behind_the_one_before(tmp_path: Path) -> None:
     path = tmp_path / "calc.jsonl.gz"
     recorder = Recorder(path, "calc", redact=str, clock=FakeClock())
     exchange(recorder, "first")
     before = path.stat().st_size
     exchange(recorder, "second")
     whole = path.read_bytes()
-    for end in range(before, len(whole)):
-        path.write_bytes(whole[:end])
+    for cut in cuts(whole, len(whole) - before):
+        path.write_bytes(cut)
         exchange(Recorder(path, "calc", redact=str, clock=FakeClock()), "third")
-        assert [e.response.content[0]["text"] for e in load(path).exchanges] == ["first", "third"], end
+        assert [e.response.content[0]["text"] for e in load(path).exchanges] == ["first", "third"], len(cut)

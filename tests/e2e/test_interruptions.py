@@ -30,11 +30,11 @@ TASKS = {"calc-t1": ("Add", "calc"), "calc-t2": ("Say it", "other"), "calc-t3": 
 # In the order in which a run comes by them.
 POINTS = (
     "before:lopen.loop.startup:start",
-    "before:lopen.loop.module_branch:ModuleBranch.begin",
+    "before:lopen.files.module_branch:ModuleBranch.begin",
     "after:lopen.files.workplace:Workplace.check_out_start",
-    "before:lopen.loop.module_branch:ModuleBranch._first_commit",
+    "before:lopen.files.module_branch:ModuleBranch._first_commit",
     "before:lopen.git.repository:Repository.align_index",  # the branch has moved, the index not yet
-    "after:lopen.loop.module_branch:ModuleBranch._first_commit",
+    "after:lopen.files.module_branch:ModuleBranch._first_commit",
     "before:lopen.files.workplace:Workplace.publish",  # in the clone, not yet in the person's repository
     "after:lopen.tools.planning:_advance",  # each planning step in turn
     "after:lopen.tools.planning:_advance",
@@ -257,7 +257,7 @@ def test_a_verification_that_was_cut_off_is_run_again_without_a_request(make_pro
 
 def test_a_commit_that_is_not_the_intended_one_is_not_adopted(make_project: MakeProject) -> None:
     project = crashing(make_project)
-    crashed(project, "KILL", "after:lopen.loop.module_branch:ModuleBranch.begin")
+    crashed(project, "KILL", "after:lopen.files.module_branch:ModuleBranch.begin")
     crashed(project, "KILL", "before:lopen.git.repository:Repository.commit")
     session = project.status()["session"]
     project.git("worktree", "add", "-q", "../mine", "lopen/calc")

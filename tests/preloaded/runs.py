@@ -25,7 +25,6 @@ from tests.ran import HERE, Ran
 # What to do about a call: let it go on, fail with an errno, kill lopen alone, or kill the whole tree.
 Fate = int | Literal["go on", "kill lopen", "kill all"]
 Decide = Callable[[watched.Call, bool], Fate]
-Attach = Callable[[int], "subprocess.Popen[bytes]"]
 Orphans = Literal["ended", "waited for", "left"]
 
 
@@ -77,14 +76,12 @@ class Preloaded:
         decide: Decide | None = None,
         arrange: Sequence[Sequence[Any]] = (),
         orphans: Orphans = "ended",
-        attach: Attach | None = None,
         stdin: str = "",
     ) -> Outcome:
         """Run a command to its end. `decide` is asked before every watched call.
 
         `arrange` are calls made in the run's process first. `orphans`: what lopen left running is ended, waited
-        for, or no concern of the run's, as after any command. `attach` is given the pid of the stopped process
-        (a tracer), which goes on once it returns.
+        for, or no concern of the run's, as after any command.
         """
         request = {
             "cwd": str(cwd),
@@ -92,7 +89,6 @@ class Preloaded:
             "arguments": list(arguments),
             "arrange": [list(call) for call in arrange],
             "watch": decide is not None,
-            "wait": attach is not None,
             "orphans": orphans,
         }
         with ExitStack() as opened:
@@ -100,7 +96,7 @@ class Preloaded:
             given.write(stdin.encode())
             given.seek(0)
             ours = opened.enter_context(self._send(request, given.fileno(), out.fileno(), err.fileno()))
-            outcome = _Following(ours, decide, attach).to_the_end()
+            outcome = _Following(ours, decide).to_the_end()
             texts = [_text(stream) for stream in (out, err)]
         outcome.ran = Ran(outcome.ran.code, *texts)
         return outcome
@@ -119,7 +115,6 @@ class Preloaded:
             "arguments": list(arguments),
             "arrange": [],
             "watch": False,
-            "wait": False,
             "orphans": "left",
         }
         name = f"lopen {' '.join(arguments)}"
@@ -148,22 +143,15 @@ def _text(stream: Any) -> str:
 class _Following:
     """One run, from its start to the last process it left."""
 
-    def __init__(
-        self,
-        control: socket.socket,
-        decide: Decide | None,
-        attach: Attach | None,
-    ) -> None:
+    def __init__(self, control: socket.socket, decide: Decide | None) -> None:
         self._control = control
         self._decide = decide
-        self._attach = attach
         self._listener = -1
         self._lopen = 0
         self._threads: dict[int, bool] = {}
         self._code: int | None = None
         self._killed: Fate = "go on"
         self._calls: list[tuple[str, bool]] = []
-        self._tracer: subprocess.Popen[bytes] | None = None
 
     def to_the_end(self) -> Outcome:
         deadline = time.monotonic() + LONGEST_S
@@ -173,8 +161,6 @@ class _Following:
         finally:
             if self._listener >= 0:
                 os.close(self._listener)
-            if self._tracer is not None:
-                self._tracer.wait(LONGEST_S)
         assert self._code is not None
         return Outcome(Ran(self._code, "", ""), self._killed != "go on", self._calls)
 
@@ -207,22 +193,11 @@ class _Following:
                 self._listener = descriptors[0]
             case "started":
                 self._lopen = int(value)
-                if self._attach is not None:
-                    self._traced(self._attach)
             case "ended":
                 self._code = int(value)
             case _:
                 return True
         return False
-
-    def _traced(self, attach: Callable[[int], subprocess.Popen[bytes]]) -> None:
-        deadline = time.monotonic() + LONGEST_S
-        while "\nState:\tT" not in Path(f"/proc/{self._lopen}/status").read_text():
-            if time.monotonic() > deadline:
-                raise Hung("the run never stopped to be traced")
-            time.sleep(0.001)
-        self._tracer = attach(self._lopen)
-        os.kill(self._lopen, signal.SIGCONT)
 
     def _asked(self) -> None:
         call = watched.receive(self._listener)

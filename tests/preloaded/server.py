@@ -180,8 +180,6 @@ def command(request: Mapping[str, Any], control: socket.socket, streams: Sequenc
         listener = watched.watch()
         socket.send_fds(control, [b"watched"], [listener])
         os.close(listener)
-    if request["wait"]:
-        os.kill(os.getpid(), signal.SIGSTOP)
     control.close()
     os._exit(_ended(request["arguments"]))
 

@@ -1,8 +1,7 @@
 """Watching a process tree at its system calls: a seccomp filter stops each chosen call before the kernel begins it.
 
-Where `strace` traces every call of every process (and counts for each process on its own), the filter asks only
-about the calls that leave something behind, over the whole tree and in one order, and costs microseconds. What
-the watcher answers is what the kernel does: go on, fail with an errno, or nothing, because the caller is killed.
+The filter asks only about the calls that leave something behind, over the whole tree of processes and in one order.
+What the watcher answers is what the kernel does: go on, fail with an errno, or nothing, because the caller is killed.
 Linux 5.9 or newer; no privilege is needed.
 """
 

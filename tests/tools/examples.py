@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lopen.core.clock import FakeClock
+from lopen.files.module_branch import ModuleBranch
 from lopen.files.workplace import Workplace
 from lopen.files.workspace import Workspace
 from lopen.git.ignores import CACHE_PATTERNS
@@ -117,8 +118,8 @@ class ScriptedJudge:
         return self._judge(scope, subject)
 
 
-class LoneBranch:
-    """A branch that nobody else works on."""
+class LoneBranch(ModuleBranch):
+    """A branch whose clone is the person's repository itself: there is nothing to bring together."""
 
     def sync(self) -> Pause | None:
         return None
@@ -192,7 +193,7 @@ def bench(
         judge=ScriptedJudge(judge),
         steps=steps,
         hook_folder=root.parent,
-        branch=LoneBranch(),
+        branch=LoneBranch(place, journal, store, "conventional"),
         new_task_id=lambda: f"calc-t{next(numbers)}",
     )
     return Bench(at, sandbox, repository, store, Registry(catalogue(commands)), steps)

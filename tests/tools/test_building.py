@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lopen.core.events import TaskChanged
-from lopen.loop.module_branch import ModuleBranch
 from lopen.settings.schema import Settings
 from lopen.tools.calls import ToolResult
 from lopen.workflow import changes
-from lopen.workflow.pauses import AddedTasks, Confirmation, Pause, Question
+from lopen.workflow.pauses import AddedTasks, Confirmation, Question
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import State
 from tests.models.prompts.examples import long_specification, planned
@@ -190,22 +188,10 @@ def test_while_the_specification_is_drafted_nothing_is_capped(root: Path) -> Non
 # The commit
 
 
-class OneRepository(ModuleBranch):
-    """A branch whose clone is the person's repository itself: there is nothing to bring together."""
-
-    def sync(self) -> Pause | None:
-        return None
-
-    def publish(self) -> None: ...
-
-
 def committing(root: Path) -> Bench:
     """In step 6 on the module's branch, with the real committer."""
     git(root, "switch", "-qc", "lopen/calc")
-    at = bench(root, planned(branch="lopen/calc"))
-    branch = OneRepository(at.at.project.place, at.at.journal, at.store, at.at.settings.git.convention)
-    at.at = replace(at.at, branch=branch)
-    return at
+    return bench(root, planned(branch="lopen/calc"))
 
 
 def verify(at: Bench) -> None:

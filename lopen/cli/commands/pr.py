@@ -20,6 +20,7 @@ from lopen.core.trusted_programs import find_on_path
 from lopen.limits.budget import BudgetState
 from lopen.store.audit import verifications
 from lopen.store.sessions import SessionStore
+from lopen.workflow.next_step import standing_work
 from lopen.workflow.session import Session
 
 _MARKUP = re.compile(r"([\\`*\[\]<>&~|!]|(?<!\w)_|_(?!\w))")
@@ -97,7 +98,7 @@ def title_of(session: Session) -> str:
 
 def report(store: SessionStore, session: Session, budget: BudgetState | None) -> Iterator[str]:
     """Yield the text in Markdown: criteria with evidence, tasks with commits, what a person has to know, and cost."""
-    from lopen.application.reports import criterion_states, present_verdicts, removed_work
+    from lopen.application.reports import criterion_states, present_verdicts
 
     verdicts = present_verdicts(store, session)
     yield "## Acceptance criteria\n"
@@ -113,8 +114,8 @@ def report(store: SessionStore, session: Session, budget: BudgetState | None) ->
         passed = "passed" if last["passed"] else "did not pass"
         yield f"\nThe judge's last verdict, on {last['scope']} {plain(last['subject'])}, {passed}: {plain(last['summary'])}"
     yield from _questions(verdicts)
-    removed = removed_work(store, session)
-    kept = [each for each in verifications(store, session.id) if not removed.includes(each.task, each.at)]
+    standing = standing_work(session)
+    kept = [v for v in verifications(store, session.id) if (v.task or session.module) in standing]
     yield from _check(
         "Do the tests notice faults?",
         "lopen put small faults (mutants) into the new code, one at a time, and ran the tests on each.",

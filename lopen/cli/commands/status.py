@@ -15,7 +15,7 @@ from lopen.cli.parameters import UnfinishedModule
 from lopen.cli.rendering.lines import MARKS, step_title
 from lopen.core.errors import ExitCode, LopenError
 from lopen.core.money import cost_text, dollars
-from lopen.workflow.next_step import displayed_step, standing_work
+from lopen.workflow.next_step import displayed_step
 from lopen.workflow.steps import phase_of
 from lopen.workflow.task_tree import State, TaskTree, progress
 
@@ -165,7 +165,13 @@ def lines(
 
     On one screen the tree is shortened, and what is in order is left out.
     """
-    from lopen.application.reports import closing_lines, held_criteria, shown_status, standstill_lines
+    from lopen.application.reports import (
+        closing_lines,
+        held_criteria,
+        present_verdicts,
+        shown_status,
+        standstill_lines,
+    )
 
     done = progress(session.tree)
     head = [f"{session.module}: {shown_status(context.root, session)} (session {session.id})"]
@@ -180,7 +186,7 @@ def lines(
         )
     told = limits_lines(context, session, limits) if whole else _spent(session, limits)
     tail = [*limits.lines, *told]
-    tail += [_verdict_line(verdict) for verdict in _listed_verdicts(store, session)[-3 if whole else -1 :]]
+    tail += [_verdict_line(verdict) for verdict in present_verdicts(store, session)[-3 if whole else -1 :]]
     tail += [f"branch: {session.branch}"] if session.branch else []
     tail += work_tree_lines(context, session)
     if whole:
@@ -237,14 +243,6 @@ def _own_limits(session: Session, limits: ProjectLimits) -> tuple[list[BudgetSta
     return [b for b in limits.budgets if b.budget_id in wanted], [
         c for c in limits.circuits if c.circuit_id == own
     ]
-
-
-def _listed_verdicts(store: SessionStore, session: Session) -> list[dict[str, Any]]:
-    """Return the failed verdicts, and those on work that is still there."""
-    from lopen.application.reports import present_verdicts
-
-    standing = standing_work(session)
-    return [v for v in present_verdicts(store, session) if not v["passed"] or v["subject"] in standing]
 
 
 def _verdict_line(verdict: Mapping[str, Any]) -> str:

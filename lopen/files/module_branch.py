@@ -28,18 +28,10 @@ class ModuleBranch:
     store: SessionStore
     convention: Convention
 
-    def name(self, module: str) -> str:
-        """Return the name of the module's branch."""
-        return BRANCH_PREFIX + module
-
-    def check_head(self, module: str) -> None:
-        """Refuse to begin a branch in a repository without a commit."""
-        require_commit(self.place.person.head(), module)
-
     def begin(self, module: str) -> list[Event]:
         """Put the clone on the module's branch and make its first commit; each once, also if the process died between."""
         session, clone = self.journal.session, self.place.repository
-        branch = self.name(module)
+        branch = BRANCH_PREFIX + module
         self.check(branch)
         clone.identity()  # raises where git has no name for the author
         told: list[Event] = []
@@ -134,13 +126,9 @@ class ModuleBranch:
     def clear_leftovers(self) -> tuple[Notice, ...]:
         """Remove what a dead process left in the clone, and its lock on the person's branch: nobody else would."""
         session = self.journal.session
-        branch = session.branch or self.name(session.module)
+        branch = session.branch or BRANCH_PREFIX + session.module
         cleared = (*self.place.person.clear_lock(branch), *self.place.repository.clear_leftovers(branch))
         return tuple(Notice("info", f"removed what the interrupted run left: {path}") for path in cleared)
-
-    def align_index(self) -> None:
-        """Bring the index to HEAD after a commit was adopted."""
-        self.place.repository.align_index()
 
     def _restore_clone(self, branch: str, theirs: str | None) -> None:
         """Put a clone that was made anew on the branch."""
