@@ -174,7 +174,7 @@ class _Connection(BaseHTTPRequestHandler):
             try:
                 body = json.loads(raw)
                 answer = self.server.endpoint.answer(body)
-            except Exception as error:  # noqa: BLE001  # whatever is wrong, the client must not wait for it
+            except Exception as error:  # noqa: BLE001  # the client must not wait for an answer that failed
                 answer = Status(400, f"the endpoint has no answer: {type(error).__name__}: {error}")
         self._send(answer, body, number)
 

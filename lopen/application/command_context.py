@@ -176,8 +176,8 @@ def _write(stream: Any, text: str) -> None:
 def find_root(start: Path) -> Path:
     """Return the project of `start`: the nearest folder with `.lopen/` or `.git`, else `start` itself.
 
-    Folder and marker must belong to the user: a marker that somebody else left in a shared parent (`/tmp`)
-    must not decide which configuration is used.
+    Folder and marker must belong to the user. A marker that somebody else left in a shared parent (`/tmp`) must not
+    choose the configuration.
     """
     start = Path(os.path.realpath(start))
     return next((folder for folder in (start, *start.parents) if is_root(folder)), start)

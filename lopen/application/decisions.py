@@ -1,9 +1,10 @@
 """A person's decisions, for the commands and the server: who is a person, approve, confirm, answer, skip, pause.
 
-Marks tell a person from a session: the variable that the model's commands carry (trusted ones, such as verify commands,
-do not), the marker inside the sandbox, and, without both, an ancestor process that is lopen itself or holds a module's
-lock. A process namespace may hide the ancestors of a run that goes on out of sight. Of Claude Code: the variables that it gives to what it runs, and an ancestor that is `claude`. A session that a
-process works on keeps what it is asked in the store and takes it at its next safe point. See docs/reference/workflow.md.
+Marks tell a person from a session. They are the variable that the model's commands carry (trusted ones, such as
+verify commands, do not), the marker inside the sandbox, and, without both, an ancestor process. That is lopen itself,
+or holds a module's lock. A process namespace may hide the ancestors of a run that goes on out of sight. Of Claude
+Code: the variables that it gives to its commands, and an ancestor that is `claude`. A session that a process works on
+keeps requests in the store and takes them at its next safe point. See docs/reference/workflow.md.
 """
 
 from __future__ import annotations
@@ -180,7 +181,7 @@ def expected(spec: Specification, digest: str) -> None:
 
 
 def changes_since(spec: Specification, given: Approval) -> list[str]:
-    """Return one line for each section and verify command that differs from what was approved."""
+    """Return one line for each section and verify command that differs from the approved one."""
     drift = compare_hashes(given.sections, section_hashes(spec)).named
     named = (("changed", drift.changed), ("new", drift.new), ("removed", drift.removed))
     lines = [f"{kind}: {address}" for kind, addresses in named for address in addresses]
@@ -193,7 +194,9 @@ def changes_since(spec: Specification, given: Approval) -> list[str]:
 
 
 def show(context: CommandContext, spec: Specification, given: Approval | None) -> str:
-    """Print what is approved, and its changes since the approval `given`; return the specification's hash."""
+    """Print the specification to approve, and its changes since the approval `given`; return the specification's
+    hash.
+    """
     digest = spec_hash(section_hashes(spec))
     context.say(f"{spec.module}: {spec.description}")
     context.say("acceptance criteria:")

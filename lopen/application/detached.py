@@ -39,7 +39,7 @@ class DetachedRun:
 
     @property
     def printed(self) -> str:
-        """Return what it has printed, without the line break at the end."""
+        """Return its output, without the line break at the end."""
         return self.output.read_text("utf-8", "replace").rstrip("\n")
 
 
@@ -66,7 +66,7 @@ def start_detached(context: CommandContext, module: str, arguments: Sequence[str
                 stderr=log,
                 start_new_session=True,
             )
-        Thread(target=process.wait, daemon=True).start()  # a server reaps what it started
+        Thread(target=process.wait, daemon=True).start()  # a server reaps its children
         deadline = time.monotonic() + START_S
         try:
             while process.returncode is None and time.monotonic() < deadline:
@@ -96,7 +96,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def run_detached(context: CommandContext, module: str, arguments: Sequence[str]) -> ExitCode:
-    """Start a run in a process of its own and tell how to follow it, or what it printed if it has ended."""
+    """Start a run in a process of its own and tell how to follow it, or show its output if it has ended."""
     run = start_detached(context, module, arguments)
     if run.code is not None:
         if context.json:
@@ -119,7 +119,9 @@ class _Beginnings:
         self._store: SessionStore | None = None
 
     def seen(self, pid: int) -> bool:
-        """Return True if the process holds the module's lock and has begun an iteration, or what comes before its request."""
+        """Return True if the process holds the module's lock and has begun an iteration, or the preparation of its
+        request.
+        """
         if module_holder(self._context.root, self._module).get("pid") != pid:
             return False
         self._store = self._store or open_store(self._context)
@@ -162,13 +164,13 @@ def follow(
         running = is_worked_on(root, session.module) and _status(store, session.id) == "running"
         records = list(
             store.events(session.id, after=last)
-        )  # after the look: what came before it is not lost
+        )  # after the look, so that earlier events are not lost
         last = records[-1].seq if records else last
         yield records
         if not running:
             break
         time.sleep(FOLLOW_S)
-    for _ in range(round(ENDS_S / FOLLOW_S)):  # so that what the person types next finds the module free
+    for _ in range(round(ENDS_S / FOLLOW_S)):  # so that the person's next command finds the module free
         if left() or not is_worked_on(root, session.module):
             return
         time.sleep(FOLLOW_S)

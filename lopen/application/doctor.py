@@ -1,4 +1,4 @@
-"""The checks of `lopen doctor`, in one ordered table. Each check tries what it reports."""
+"""The checks of `lopen doctor`, in one ordered table. Each check tries the thing that it reports."""
 
 from __future__ import annotations
 

@@ -284,7 +284,9 @@ def tell_next(context: CommandContext, session: Session) -> None:
 
 
 def notify(loop: SessionContext, code: ExitCode, message: str) -> None:
-    """Run the person's notification command on exit 3 and at the end, with what a desktop's notifier needs."""
+    """Run the person's notification command on exit 3 and at the end, with the variables that a desktop's notifier
+    needs.
+    """
     command = loop.settings.workflow.notify_command
     session = loop.record.journal.session
     if not command:

@@ -1,4 +1,6 @@
-"""What a build may cost, and the limits that hold, said before anything is paid for; and the dry run, which says only that."""
+"""The possible cost of a build, and its limits, shown before anything is paid for; and the dry run, which says only
+that.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def estimated_cost(tokens: tuple[int, int], models: Sequence[str]) -> Range | No
 
 
 def tell(context: CommandContext, spec: Specification, settings: Settings, model: str = "") -> None:
-    """Print what the build of `spec` may cost, and the limits. `model` is the one for every phase, if one is given."""
+    """Print the possible cost of the build of `spec`, and the limits. `model` is the one for every phase, if one is
+    given.
+    """
     tokens = estimated_tokens(len(spec.criteria), len(spec.text))
     cost = estimated_cost(tokens, [model] if model else [settings.models.planning, settings.models.building])
     budget, counted = settings.budget, settings.budget.enabled
@@ -91,7 +95,7 @@ def tell(context: CommandContext, spec: Specification, settings: Settings, model
 def preview(
     context: CommandContext, store: SessionStore, session: Session, loaded: Loaded, model: str
 ) -> ExitCode:
-    """Say where a run would begin, what it may cost, and what it would wait for. Send, save and ask nothing."""
+    """Print the first step of a run, its possible cost, and its first pause. Send, save and ask nothing."""
     from lopen.application.session_model import check_models
 
     settings = loaded.settings

@@ -100,7 +100,8 @@ def _verify(
     place: Workplace,
     merge: PreparedMerge,
 ) -> list[str]:
-    """Run the approved verify commands on the merge in the temporary clone; return the names of those that passed.
+    """Run the approved verify commands on the merge in the temporary clone; return the names of the commands that
+    passed.
 
     Raises:
         LopenError: one did not pass.
@@ -205,8 +206,8 @@ def check_clean(repository: Repository, merge: PreparedMerge) -> None:
 def accept(place: Workplace, merge: PreparedMerge) -> None:
     """Move the target branch to the merge; a work tree that is on one of the two branches goes with it.
 
-    The branch moves after the files: a killed merge is completed by the next one, which leaves files alone that are
-    already as it makes them. If the branch cannot move, the files become what they were.
+    The branch moves after the files. The next merge completes a killed one, and leaves files alone that are merged
+    already. If the branch cannot move, the files are restored.
 
     Raises:
         RefMoved: somebody moved the target branch meanwhile.

@@ -127,7 +127,7 @@ def _settle(context: CommandContext, store: SessionStore) -> None:
 
 
 def cleaned(context: CommandContext) -> CleanupResult:
-    """Clean the project's state now; return what was freed."""
+    """Clean the project's state now; return the freed bytes."""
     from lopen.core.clock import SystemClock
     from lopen.store.upkeep import CleanupResult, Upkeep
 
@@ -200,7 +200,7 @@ def opened_limits(context: CommandContext) -> Iterator[tuple[LimitsStore, Settin
 
 @contextmanager
 def settled_limits(context: CommandContext, settings: Settings, database: Database) -> Iterator[LimitsStore]:
-    """Open the store and count what it is owed: by processes that ended."""
+    """Open the store and count the debts of processes that ended."""
     from lopen.limits.charging import Debts
     from lopen.limits.opening import open_limits
 

@@ -139,7 +139,7 @@ def stage(
 def _copy_history(source: SessionStore, target: SessionStore, session: Session) -> None:
     """Copy the state at the session's start: the approval, criterion ids, and earlier sessions.
 
-    Task ids continue those of earlier sessions.
+    Task ids continue from earlier sessions.
     """
     module = session.module
     target.remember_criteria(module, {i: text for text, i in source.known_criteria(module).items()})

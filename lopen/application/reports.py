@@ -1,4 +1,6 @@
-"""What has become of modules, sessions and tasks, for every shell: plain objects for `--json` and the API, and what a session waits for."""
+"""The states of modules, sessions and tasks, for every shell: plain objects for `--json` and the API, and the pause
+of a session.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,7 @@ def held_criteria(session: Session, verdicts: Iterable[Mapping[str, Any]]) -> fr
 def criterion_states(
     session: Session, verdicts: Sequence[Mapping[str, Any]], wanted: Iterable[str]
 ) -> Iterable[CriterionState]:
-    """Yield the wanted criteria of the session with what the verdicts, oldest first, found of each."""
+    """Yield the wanted criteria of the session with the findings of the verdicts, oldest first, on each."""
     judged: dict[str, Any] = {c["id"]: c for v in verdicts for c in v.get("criteria", ())}
     held = held_criteria(session, verdicts)
     for name in wanted:
@@ -171,7 +173,7 @@ class Standstill:
 
 
 def standstill(root: Path, store: SessionStore, session: Session) -> Standstill | None:
-    """Return what a session waits for; None if it is complete or a process works on it."""
+    """Return the pause of a session; None if it is complete or a process works on it."""
     command, pause = f"lopen resume {session.id}", session.pause
     if pause is not None and pause.kind == "gate" and _approved(root, store, session):
         return Standstill("the specification is approved by now", "", command)
@@ -207,7 +209,7 @@ def shown_status(root: Path, session: Session) -> str:
 
 
 def present_state(root: Path, store: SessionStore, session: Session) -> dict[str, Any]:
-    """Return what has become of a session's record by now: its status, and what it waits for."""
+    """Return the present state of a session's record: its status and its pause."""
     found, pause = standstill(root, store, session), session.pause
     kind = pause.kind if pause is not None else shown_status(root, session)
     waiting = None if found is None else {"kind": kind, "message": found.cause, "command": found.command}
@@ -250,7 +252,7 @@ HASH_DIGITS = 8  # of a verdict's hash, in the name that a person sees
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a task used; judging is charged to the session."""
+    """The use of a task; judging is charged to the session."""
 
     tokens: int = 0
     cost_usd: float = 0.0
@@ -372,7 +374,7 @@ def _names(store: SessionStore) -> Iterator[str]:
 
 
 def every_session(store: SessionStore) -> Iterator[tuple[SessionStore, Session]]:
-    """Yield every session with its store, newest first, archived ones last; warn of those that cannot be read."""
+    """Yield every session with its store, newest first, archived ones last; warn of unreadable ones."""
     for session in store.readable(store.ids()):
         yield store, session
     for archived in archived_sessions(store.database):
@@ -420,7 +422,7 @@ def task_details(context: CommandContext, store: SessionStore, session: Session,
 
 
 def task_diff(context: CommandContext, session: Session, task: Task) -> str:
-    """Return the change of a task: what it committed, else the work tree against its start; "" before that."""
+    """Return the change of a task: its commit, else the work tree against its start; "" before that."""
     if task.commit is None and (task.base is None or task.state is State.PENDING):
         return ""
     with _reading(context, session) as (repository, redact):
@@ -466,7 +468,7 @@ def closing_lines(context: CommandContext, session: Session) -> list[str]:
 
 @contextmanager
 def _reading(context: CommandContext, session: Session) -> Iterator[tuple[Repository, Callable[[str], str]]]:
-    """Yield the repository in which the session works, and the removal of secrets from what is read there."""
+    """Yield the repository in which the session works, and the removal of secrets from text that is read there."""
     from lopen.application.workplaces import clones_folder, opened, person_repository
     from lopen.git.repository import CheckoutOptions
     from lopen.sandbox.known_secrets import KnownSecrets

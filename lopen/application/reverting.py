@@ -1,4 +1,4 @@
-"""Reverts: going back to a commit of the session, undoing that, and completing one that was interrupted."""
+"""Reverts: going back to a commit of the session, undoing that, and completing an interrupted revert."""
 
 from __future__ import annotations
 
@@ -214,9 +214,10 @@ def recorded(
 def _verified_again(
     session: Session, verdicts: Sequence[Verdict], commits: Sequence[str], trees: Sequence[str]
 ) -> Session:
-    """Return the session with what the verdicts say of the restored commits, so that an undo needs no new judgement.
+    """Return the session with the verdicts on the restored commits, so that an undo needs no new judgement.
 
-    `trees` are those of `commits`, oldest first. A verdict counts for a component if all of its tasks were committed by then.
+    `trees` belong to `commits`, oldest first. A verdict counts for a component if all of its tasks were committed by
+    then.
     """
     passed = [v for v in verdicts if accepted(v) and v.tree in trees]
     verified: set[str] = set()

@@ -24,7 +24,7 @@ from lopen.core.process_identity import lives, start_time
 
 OPEN = "/open"  # the path of links that work once
 LINK_SECONDS = 600  # a link that `lopen serve --link` prints
-FIRST_LINK_SECONDS = 86_400  # the one that a server prints when it starts
+FIRST_LINK_SECONDS = 86_400  # the link that a server prints when it starts
 TOKEN_BYTES = 32
 TOKEN_CHARACTERS = 43  # of 32 bytes in URL-safe base64
 

@@ -53,7 +53,7 @@ def require_credentials(settings: Settings) -> None:
 
 
 def check_models(context: CommandContext, loaded: Loaded, override: str) -> None:
-    """Settle what stands against the configured models before anything is paid for."""
+    """Settle the objections to the configured models before anything is paid for."""
     _confirm_models(context, loaded)
     if not override.startswith(REPLAY):
         _check_prices(context, loaded.settings, override)

@@ -62,7 +62,7 @@ WRAPPERS: Final = {"gradle": "gradlew", "mvn": "mvnw"}
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """A command or None for each standard name, and what the project lacks, as text."""
+    """A command or None for each standard name, and the project's gaps, as text."""
 
     commands: Mapping[Name, str | None]
     missing: tuple[str, ...]
@@ -71,7 +71,7 @@ class Detected:
 def detect(files: Listing) -> Detected:
     """Return the verify commands of a project.
 
-    Targets of a makefile or justfile take precedence over those of each language, which are joined.
+    Targets of a makefile or justfile take precedence over the commands of each language, which are joined.
     """
     targets = dict(_targets(files))
     found: dict[Name, list[str]] = {}

@@ -176,7 +176,7 @@ def rooms_folder(root: Path) -> Path:
 
 
 def clean_room_of(stack: ExitStack, settings: Settings, sandbox: Sandbox, place: Workplace) -> CleanRoom:
-    """Return the session's clean room; `stack` removes it. Those that killed processes left are removed now."""
+    """Return the session's clean room; `stack` removes it. Rooms that killed processes left are removed now."""
     for folder in all_rooms().glob("*"):
         remove_abandoned(folder)
     room = CleanRoom(

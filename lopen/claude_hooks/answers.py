@@ -1,4 +1,4 @@
-"""A hook's answer: what it says about budget and circuit, and how Claude Code wants it written.
+"""A hook's answer: its message about budget and circuit, in Claude Code's form.
 
 A refusal takes two lines, all else one. It is JSON with exit code 0, of which Claude Code shows the reason alone; exit
 code 2 would read as a hook that broke.
@@ -119,7 +119,7 @@ def recovered(state: BudgetState, circuit: CircuitState) -> str:
 
 
 def guarded(state: BudgetState, circuit: CircuitState, limits: AgentLimits) -> str:
-    """The line at a session's start: what is guarded, and how much is left."""
+    """Return the line at a session's start: the guarded budgets and their rest."""
     left = "no limit on tokens" if state.remaining is None else f"{state.remaining:,} tokens left"
     return (
         f"lopen guards this session: {left} ({percent(state.utilization)} used), {in_words(circuit)},"

@@ -114,7 +114,7 @@ class CallGuard:
         return Answer(reason, stop=reason)
 
     def _refused(self, decision: CallDecision) -> Answer:
-        """The refusal; the one that only a person lifts, and the second in a row of one circuit, end the loop."""
+        """The refusal; a pause that only a person lifts, and a circuit's second pause in a row, end the loop."""
         text = self._reason(decision)
         agent = self._event.agent
         rows = self._memo.setdefault("refused", {})
@@ -248,7 +248,7 @@ class CallGuard:
     def _tree(self) -> str:
         """Return a digest of the commit and of the tracked files that differ from it; "" where git does not tell.
 
-        By it a command that fails again is told from one that fails anew. A test run writes files that git does not
+        It tells a repeated failure of a command from a new one. A test run writes files that git does not
         track, so they are left out.
         """
         head = self._git("rev-parse", "--verify", "-q", "HEAD")

@@ -1,6 +1,6 @@
 """`lopen hook EVENT`: an event's JSON on standard input, the answer as JSON on standard output.
 
-Whatever fails in the guard itself allows the call, is logged and is said to the person; but a call that lopen cannot
+A failure of the guard itself allows the call, is logged and is told to the person; but a call that lopen cannot
 read in time is refused, for the model chose it. An event that lopen does not know is allowed.
 """
 
@@ -88,7 +88,7 @@ def answered(name: str, event: HookEvent, root: str, settings: HookSettings) -> 
             return Answer(reason)
     now = datetime.now(UTC)
     nested_in = os.environ.get(MARK)
-    os.environ[MARK] = nested_in or event.session  # for what this hook starts
+    os.environ[MARK] = nested_in or event.session  # for processes that this hook starts
     verifiable = next(verify_commands(root), None) is not None
 
     def work(rows: Rows) -> Answer:

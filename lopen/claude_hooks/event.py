@@ -24,13 +24,13 @@ _EDITS = ("write", "edit", "replace", "insert", "create", "delete", "move", "ren
 _PATHS = ("file_path", "notebook_path", "path", "relative_path")
 # Tools that look at what grows by itself
 POLLS = frozenset({"BashOutput", "TaskOutput", "AgentOutput", "Monitor", "Read"})
-MARK = "LOPEN_HOOK_SESSION"  # in the environment of what a hook starts
+MARK = "LOPEN_HOOK_SESSION"  # in the environment of a hook's processes
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}")
 _INTERPRETERS = ("python", "node", "perl", "ruby", "php", "deno", "bun")
 
 
 class Malformed(Exception):
-    """Not an event: what is wrong with it."""
+    """An input that is no event; the message names the fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class ToolCall:
     model: str = ""
     launched: str = ""  # the sub-agent that it started
     in_background: bool = False  # it goes on after the call's end
-    output: str = ""  # the beginning of a digest of what it gave
+    output: str = ""  # the beginning of a digest of its result
 
     @property
     def command(self) -> str:
@@ -132,7 +132,7 @@ def _running(tasks: Any) -> tuple[str, ...] | None:
 
 
 def _digest(response: Any) -> str:
-    """A digest of what a call gave, its times left out."""
+    """Return a digest of a call's result, without times."""
     if isinstance(response, dict):
         response = {name: value for name, value in response.items() if not name.lower().endswith("ms")}
     text = json.dumps(response, sort_keys=True, default=str)[:MOST_COMPARED]

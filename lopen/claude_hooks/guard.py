@@ -1,7 +1,7 @@
 """The effects of each event on the budgets and circuits of its Claude Code session.
 
-Everything an event changes, its place in the transcripts included, changes in one transaction: what could
-not be stored is read again with the next event, so that nothing is lost and nothing counted twice.
+All changes of an event, its place in the transcripts included, are one transaction. If it cannot be stored, the same
+part is read again with the next event. So nothing is lost and nothing counted twice.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class SessionGuard:
         return Answer(context=(text,), tell=(tell, *held))
 
     def ended(self) -> Answer:
-        """A session ends: what is left of its transcripts is counted by now."""
+        """End a session; the rest of its transcripts is counted by now."""
         self.agents.clear()
         return Answer()
 

@@ -1,7 +1,7 @@
 """Writing the hooks into a project's `.claude/settings.json` and lopen's commands beside it, and taking them out again.
 
-What else stands there stays as it is; the file as it was is kept beside it until they are out again. A file that cannot be read as
-settings is left alone, and said (docs/reference/claude-code-hooks.md).
+Other entries there stay as they are; the file as it was is kept beside it until they are out again. A file that
+cannot be read as settings is left alone, and said (docs/reference/claude-code-hooks.md).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lopen.core.files import replace_linked
 # Events that are matched by tool
 MATCHED = frozenset({"pre-tool-use", "post-tool-use", "post-tool-use-failure"})
 TIMEOUT_S = 5
-# Commands for the person in a session: name → description, and what lopen prints for it or the answer
+# Commands for the person in a session: name → description, and lopen's output or answer
 COMMANDS = {
     "circuit-status": ("Show lopen's circuit breakers and limits", "circuit status"),
     "lopen-status": ("Show lopen's modules, budgets and circuits", "status"),
@@ -69,8 +69,8 @@ def install(project: Path, program: str = "") -> tuple[Path, Path | None]:
 def uninstall(project: Path) -> tuple[Path, bool, Path | None]:
     """Take lopen's hooks out, and leave the file as it was before them: none where they were all there was.
 
-    Gives the file, whether anything was taken out, and the backup of the installation where it still says
-    something else than the file: somebody changed that since.
+    Return the file, whether anything was taken out, and the backup of the installation if it differs from the file.
+    Then somebody changed the file since.
     """
     path = settings_path(project)
     settings = _read(path)

@@ -159,7 +159,7 @@ def _is_reader(words: Sequence[str]) -> bool:
 
 def _persons_command(words: Sequence[str]) -> str:
     """Return why the words may not be run: one of them names lopen, and a restricted subcommand follows."""
-    if _is_reader(words):  # it prints its words, but for those that the shell runs first
+    if _is_reader(words):  # it prints its words, except substitutions that the shell runs first
         words = words if any("$(" in word or "`" in word for word in words) else ()
     parts = [part for word in words for part in _PART.findall(word)]
     for at, part in enumerate(parts):

@@ -104,7 +104,7 @@ class Spending:
         return timedelta(seconds=self._settings["budget"]["ttl_s"])
 
     def begin_task(self, kind: str) -> BudgetState:
-        """Count what follows for a task of this type, too."""
+        """Count later requests for a task of this type, too."""
         self._memo["task_type"] = kind
         self._open(self._settings.task_spec(self._event.session, kind), anew=True)
         return self.budgets[f"task:{self._event.session}"]
@@ -140,7 +140,7 @@ class Spending:
         self._memo["files"] = dict(list(places.items())[-FILES_KEPT:])
 
     def _read(self, path: str, agent: str, place: TranscriptPosition) -> TranscriptPosition:
-        """Charge what one file says beyond `place`; where to go on."""
+        """Charge the requests in one file beyond `place`; where to go on."""
         news = read(path, self._event.session, agent, place)
         for request in news.requests:
             self._charge_once(request)
@@ -159,7 +159,7 @@ class Spending:
             self.charge(call.model, call.usage, sum(counts) - counts[1])
 
     def _charge_once(self, request: BilledRequest) -> None:
-        """Each request once, in whichever transcript it stands; what is older than counts are kept is not charged."""
+        """Each request once, in whichever transcript it stands; requests older than the kept counts are not charged."""
         if request.at and request.at < (self._now - self._kept).strftime("%Y-%m-%dT%H:%M:%S"):
             return
         key = f"request:{request.key}"

@@ -33,7 +33,7 @@ Tiers = Sequence[tuple[int, Sequence[float]]]
 class HookSettings:
     """The settings in force for a project, by section, and the prices of the models that were used in it.
 
-    `faults` says what is wrong in them. A file or a variable with a wrong setting does not hold.
+    `faults` names the faults in them. A file or a variable with a wrong setting does not hold.
     """
 
     def __init__(self, root: str, environ: Mapping[str, str] = os.environ) -> None:
@@ -123,7 +123,7 @@ def _stamp(path: Path) -> str:
 
 
 def _resolved(root: str, environ: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
-    """Load the ordinary settings; return the hooks' sections, and what is wrong with what does not hold."""
+    """Load the ordinary settings; return the hooks' sections, and the faults of invalid values."""
     from lopen.limits.budget import task_tokens
     from lopen.settings.schema import Settings
     from lopen.settings.sources import load

@@ -1,7 +1,7 @@
-"""The requests that a session was billed: those in its transcript and in those of its sub-agents, each once.
+"""The billed requests of a session, from its transcript and its sub-agents' transcripts, each once.
 
 A request is written as several lines that repeat its id and its usage, the last one complete. A fork copies the
-lines of its parent, ids included. So each request has a memo in the store that says what was charged for it.
+lines of its parent, ids included. So each request has a memo of its charge in the store.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ class LazyCommand(TyperCommand):
 
 
 class LazyGroup(TyperGroup):
-    """The root command, whose commands are those of the table."""
+    """The root command; the table holds its commands."""
 
     def __init__(self, **attrs: Any) -> None:
         super().__init__(**attrs)

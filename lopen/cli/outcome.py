@@ -47,7 +47,7 @@ def _prepared(stream: TextIO | None) -> TextIO:
 
 
 def discard(stream: TextIO) -> None:
-    """Discard what is still to be written, so that the interpreter does not fail at exit."""
+    """Discard unwritten output, so that the interpreter does not fail at exit."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

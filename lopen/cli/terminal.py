@@ -160,7 +160,7 @@ def view_keys(context: CommandContext, session: Callable[[], Session]) -> dict[s
 
 
 def _diff_text(context: CommandContext, session: Session) -> str:
-    """Return what the session has changed so far, as far as it fits a terminal."""
+    """Return the session's changes so far, as far as they fit a terminal."""
     from lopen.application.reports import module_diff
 
     lines = module_diff(context, session).rstrip("\n").splitlines()

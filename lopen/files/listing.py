@@ -37,7 +37,7 @@ DERIVED_FOLDERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Sorted files, relative to the root. `note` tells the model how to see what a truncated listing omits."""
+    """Sorted files, relative to the root. `note` tells the model how to see the omitted files."""
 
     files: tuple[str, ...]
     truncated: bool

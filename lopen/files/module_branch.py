@@ -1,6 +1,6 @@
 """The module's branch: its first commit, and keeping lopen's clone and the person's repository together.
 
-lopen commits in its clone and brings each commit into the person's repository. What the person commits on the branch is
+lopen commits in its clone and brings each commit into the person's repository. The person's commits on the branch are
 taken over before the next task; a branch that does not descend from lopen's last commit waits for the person.
 """
 
@@ -67,7 +67,7 @@ class ModuleBranch:
             raise GitError(pause.message, hint=f"{pause.command}, then: lopen resume")
 
     def sync(self) -> Pause | None:
-        """Bring both branches together: publish what a killed run did not, take over the person's commits.
+        """Bring both branches together: publish the commits that a killed run did not, take over the person's commits.
 
         Return the pause where the person has to decide.
         """
@@ -124,7 +124,7 @@ class ModuleBranch:
             self.journal.tell(Notice("warning", f"the commit is not in your repository yet: {error.message}"))
 
     def clear_leftovers(self) -> tuple[Notice, ...]:
-        """Remove what a dead process left in the clone, and its lock on the person's branch: nobody else would."""
+        """Remove the remains of a dead process in the clone, and its lock on the person's branch."""
         session = self.journal.session
         branch = session.branch or BRANCH_PREFIX + session.module
         cleared = (*self.place.person.clear_lock(branch), *self.place.repository.clear_leftovers(branch))
@@ -182,7 +182,7 @@ class ModuleBranch:
         return next((name for name in earlier if name), None)
 
     def _first_commit(self, module: str, branch: str, parent: str) -> str:
-        """Make the branch's first commit; return the one that is there if the process died after it."""
+        """Make the branch's first commit; return the existing one if the process died after it."""
         session, clone = self.journal.session, self.place.repository
         made = [c.sha for c in clone.session_commits(session.id, within=branch) if c.task is None]
         if made:

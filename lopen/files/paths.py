@@ -213,7 +213,7 @@ def _shown(path: str) -> str:
 
 
 def _keep_permissions(descriptor: int, previous: os.stat_result) -> None:
-    """Give the new file the permissions of the one that it replaces, and a later modification time."""
+    """Give the new file the permissions of the replaced file, and a later modification time."""
     os.fchmod(descriptor, stat.S_IMODE(previous.st_mode) & 0o777)
     _advance_mtime(descriptor, previous)
 

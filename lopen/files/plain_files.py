@@ -14,7 +14,7 @@ FileState = tuple[int, ...]
 
 
 def remove(place: str) -> None:
-    """Delete a file, a link or a whole folder, whatever permissions a command gave it."""
+    """Delete a file, a link or a whole folder, of any permissions."""
     try:
         if not stat.S_ISDIR(os.lstat(place).st_mode):
             os.unlink(place)

@@ -1,8 +1,8 @@
 """The one list of protected paths, for the file tools, the sandbox and Claude Code's hooks. Pure functions over path parts.
 
-`.lopen/` and `.claude/settings*` are protected everywhere, `.git` and `specs/**/SPECIFICATION.md` in what lopen runs.
-The rules compare names as the most tolerant file system does (case, invisible characters, trailing dots), so that they
-refuse every spelling of a protected name on every machine.
+`.lopen/` and `.claude/settings*` are protected everywhere, `.git` and `specs/**/SPECIFICATION.md` in lopen's own
+runs. The rules compare names as the most tolerant file system does (case, invisible characters, trailing dots). So
+they refuse every spelling of a protected name on every machine.
 """
 
 from __future__ import annotations

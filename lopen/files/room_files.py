@@ -39,7 +39,7 @@ class RoomFolder:
         top.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
 
     def keep(self, path: str) -> None:
-        """Leave `path`, and what is below it, alone."""
+        """Leave `path` and everything below it alone."""
         self.kept.add(path)
 
     def drop(self, paths: Iterable[str]) -> None:
@@ -49,7 +49,7 @@ class RoomFolder:
             remove(f"{self.top}/{path}")
 
     def clear(self) -> tuple[str, ...]:
-        """Remove everything but the kept paths; return what was removed."""
+        """Remove everything but the kept paths; return the removed paths."""
         added = tuple(self.added())
         for path in added:
             remove(f"{self.top}/{path}")
@@ -105,7 +105,9 @@ class RoomFiles(RoomFolder):
         self._git.run("read-tree", "--reset", "-u", tree)
 
     def tidy(self, wanted: Callable[[str], bool] = lambda _: False, *, remove_added: bool = True) -> Found:
-        """Undo what a command did; return it, with the contents of the changed and added files that are `wanted`."""
+        """Undo the effects of a command; return it, with the contents of the changed and added files that are
+        `wanted`.
+        """
         hidden = [*self._hidden_from_git()]
         for path in hidden:  # first, because git looks into no folder of the tree that has a `.git`
             remove(f"{self.top}/{path}")
@@ -132,7 +134,9 @@ class RoomFiles(RoomFolder):
         return Found(tuple(changed), tuple(sorted((*hidden, *added))), ignored, contents)
 
     def _hidden_from_git(self) -> Iterator[str]:
-        """Yield what a command made and git does not list: a `.git` in a folder of the tree, files of a submodule."""
+        """Yield paths that a command made and git does not list: a `.git` in a folder of the tree, files of a
+        submodule.
+        """
         for folder in sorted({str(above) for path in self.files for above in PurePosixPath(path).parents}):
             path = f"{folder}/.git".removeprefix("./")
             if path not in self.kept and os.path.lexists(f"{self.top}/{path}"):
@@ -142,7 +146,7 @@ class RoomFiles(RoomFolder):
                 yield from (f"{path}/{found.name}" for found in entries_in(f"{self.top}/{path}"))
 
     def _outside(self, path: str) -> Iterator[str]:
-        """Yield an untracked path, or what is in it besides the kept paths."""
+        """Yield an untracked path, or its contents besides the kept paths."""
         if path in self.kept or any(path.startswith(f"{kept}/") for kept in self.kept):
             return
         if any(kept.startswith(f"{path}/") for kept in self.kept):

@@ -33,7 +33,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The matches of a search. `note` tells the model what is missing and how to see it."""
+    """The matches of a search. `note` names the omitted matches and how to see them."""
 
     matches: tuple[Match, ...]
     truncated: bool

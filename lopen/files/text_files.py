@@ -16,7 +16,7 @@ _BINARY_PROBE = 8_192
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """Part of a text file. `first_line` is 1-based, `lines` counts the whole file, `note` describes what is missing."""
+    """Part of a text file. `first_line` is 1-based, `lines` counts the whole file, `note` describes the omitted part."""
 
     path: str
     content: str
@@ -144,9 +144,8 @@ class Replacement:
 def replace_passage(text: str, old: str, new: str, *, everywhere: bool, path: str) -> Replacement:
     """Replace `old` by `new` in `text`; in a file with CRLF lines, convert the line ends of both passages first.
 
-    Raises:
-        ToolRefused: the passage is empty or unchanged, does not occur (the hint names the nearest candidates),
-            or occurs more than once without `everywhere` (the message names the lines).
+    Raises: ToolRefused: the passage is empty or unchanged, does not occur, or occurs more than once without
+    `everywhere`. The message names the lines or the nearest candidates.
     """
     if not old:
         raise ToolRefused("old_text is empty", "quote the passage to replace, or use write_file")

@@ -211,7 +211,7 @@ def module_documents(root: Path, module: str) -> dict[str, bytes]:
 
 
 def unsaved_files(home: Path, clone: Repository) -> tuple[str, ...]:
-    """Return the uncommitted files of a clone, except documents equal to those in `home`."""
+    """Return the uncommitted files of a clone, except documents equal to the ones in `home`."""
     dirty = clone.dirty(lambda path: path.split("/", 1)[0] == ".lopen")
     return tuple(
         path

@@ -1,9 +1,9 @@
 """Clones of a person's repository that lopen owns: making one, its configuration, and what goes between the two.
 
 lopen writes the clone's configuration, so nothing that the person's repository configures runs there. Its git folder
-lies beside the files, so that a sandbox can show it read-only. Objects are hard links to the person's where the file
-system allows it: git never writes into the file of an object, and `git gc` there removes names, not files.
-See docs/decisions/0009-own-clone.md.
+lies beside the files, so that a sandbox can show it read-only. Objects are hard links to the person's if the file
+system allows it. git never writes into the file of an object, and `git gc` there removes names, not files. See
+docs/decisions/0009-own-clone.md.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def require_own(person: Repository, clone: Repository) -> None:
 
 
 def write_pointer(layout: Layout) -> None:
-    """Let `.git` in the clone's files name its git folder, whatever a command put there."""
+    """Let `.git` in the clone's files name its git folder, in place of a command's file there."""
     pointer = layout.root / ".git"
     if pointer.is_dir() and not pointer.is_symlink():
         shutil.rmtree(pointer)

@@ -31,8 +31,8 @@ _INHERITED = frozenset(
     | {"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"}
 )
 
-# Overrides every configuration that git reads. It also covers what lopen does not use, because a later git may do
-# more by itself.
+# Overrides every configuration that git reads. It also covers features that lopen does not use, because a later git
+# may do more by itself.
 HARDENED: Mapping[str, str] = {
     "core.fsmonitor": "false",
     "core.hooksPath": os.devnull,

@@ -1,4 +1,4 @@
-"""git's configuration: the content filters that a repository brings along, and what a clone takes over."""
+"""git's configuration: a repository's content filters, and the settings that a clone takes over."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TRUSTED_SECTIONS = re.compile(r"(filter\..+|gpg(\..+)?)\.[^.]+", re.DOTALL)
 
 
 def _entries(git: GitCommand) -> list[tuple[bool, str, str]]:
-    """Return (is the person's own, key, value) of what git reads, without lopen's own settings; it starts no program."""
+    """Return (is the person's own, key, value) of git's settings, without lopen's own settings; it starts no program."""
     fields = git.run("config", "--list", "-z", "--show-scope").fields()
     found = []
     for scope, entry in zip(fields[::2], fields[1::2], strict=True):

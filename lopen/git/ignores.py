@@ -32,7 +32,7 @@ CACHE_PATTERNS = (
     ".parcel-cache/",
 )
 
-# What a killed lopen was about to write in the place of a file (`lopen.core.files`).
+# An unfinished file that a killed lopen left beside its target (`lopen.core.files`).
 HALF_WRITTEN = f"{TEMPORARY}*"
 
 # `target` may be a folder of sources; it is a cache only beside the file of a build tool that creates it.
@@ -86,7 +86,7 @@ def with_lines(text: str, lines: Iterable[str]) -> str:
 
 
 def ignored_paths(content: GitCommand) -> list[str]:
-    """Return what git ignores in the work tree, without lopen's own state; a folder counts once and ends in `/`."""
+    """Return the ignored paths of the work tree, without lopen's own state; a folder counts once and ends in `/`."""
     answer = content.run("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
     return [path for path in answer.fields() if path.split("/", 1)[0] != _LOPEN]
 

@@ -197,7 +197,7 @@ class Repository:
         return sorted({path for path in found if not is_internal(path) and not path.endswith("/")})
 
     def dirty(self, allow: Callable[[str], bool]) -> tuple[str, ...]:
-        """Return uncommitted paths, staged or not, except ignored ones and those that `allow` accepts, sorted.
+        """Return uncommitted paths, staged or not, except ignored ones and ones that `allow` accepts, sorted.
 
         A folder that is a repository of its own counts as one path.
         """
@@ -209,7 +209,7 @@ class Repository:
         )
 
     def ignored(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """Return those of `paths` that git ignores and does not track; snapshots and commits do not contain them."""
+        """Return the `paths` that git ignores and does not track; snapshots and commits do not contain them."""
         # check-ignore does not take literal paths; a leading `./` prevents any other reading of a name.
         listed = b"".join(b"./" + os.fsencode(path) + b"\0" for path in paths)
         with self._listing:
@@ -236,12 +236,14 @@ class Repository:
         return self._files.blobs(paths)
 
     def restore(self, tree: str, paths: Iterable[str]) -> None:
-        """Restore files from `tree`, deleting those that it does not contain; never through a symbolic link."""
+        """Restore files from `tree`, deleting files that it does not contain; never through a symbolic link."""
         self._files.set_head(self.head().commit)
         self._files.restore(tree, paths)
 
     def clear_leftovers(self, branch: str) -> tuple[str, ...]:
-        """Remove what a killed run left: unfinished files, locks on index, HEAD and `branch`. Return their paths."""
+        """Remove the remains of a killed run: unfinished files, locks on index, HEAD and `branch`. Return their
+        paths.
+        """
         locks = remove_stale_lock(self.layout, branch)
         found = self.git.run("ls-files", "-z", "--others", "--ignored", "-x", HALF_WRITTEN).fields()
         for path in found:

@@ -1,4 +1,4 @@
-"""Find secrets in what a commit would add.
+"""Find secrets in the lines that a commit would add.
 
 A tree with a secret stays in lopen's clone: only commits are fetched into the person's repository.
 """

@@ -79,7 +79,7 @@ def diff(
 ) -> str:
     """Return the unified diff of two trees, cut at `max_chars` with a note. Binary files are only named.
 
-    With `as_text` every file counts as text, whatever its bytes, its size or its attributes are.
+    With `as_text` every file counts as text, of any bytes, size and attributes.
     """
     if before == after or (paths is not None and not paths):
         return ""
@@ -145,7 +145,7 @@ def blob_contents(git: GitCommand, blobs: Iterable[str]) -> dict[str, bytes]:
 
 
 def _batch(answer: bytes) -> Iterator[tuple[str, str, bytes]]:
-    """Yield (id, kind, content) of what `cat-file --batch` wrote, without what is missing."""
+    """Yield (id, kind, content) from the output of `cat-file --batch`, without missing objects."""
     at = 0
     while at < len(answer):
         end = answer.index(b"\n", at)

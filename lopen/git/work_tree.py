@@ -1,4 +1,4 @@
-"""The files of one checkout: what differs from a commit, snapshots as tree ids, and restoring files.
+"""The files of one checkout: differences from a commit, snapshots as tree ids, and restoring files.
 
 The scratch index `base` equals a commit and caches file times, so that one `git status` finds the changes without reading
 unchanged files. Changed files are added to a copy of it, and the copy is written as a tree: three processes, or one if
@@ -22,7 +22,7 @@ from lopen.git.git_files import copy_index
 from lopen.git.ignores import in_build_folder, is_build_folder, is_internal, require_few
 from lopen.git.layout import Layout
 
-# The base index is lopen's own, so what it remembers of folders without untracked files was seen by lopen's git.
+# The base index is lopen's own, so its memory of folders without untracked files comes from lopen's git.
 _REMEMBERING: Mapping[str, str] = {"core.untrackedCache": "true"}
 
 
@@ -179,7 +179,7 @@ class WorkTree:
         return self._with(work)
 
     def tree_with(self, tree: str, files: Mapping[str, trees.TreeEntry | None]) -> str:
-        """Return `tree` with these `files` in place of its own, without those that are None; it is not committed."""
+        """Return `tree` with these `files` in place of its own, where None removes a file; it is not committed."""
         git = self._with(self._scratch / "index.with")
         git.run("read-tree", tree)
         _update(git, [path for path, entry in files.items() if entry is None], "--force-remove")
@@ -194,7 +194,7 @@ class WorkTree:
         return self._base
 
     def restore(self, tree: str, paths: Iterable[str]) -> None:
-        """Restore `paths` from `tree`, deleting those that it does not contain; never through a symbolic link.
+        """Restore `paths` from `tree`, deleting files that it does not contain; never through a symbolic link.
 
         Raises:
             GitError: a path is not inside the work tree (absolute, `..`, `.git`), or is not writable.

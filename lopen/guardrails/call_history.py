@@ -42,11 +42,11 @@ class WastefulHabit:
 class CallEnd:
     """The end of a tool call.
 
-    `signature` and `nonce` are those of the call. `resource` is its path, section, pattern or command line, for
-    messages. `content_hash` is of what was read, printed or written, None where unknown; `exit_code` is None where no
-    command ended. `failed_tests` are those that a test run names. `edited`: the paths that the call changed. `tree_before` and `tree` are ids of the work tree,
-    known only for a command that failed earlier and for one that failed now: each costs a process. `agent` is the
-    sub-agent that made the call. `progressed`: the call polls, and its output is not what it was before.
+    `signature` and `nonce` identify the call. `resource` is its path, section, pattern or command line, for messages.
+    `content_hash` is of the text read, printed or written, None where unknown. `exit_code` is None where no command
+    ended. `failed_tests` are named by a test run. `edited` are the paths that the call changed. `tree_before` and
+    `tree` are ids of the work tree before and after a command that failed, earlier or now; each costs a process.
+    `agent` is the sub-agent that made the call. `progressed`: the call polls, and its output has changed.
     """
 
     tool: str
@@ -235,7 +235,7 @@ def signature(tool: str, arguments: Any) -> str:
 
 
 def _effective(arguments: Any) -> Any:
-    """The arguments that change what the call does. Elsewhere a `description` may be what is written."""
+    """Return the arguments that change the call's effect. In other tools a `description` may be written content."""
     if not isinstance(arguments, dict):
         return arguments
     idle = _COMMAND_SAYS if "command" in arguments else _AGENT_SAYS if "prompt" in arguments else frozenset()

@@ -95,7 +95,7 @@ def check_quality(facts: GuardFacts) -> GuardResult:
 
 
 def scope_known(completed: int | None, original: int | None) -> bool:
-    """Tell whether both counts are usable: an original scope of at least one, and a count of what is done."""
+    """Tell whether both counts are usable: an original scope of at least one, and a count of completed parts."""
     return original is not None and original > 0 and completed is not None and completed >= 0
 
 

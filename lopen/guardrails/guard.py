@@ -115,7 +115,7 @@ class Category(StrEnum):
 class GuardResult:
     """The result of one guard.
 
-    `reason` is for people, `correction` for the model's next prompt, `action` says what lopen does.
+    `reason` is for people, `correction` for the model's next prompt, `action` names lopen's reaction.
     A block has a `pause_kind` and the person's `command`; where the command is `confirm`, also the subject
     (`confirm`) and the `level` that the confirmation covers.
     `wait_s` is a wait that lopen makes by itself. `announce` is false where people know this already.

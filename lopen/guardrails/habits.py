@@ -122,7 +122,7 @@ def _retry(calls: CallHistory, end: CallEnd, limits: HabitLimits) -> WastefulHab
 
 
 def after_turn(calls: CallHistory, tests_exist: Callable[[], bool]) -> CallHistory:
-    """Return the history at the end of a turn: what was edited before there were tests does not count as untested."""
+    """Return the history at the end of a turn: files edited before there were tests do not count as untested."""
     if calls.tests_known or not calls.edited:
         return calls
     return replace(calls, edited=(), tests_known=tests_exist())
@@ -149,7 +149,7 @@ def _untested(calls: CallHistory) -> WastefulHabit:
 
 
 def _shown(end: CallEnd) -> str:
-    """Return what the call was about, on one line."""
+    """Return the subject of the call, on one line."""
     return one_line(end.resource, 120) or end.tool
 
 

@@ -27,7 +27,7 @@ RENEWED: frozenset[str] = ADVISORY | {resource_limits.BUDGET, completion.SCOPE, 
 
 
 def lasting(corrections: Iterable[str]) -> tuple[str, ...]:
-    """Return the corrections of earlier passes without those that a new pass makes anew."""
+    """Return the corrections of earlier passes without the ones that a new pass makes anew."""
     return tuple(c for c in corrections if c.partition(": ")[0] not in RENEWED)
 
 
@@ -54,7 +54,7 @@ class Passed:
 
     @property
     def corrections(self) -> tuple[str, ...]:
-        """Return the corrections for the next prompt. The model gets those of blocks when the run continues."""
+        """Return the corrections for the next prompt. After a block the model gets them when the run continues."""
         return tuple(f"{r.guard}: {r.correction or r.reason}" for r in self.raised)
 
     @property

@@ -1,7 +1,7 @@
 """Every end of a turn that brought no result of its step: what kind of stop it was, and the answer to it.
 
 Quotations and code are left alone: a specification or a test may well be about the phrases that are looked for here.
-Permission and questions count only where the text closes, claims and reports anywhere in it. What is quoted leaves
+Permission and questions count only where the text closes, claims and reports anywhere in it. A quotation leaves
 `QUOTED` behind, so that a sentence around it stays a sentence; quotation marks pair within a paragraph only.
 
 See docs/reference/guardrails.md.
@@ -125,7 +125,7 @@ UNLESS: Mapping[PhraseKind, re.Pattern[str]] = {
 }
 # The same for a claim, but only after the last "and": it does not reach across one
 UNLESS_NEAR = re.compile(_AHEAD)
-# After a claim: what it was only almost, or on a condition.
+# After a claim: an exception or a condition that takes it back.
 HEDGE = re.compile(
     r"^[^.;:!?]{0,12}?,? ?\b(?:except|apart from|but not|but two|only|if|when|once|unless|as soon as|provided|other than|save for|until)\b"
 )
@@ -174,7 +174,7 @@ def own_words(text: str) -> str:
 def sentences(words: str) -> tuple[str, ...]:
     """The sentences of own words, each on one line; list items and headings count as sentences.
 
-    Of one that never ends the middle is left out, so that looking through it stays cheap.
+    The middle of an endless sentence is left out, so that looking through it stays cheap.
     """
     lines = (" ".join(s.split()) for s in _SENTENCE_END.split(words))
     return tuple(s if len(s) <= 2 * _SIDE else f"{s[:_SIDE]} … {s[-_SIDE:]}" for s in lines if s)
@@ -310,8 +310,7 @@ def nudge(
 ) -> str:
     """The text of nudge `n` of `of`.
 
-    `missing` is what the step still lacks: in step 6 the tools without a fresh success (`quality.missing`),
-    elsewhere whatever words name it. `may_ask` says that `ask_user` is still open to the model.
+    `missing` names the step's missing result: in step 6 the tools without a fresh success (`quality.missing`). `may_ask` says that `ask_user` is still open to the model.
     """
     lines = [
         f"[lopen {n}/{of}] This turn ended without the result of step {number(stop.step)}, {stop.step.value}: "

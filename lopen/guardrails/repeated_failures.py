@@ -174,7 +174,7 @@ def escalated(session: Session, threshold: int) -> tuple[Session, tuple[Escalati
 
 
 def _all(session: Session) -> Iterator[FailingSubject]:
-    """Return every task and step that fails or has a level, those that are no longer there included."""
+    """Return every task and step that fails or has a level, removed ones included."""
     found = {
         t.id: FailingSubject(t.id, t.name, 0 if t.given_up else t.failures, bool(t.given_up))
         for t in session.tree.tasks

@@ -1,1 +1,1 @@
-"""Judging finished work: what changed and what ran (evidence), how it is judged (rubric), what came of it (verdict)."""
+"""The judgement of finished work: the change and its runs (evidence), the rule (rubric), the result (verdict)."""

@@ -1,4 +1,6 @@
-"""What a piece of work was to do: its description, sections and criteria, those that are due, and earlier verdicts."""
+"""The assignment of a piece of work: its description, sections, criteria and due ones among them, and earlier
+verdicts.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ class TestRemovals:
     """
 
     def __init__(self, session: Session, spec: Specification, sections: Sequence[str]) -> None:
-        """`sections`: those that the work rests on, by their addresses."""
+        """`sections`: the sections that the work rests on, by their addresses."""
         approval = session.approval
         drift = compare_hashes(approval.sections, section_hashes(spec)) if approval else Drift()
         approved = SKILLS_AND_HOOKS not in (*drift.changed, *drift.new)
@@ -43,7 +45,7 @@ class TestRemovals:
         self.given: set[str] = set()
 
     def reason(self, path: str) -> str:
-        """Return why tests of this file may be removed; empty where they may not. `given`: what was returned."""
+        """Return why tests of this file may be removed; empty where they may not. `given`: the returned values."""
         found = ""
         if any(glob in ("**", "*") or glob_matcher(glob)(path.split("/")) for glob in self._globs):
             found = ALLOWED
@@ -63,7 +65,7 @@ def _overlap(one: str, other: str) -> bool:
 def due_criteria(session: Session, scope: Scope, subject: str, criteria: Sequence[str]) -> tuple[str, ...]:
     """Return the criteria that need a `yes` of this verdict: none of a task, all of the module.
 
-    A component leaves those to the module that another component, which is not complete yet, is to meet too.
+    A component leaves a criterion to the module if another, incomplete component is to meet it too.
     """
     if scope == "task":
         return ()
@@ -97,7 +99,7 @@ def narrower_verdicts(
 def assignment(
     session: Session, spec: Specification, scope: Scope, subject: str, present: str
 ) -> tuple[str, Assignment]:
-    """Return the tree from which a piece of work began (the `present` one where none did), and what it was to do."""
+    """Return the tree from which a piece of work began (the `present` one where none did), and its assignment."""
     base, text, choices, ids = _described(session, spec, scope, subject)
     sections = _sections(spec, *choices)
     overview = spec.outline.get(OVERVIEW) if scope == "module" else None

@@ -1,4 +1,4 @@
-"""The change between two git trees: its texts, which files weigh most, and what is plainly wrong with a file."""
+"""The change between two git trees: its texts, the weight of its files, and plain faults of a file."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ SOURCE_SUFFIXES = words(
     ".lua .m .mjs .ml .php .pl .proto .ps1 .py .pyi .r .rb .rs .scala .scss .sh .sql .svelte .swift .tf .ts .tsx "
     ".vue .zig"
 )
-_COMPILED = words(".a .class .dll .dylib .exe .jar .node .o .pyc .pyd .so .wasm")  # code in whatever folder
+_COMPILED = words(".a .class .dll .dylib .exe .jar .node .o .pyc .pyd .so .wasm")  # code in any folder
 _OTHERS_THAT_RUN = _COMPILED | words(
     ".bat .cfg .cjs .cmake .cmd .cts .egg .fish .in .ini .json .mk .mts .pth .pyw .pyx .toml .whl .xml .yaml .yml .zsh"
 )
@@ -84,7 +84,7 @@ def kind(path: str) -> FileKind:
 
 @dataclass(frozen=True)
 class ComparedTrees:
-    """The files that differ between two trees, and the contents of those that are not too large."""
+    """The files that differ between two trees, and the contents of files that are not too large."""
 
     base: str
     tree: str
@@ -149,8 +149,8 @@ def unseen_files(
 ) -> Iterator[Finding]:
     """Yield an error for each new content that runs and that the judge cannot see, a warning for data and large files.
 
-    A content that was there before, under whatever name, is a warning too. `sizes`: blob id → bytes; `known`: contents
-    by blob id, at least those of files that are not large.
+    A content that was there before under any name is a warning too. `sizes`: blob id → bytes; `known`: contents by
+    blob id, at least of files that are not large.
     """
     earlier = {c.before for c in files}
     for c in files:
@@ -173,7 +173,7 @@ def unseen_files(
 def _is_utf_8(path: str) -> bool:
     try:
         path.encode("utf-8")
-    except UnicodeEncodeError:  # holds what stands for other bytes
+    except UnicodeEncodeError:  # holds the sign for other bytes
         return False
     return True
 
@@ -190,7 +190,7 @@ def _is_data(change: TreeChange, content: bytes) -> bool:
 
 
 def _is_hidden(change: TreeChange, content: bytes) -> bool:
-    """Return True for a file that runs, or decides what runs, and is not text to the judge's `read_file`."""
+    """Return True for a file that runs or names commands, and is not text to the judge's `read_file`."""
     path = PurePosixPath(change.path)
     runs = (
         path.suffix.lower() in SOURCE_SUFFIXES | _OTHERS_THAT_RUN

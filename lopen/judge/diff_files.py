@@ -14,7 +14,7 @@ _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"v": b"\v", b"f": b"\f"}
 
-_BYTES = re.compile("[\0\ufffd\ud800-\udfff]")  # NUL, and what stands for bytes that are not UTF-8
+_BYTES = re.compile("[\0\ufffd\ud800-\udfff]")  # NUL, and the sign for bytes that are not UTF-8
 NOT_TEXT = 0.05  # share of these from which a file counts as binary
 _FEW = 32  # of these are shown in any file
 _PROBED = 20_000  # characters
@@ -31,8 +31,8 @@ class FileDiff:
 def split_diff(diff: str) -> tuple[FileDiff, ...]:
     """Return the parts of a `git diff`, file by file.
 
-    A line of content never starts with `diff --git`, because git puts a mark in front of it, and git quotes a path
-    that holds a newline.
+    A line of content never starts with `diff --git`, because git puts a mark in front of it. git quotes a path that
+    holds a newline.
     """
     heads = list(_FILE.finditer(diff))
     starts = [*(head.start() for head in heads), len(diff)]
@@ -70,7 +70,7 @@ def decoded(raw: bytes) -> str:
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         with suppress(UnicodeDecodeError):
             wide = raw.decode("utf-16")
-            if sum(letter < "\u0100" for letter in wide) > len(wide) / 2:  # not what a shell reads as ASCII
+            if sum(letter < "\u0100" for letter in wide) > len(wide) / 2:  # not ASCII to a shell
                 return wide
     return raw.decode("utf-8", "surrogateescape")
 

@@ -13,7 +13,7 @@ from lopen.store.audit import VerifyResult
 from lopen.verification.findings import ChangeQuestion, Finding
 from lopen.verification.mutation_check import MutationCheck
 
-_FORMAT = 3  # counts up when what is hashed changes, so that no old verdict answers for new evidence
+_FORMAT = 3  # counts up when the hashed fields change, so that no old verdict answers for new evidence
 
 FileKind = Literal["source", "test", "other"]
 
@@ -46,7 +46,7 @@ class Established:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a piece of work was to do. `subject` is the id or name of what is judged.
+    """The assignment of a piece of work. `subject` is the id or name of the judged work.
 
     `sections` are (heading path, text) and `criteria` (id, text) of the specification, `due` the ids of the criteria that
     need the judge's `yes`. `answers` are (question, answer) of the person.
@@ -66,9 +66,9 @@ class Assignment:
 class JudgedChange:
     """The change under judgement, between the git trees `base_tree` and `tree`.
 
-    `files` are the files that differ. `diff` is what no accepted verdict covers of it. `source` is the final text of the
-    files that accepted verdicts cover, and of those that the work's words name, or step 3 for a component it found done;
-    `files` lists these, too. `tests` are (path, names).
+    `files` are the files that differ. `diff` is the part that no accepted verdict covers. `source` is the final text
+    of the files that accepted verdicts cover, of the files that the work's words name, and of the files that step 3
+    names for a done component; `files` lists these, too. `tests` are (path, names).
     """
 
     base_tree: str
@@ -83,8 +83,8 @@ class JudgedChange:
 class EarlierVerdicts:
     """What earlier verdicts said: `established` the accepted ones on narrower work.
 
-    `carried` are (criterion, subject, what was missing) of the criteria that these left open, `findings` those of the last
-    verdict on the same work, where it did not pass.
+    `carried` are (criterion, subject, missing evidence) of the criteria that these left open. `findings` are the last
+    verdict's on the same work, if it did not pass.
     """
 
     established: tuple[Established, ...] = ()
@@ -96,10 +96,10 @@ class EarlierVerdicts:
 class Evidence:
     """All that is known of a piece of work when it is to be judged.
 
-    `findings` are lopen's own: an error among them fails the work without a judge. `questions` are those that the judge
-    must answer. `mutation` is what the tests notice of small faults in the changed functions, None where there are none to
-    make. `removals` are the reasons for which removed tests are not an error by themselves. `note` is a claim of the
-    builder.
+    `findings` are lopen's own: an error among them fails the work without a judge. `questions` are the questions that
+    the judge must answer. `mutation` counts the small faults in the changed functions that the tests notice, None
+    where there are none to make. `removals` are the reasons for which removed tests are not an error by themselves.
+    `note` is a claim of the builder.
     """
 
     work: Assignment
@@ -114,10 +114,10 @@ class Evidence:
 
 
 def evidence_hash(evidence: Evidence) -> str:
-    """Return the SHA-256 (hex) of what the evidence says, the same wherever and whenever it is gathered.
+    """Return the SHA-256 (hex) of the evidence, the same wherever and whenever it is gathered.
 
     Tree ids stand for the diff, the files and lopen's findings, which follow from them. Subject, order, narrower
-    verdicts, the builder's note and what commands printed do not count. Neither does the scope: a verdict keeps its
+    verdicts, the builder's note and the output of commands do not count. Neither does the scope: a verdict keeps its
     own, and `serves` says which scopes it answers for. Only where nothing changed at all does the description count:
     then it is all that tells two pieces of work apart.
     """
@@ -152,7 +152,7 @@ def uncovered(base: str, tree: str, verdicts: Sequence[Verdict]) -> tuple[tuple[
     while at != tree and ahead:
         onward = [n for n, v in enumerate(ahead) if v.base_tree == at]
         if onward:
-            step = onward[-1]  # the latest one spans most: a component's after those of its tasks
+            step = onward[-1]  # the latest one spans most: a component's after its tasks'
         elif at == base and not gaps:
             break  # the work began elsewhere: nothing is known of the way
         else:

@@ -148,8 +148,8 @@ def work_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
 
 
 def _finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
-    """One line a finding; each severity is bounded by itself, and of each kind the first ones come first, so that many
-    of one kind push out none of another.
+    """One line a finding; each severity is bounded by itself. The first ones of each kind come first, so that many of
+    one kind push out none of another.
     """
     for severity in ("error", "warning", "info"):
         ours = _by_turns([finding for finding in findings if finding.severity == severity])
@@ -164,7 +164,7 @@ def _finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def _question_lines(question: ChangeQuestion) -> Iterator[str]:
-    """The question, then both versions of what changed."""
+    """Yield the question, then both versions of the changed text."""
     place = (
         f"{quoted(question.path)}{f':{question.line}' if question.line else ''}: " if question.path else ""
     )

@@ -51,7 +51,7 @@ class ReadingTools(Protocol):
 class JudgeModels:
     """The models that judge, the way to ask them, and the tools that they read with.
 
-    `ask` sends a request with all retries and charges; what it raises passes through, `ContextTooLong` excepted.
+    `ask` sends a request with all retries and charges; its exceptions pass through, except `ContextTooLong`.
     """
 
     ask: Ask
@@ -81,9 +81,8 @@ def judge(
     """Return the verdict on `evidence`, with lopen's findings merged in and `passed` by the rule.
 
     A verdict that could not tell is asked for once more, of the second model and with the tools. `remembered` and
-    `remember` are keyed by evidence hash and hold only verdicts that a judge gave: what lopen decided by itself
-    costs nothing to decide again, and an answer that could not be read is not a verdict. Where lopen itself found an
-    error, nobody is asked.
+    `remember` are keyed by evidence hash and hold only verdicts that a judge gave. A decision of lopen's own costs
+    nothing to repeat, and an unreadable answer is not a verdict. Where lopen itself found an error, nobody is asked.
     """
     digest = evidence_hash(evidence)
     own = (*unfit_results(evidence), *evidence.findings)
@@ -139,7 +138,7 @@ class _Judgement:
     readable: bool = False
 
     def verdict(self) -> Verdict:
-        """Return the model's verdict; one that could not tell where no answer can be read."""
+        """Return the model's verdict; a verdict that could not tell where no answer can be read."""
         why = TOO_LARGE
         for tokens in self._sizes():
             message = evidence_message(self.evidence, tokens=tokens)
@@ -185,7 +184,7 @@ class _Judgement:
         )
 
     def _converse(self, request: Request, room: int) -> Verdict:
-        """Ask until a verdict comes. `room` bounds what the tools may add, in units of text."""
+        """Ask until a verdict comes. `room` bounds the text that the tools may add, in units."""
         asked_again, overflowed = False, False
         for turn in range(1, MAX_TURNS + 1):
             if turn == MAX_TURNS or room <= 0:
@@ -237,7 +236,7 @@ def _with_results(request: Request, response: Response, results: Sequence[Json],
 
 
 def _without_last_results(request: Request) -> Request:
-    """The same request without what was read last, which the model's context cannot hold."""
+    """Return the same request without the last reading, which the model's context cannot hold."""
     *earlier, last = request.messages
     content = [
         {**block, "content": "not shown: too long for your context", "is_error": True}
@@ -248,7 +247,7 @@ def _without_last_results(request: Request) -> Request:
 
 
 def _asked_again(request: Request, problem: str) -> Request:
-    """The same request, saying what was wrong with the last answer, which is left out."""
+    """Return the same request with the fault of the last answer, which is left out."""
     *earlier, last = request.messages
     note = f"Your last answer {problem}. Call {TOOL} exactly once, with every field."
     content = [*last["content"], text_block(note)]

@@ -92,7 +92,7 @@ class JudgedSession:
 def evidence_for(
     judged: JudgedSession, boundary: JudgedBoundary, verdicts: Sequence[Verdict] = ()
 ) -> Evidence:
-    """Return what the judge is shown for a boundary. `verdicts` are the session's, oldest first."""
+    """Return the judge's evidence for a boundary. `verdicts` are the session's, oldest first."""
     session, scope, subject = judged.session, boundary.scope, boundary.subject
     repository, tree = judged.repository, judged.verifier.tree()
     base, work = assignment(session, judged.spec, scope, subject, tree)
@@ -169,7 +169,7 @@ def _examined(
 def _own_findings(
     judged: JudgedSession, boundary: JudgedBoundary, change: ComparedTrees
 ) -> Iterator[Finding]:
-    """Yield what is plainly wrong with the changed files, and what the judge should look at."""
+    """Yield plain faults of the changed files, and remarks for the judge."""
     for result in boundary.results:
         yield from rewritten_files(result.command, result.left.changed)
     yield from unseen_files(judged.repository, change.files, change.sizes, change.contents)
@@ -189,7 +189,7 @@ def _files(change: ComparedTrees, shown: Sequence[SourceFile]) -> tuple[ChangedF
 def _named_files(
     repository: Repository, tree: str, names: Sequence[str], stated: Sequence[str], shown: Container[str]
 ) -> list[SourceFile]:
-    """The files at and below `names`, and those that the work's own words name, but for those `shown` whole."""
+    """The files at and below `names`, and files that the work's own words name, except files `shown` whole."""
     spoken = {name.casefold() for text in stated for name in spoken_names(text)}
     entries = repository.entries(tree) if names or spoken else {}
     by_name: dict[str, list[str]] = {}
@@ -226,7 +226,7 @@ def _diff(
 
 
 def _source(change: ComparedTrees, in_gaps: set[str]) -> tuple[SourceFile, ...]:
-    """The final text of the changed files, but for those that the diff holds whole."""
+    """Return the final text of the changed files, except files that the diff holds whole."""
     return tuple(SourceFile(path, text) for path, text in _texts(change).items() if path not in in_gaps)
 
 
@@ -257,7 +257,7 @@ def reader(repository: Repository, tree: str, files: Sequence[FileChange]) -> Ca
 def listed_tests(
     verifier: Verifier, tree: str, texts: Mapping[str, str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the names of the tests by file; where the run's names are known, those that did not run are marked."""
+    """Return the names of the tests by file; where the run's names are known, tests that did not run are marked."""
     run = verifier.test_runs().get(tree, TestRun())
     by_file = {path: read_tests(path, text).cases for path, text in texts.items()}
     return tuple(

@@ -1,7 +1,7 @@
 """Judging finished work: evidence gathered by lopen itself, then the judge is asked at the widest scope.
 
-Where a wider boundary would have the same evidence (the only task of a component, the only component of a
-module), the wider question is asked, and its verdict serves the narrower ones (docs/reference/completion.md).
+If a wider boundary has the same evidence (the only task of a component, the only component of a module), the wider
+question is asked. Its verdict serves the narrower ones (docs/reference/completion.md).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def verify_results(verifier: Verifier, session: Session, scope: Scope) -> tuple[
     """Return fresh results of every verify command the boundary requires, run where there are none."""
     tools = [t for t in required_tools(verifier, session, scope) if not t.endswith("_completion")]
     results: list[VerifyResult] = []
-    anew = scope == "module"  # its dependencies are those of exactly this tree, whatever its files say
+    anew = scope == "module"  # its dependencies belong to exactly this tree; its files do not count
     for _ in range(2):  # a command may itself change a lock file, which makes the earlier ones stale
         results = [r for tool in tools if (r := verifier.ensured(tool, anew=anew)) is not None]
         if all(verifier.fresh(r.tool) is r for r in results):
@@ -107,7 +107,7 @@ def hidden_values(evidence: Evidence, hide: Callable[[str], str]) -> Iterator[Fi
 
 
 class Judge(Protocol):
-    """Whoever judges finished work."""
+    """A judge of finished work."""
 
     def verdict_on(
         self, scope: Scope, subject: str, note: str = "", ignored: Iterable[str] = ()
@@ -136,8 +136,8 @@ def warnings_for_builder(store: SessionStore, session: Session) -> tuple[Finding
 class AskedJudge:
     """Runs the verifications of a boundary, asks the judge's models, and remembers their verdicts.
 
-    `ask` sends a request, charged to the judge. `hide` removes the person's secrets from a text, as from what the models
-    are sent.
+    `ask` sends a request, charged to the judge. `hide` removes the person's secrets from a text, as from the models'
+    requests.
     """
 
     ask: Ask

@@ -128,7 +128,7 @@ def _framed(groups: Iterable[EvidenceGroup], mark: str) -> Iterator[str]:
 def _mark(evidence: Evidence, parts: Sequence[Part]) -> str:
     """Return a word that none of the parts holds, the same in every judgement of one piece of work.
 
-    It is a digest of what the work was to do, which is not secret: a model that knows its own words can compute it. What
+    It is a digest of the assignment, which is not secret: a model that knows its own words can compute it. What
     protects is the loop: while any part holds the word, another is taken.
     """
     known = (

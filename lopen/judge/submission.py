@@ -152,7 +152,7 @@ def _findings(submitted: list[SubmittedFinding]) -> tuple[Finding, ...]:
 
 
 def _criteria(submitted: list[SubmittedCriterion]) -> tuple[CriterionResult, ...]:
-    """At most `MAX_CRITERIA`; those that do not hold are the last to be left out."""
+    """At most `MAX_CRITERIA`; criteria that do not hold are the last to be left out."""
     ordered = sorted(submitted, key=lambda criterion: criterion.holds != "no")
     return tuple(
         CriterionResult(c.id[:100], c.holds, c.evidence[:MAX_MESSAGE]) for c in ordered[:MAX_CRITERIA]
@@ -160,7 +160,7 @@ def _criteria(submitted: list[SubmittedCriterion]) -> tuple[CriterionResult, ...
 
 
 def _answers(submitted: list[SubmittedAnswer], evidence: Evidence) -> tuple[AnsweredQuestion, ...]:
-    """Every question with its answer: one that is not answered could not be told."""
+    """Return every question with its answer; an unanswered one could not be told."""
     given = {answer.id: answer for answer in submitted}
     answered = []
     for question in evidence.questions:

@@ -105,11 +105,11 @@ def serves(given: Scope, wanted: Scope) -> bool:
 
 
 def outcome(verdict: Verdict) -> Outcome:
-    """Return what the verdict amounts to: the one rule of what passes.
+    """Return the outcome of the verdict: the one rule of passing.
 
     It failed where a finding is an error, a criterion does not hold or a question is answered "not justified". It
-    passed where a person accepted what could not be told, or where the judge says so with more than low confidence,
-    every criterion that is due has its `yes` and every question its "justified". Everything else could not be told.
+    passed if a person accepted an undecided verdict. Else the judge must say so with more than low confidence, with a
+    `yes` for each due criterion and "justified" for each question. Everything else could not be told.
     """
     if _refuted(verdict):
         return "failed"
@@ -156,7 +156,7 @@ def _open_points(verdict: Verdict) -> tuple[Finding, ...]:
 
 
 def left_open(verdicts: Iterable[Verdict]) -> tuple[tuple[str, str, str], ...]:
-    """Return (criterion, subject, what was missing) of the criteria that accepted verdicts, oldest first, left open.
+    """Return (criterion, subject, missing evidence) of the criteria that accepted verdicts, oldest first, left open.
 
     A later answer of any verdict closes them.
     """
@@ -186,8 +186,8 @@ def settled(verdict: Verdict, own: Sequence[Finding] = ()) -> Verdict:
     """Return the verdict with lopen's own findings merged in, and `passed` by the rule.
 
     A criterion that does not hold becomes an error that names it, where no error does; so does a change that is not
-    justified. An error of lopen's own fails the verdict whatever the judge said, and is then its summary. Settling twice
-    changes nothing more.
+    justified. An error of lopen's own fails the verdict against any word of the judge, and is then its summary.
+    Settling twice changes nothing more.
     """
     findings = [*own, *verdict.findings]
     named = {finding.criterion for finding in findings if finding.severity == "error"}

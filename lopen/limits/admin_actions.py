@@ -105,7 +105,7 @@ def acknowledge_alert(store: LimitsStore, alert_id: str) -> Alert:
 
 
 def _forgive(rows: Rows, circuit_id: str, before: CircuitState) -> None:
-    """A person let it go on: what a session may do in all is counted from here."""
+    """A person let it go on: a session's totals are counted from here."""
     if not before.needs_ack or before.rule not in ("external_api", "agent_spawn"):
         return
     agents = read_agents(rows, circuit_id)

@@ -1,4 +1,4 @@
-"""Limits for sub-agents and for what they and external calls cost.
+"""Limits for sub-agents, and for the cost of sub-agents and external calls.
 
 Five at once, ten a session, ten seconds between two starts; at the limit of five the oldest is ended.
 
@@ -38,7 +38,9 @@ class AgentLimits:
 
 @dataclass(frozen=True, slots=True)
 class Agents:
-    """Who runs, how many were started (since a person last allowed more), and what they and external calls cost."""
+    """The running agents, the number started since a person last allowed more, and the cost of agents and external
+    calls.
+    """
 
     running: tuple[tuple[str, float], ...] = ()
     spawned: int = 0
@@ -62,7 +64,7 @@ def spawn(
     state: Agents, agent_id: str, now: float, limits: AgentLimits, *, lifted: bool
 ) -> tuple[Agents, Spawn]:
     """Decide whether `agent_id` may start now. `lifted`: the person's override stands, nothing is held back."""
-    if lifted:  # what the override lets start is logged, and counts for nothing later
+    if lifted:  # a start under the override is logged, and counts for nothing later
         return replace(state, running=(*state.running, (agent_id, now))[-1_000:]), Spawn(True)
     if state.spawned >= limits.max_agents_per_session:
         seen = f"{state.spawned} sub-agents were started in this session, which is all it may"

@@ -1,7 +1,7 @@
-"""Budgets as values: what was used of what is allowed, which thresholds were announced, who granted more.
+"""Budgets as values: the use, the allowance, the announced thresholds and the granted extensions.
 
-Pure. The status follows from the numbers, so that no two writers can disagree about it:
-active → warning (0.8) → paused (1.0) → active after an extension; exhausted where more is used than allowed.
+Pure. The status follows from the numbers, so that no two writers can disagree: active → warning (0.8) → paused (1.0)
+→ active after an extension; exhausted where more is used than allowed.
 
 See docs/reference/budgets-and-circuits.md.
 """
@@ -89,7 +89,7 @@ class BudgetState:
     requests_reserved: int = 0
     cost_usd: float = 0.0
     unpriced_tokens: int = 0
-    estimated_tokens: int = 0  # of tokens_used, those of requests that were cut off
+    estimated_tokens: int = 0  # the part of tokens_used for requests that were cut off
     extended: int = 0  # tokens that extensions granted on top of the spec's
     announced: tuple[str, ...] = ()  # thresholds that were announced
     confirmed: bool = False  # a person said to go on past the confirmation threshold
@@ -165,8 +165,8 @@ class BudgetState:
 def opened(spec: BudgetSpec, now: datetime, earlier: BudgetState | None = None) -> BudgetState:
     """The budget of `spec`: new, or `earlier` with the present limits; extensions stay granted.
 
-    What was announced stays announced where the limits are what they were: a budget that paused for want of
-    room is still paused when the next process opens it.
+    An announcement stays if the limits have not changed. So a budget that paused for want of room is still paused
+    when the next process opens it.
     """
     if earlier is None:
         return BudgetState(spec, started_at=now, last_updated=now)
@@ -205,7 +205,7 @@ def extended(state: BudgetState, tokens: int, reason: str, now: datetime) -> Bud
     if state.max_tokens <= 0:
         raise WrongUsage(f"{state.budget_id} has no token limit to extend")
     grown = rearmed(replace(state, extended=state.extended + tokens, last_updated=now))
-    # Whoever grants more has looked at it: that is the confirmation too, until the threshold is met anew.
+    # An extension is the confirmation too, until the threshold is met anew: the person has looked at it.
     return replace(grown, confirmed=CONFIRMATION in (*grown.announced, *grown.due))
 
 
@@ -224,7 +224,7 @@ def cleared(state: BudgetState, now: datetime) -> BudgetState:
 def answer_room(state: BudgetState, input_tokens: int, max_tokens: int) -> int:
     """Return the longest answer, in tokens, that this budget lets a request have; 0 where it is not to be made at all.
 
-    Shrunk to what is left, not below `SMALLEST_ANSWER` (or `max_tokens`, if that is less).
+    Shrunk to the rest of the budget, not below `SMALLEST_ANSWER` (or `max_tokens`, if that is less).
     """
     if state.refusal:
         return 0
@@ -241,9 +241,9 @@ def answer_room(state: BudgetState, input_tokens: int, max_tokens: int) -> int:
 
 
 def extension(state: BudgetState, need: int = SMALLEST_ANSWER) -> int:
-    """Tokens to grant so that work goes on: half as much again, at least what a request of `need` tokens lacks.
+    """Tokens to grant so that work goes on: half as much again, at least enough for a request of `need` tokens.
 
-    0 where no extension helps: requests are what is short, or more is lacking than one extension may grant.
+    0 where no extension helps: requests are short, or more is lacking than one extension may grant.
     """
     wanted = -int(-(state.tokens_used + state.reserved + need) // state.spec.pause_threshold)  # rounded up
     lacking = max(0, wanted - state.max_tokens)
@@ -344,7 +344,7 @@ def extend_command(state: BudgetState, need: int = SMALLEST_ANSWER, *, short: bo
 
 
 def standing_text(state: BudgetState, crossing: str) -> str:
-    """What a budget answers to any further request, by the threshold that matters."""
+    """A budget's answer to any further request, by the threshold that matters."""
     share = f"{percent(state.utilization)} used ({used_of(state)})"
     if crossing == WARNING:
         return f"budget {state.budget_id}: {share}"

@@ -98,7 +98,7 @@ class CallGate:
         self.circuit_id = ""
 
     def enter(self, circuit_id: str, task: str) -> None:
-        """Count what follows for this circuit and task."""
+        """Count later calls for this circuit and task."""
         self.circuit_id, self._task = circuit_id, task
 
     def plan_known(self, tasks: int) -> None:
@@ -111,7 +111,7 @@ class CallGate:
         return self._atomically(lambda rows: rows.circuit(self.circuit_id), None)
 
     def calls(self) -> CallHistory:
-        """Return the history of calls, those of earlier processes included."""
+        """Return the history of calls, with the calls of earlier processes."""
         circuit = self.circuit()
         if circuit is not None:
             self._calls = circuit.calls
@@ -229,7 +229,7 @@ class CallGate:
         return (Notice("warning", f"{OVERRIDE}: the limits on starting sub-agents are lifted for this run"),)
 
     def spawn_agent(self, agent_id: str, turn: int) -> ToolPass | ToolTrip:
-        """Decide whether the sub-agent may start; `ended` in the pass names the one that has to end for it."""
+        """Decide whether the sub-agent may start; `ended` in the pass names the agent that has to end for it."""
         now = self._clock.now()
         call = replace(self._call("agent", f"agent:{agent_id}", turn, "agent", inner=True), nonce="")
         oldest: list[str] = []

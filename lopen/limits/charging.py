@@ -1,8 +1,8 @@
 """Changes of budgets inside a store's transaction: opened, promised, refused, charged, settled; and charges that wait.
 
 Both stores share them. A charge that could not be counted while the store was gone is a debt, kept until the store is
-back. Where the store lies elsewhere (Redis), debts are also kept in `state.db`, in the transaction that records the
-turn: a process that ends before the store is back loses nothing, the next one of the project pays.
+back. If the store lies elsewhere (Redis), debts are also kept in `state.db`, in the transaction that records the
+turn. A process that ends before the store is back loses nothing: the project's next process pays.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def promise(
 ) -> tuple[Reservation, int] | BudgetRefusal:
     """Set tokens aside in every budget for a request whose input is `wanted.tokens`.
 
-    Gives the reservation with the answer's length, or the budget that refuses the request. `quote`: what it costs
-    with an answer of so many tokens.
+    Gives the reservation with the answer's length, or the budget that refuses the request. `quote`: its cost with an
+    answer of so many tokens.
     """
     states = [rows.budget(spec.budget_id) or opened(spec, now) for spec in specs]
     room = max_tokens
@@ -89,7 +89,7 @@ def promise(
 
 
 def _refused(rows: Rows, state: BudgetState, need: int, now: datetime) -> BudgetRefusal:
-    """Announce what was not announced yet: a budget without room pauses, whatever it has used."""
+    """Announce each threshold once: a budget without room pauses at any use."""
     crossing = state.refusal or PAUSE
     crossed = state.due
     if crossing == PAUSE and PAUSE not in (*state.announced, *crossed):
@@ -116,7 +116,7 @@ def charge_all(
     now: datetime,
     promised: Reservation | None = None,
 ) -> Charged:
-    """Add `charge` to each budget, and give back what was promised there for it.
+    """Add `charge` to each budget, and give its promise there back.
 
     The alerts of thresholds crossed are kept and returned.
     """
@@ -141,7 +141,7 @@ def settle(
     *,
     sure: bool,
 ) -> Charged:
-    """Charge what was promised, once, and give the promise back; nothing comes back where that was done before.
+    """Charge a promise once and give it back; nothing comes back where that was done before.
 
     A promise that is gone was settled before if it was `sure` to be made; a store that may have forgotten it,
     and a promise that may never have been made, leave a mark of the settlement instead.
@@ -156,7 +156,7 @@ def settle(
 
 
 def charge_cut_off(rows: Rows, left: Reservation, limits: AgentLimits, now: datetime) -> list[Alert]:
-    """Charge a request that was cut off as what it has used at most, once, to session and module.
+    """Charge the highest possible use of a request that was cut off, once, to session and module.
 
     A task is not charged: an interruption must not use it up, where an estimate is all that is known.
     """
@@ -225,7 +225,7 @@ KEPT = "debt:"
 class Debt:
     """A charge that waits, with the promise that it settles; a charge of nothing only gives the promise back.
 
-    `sure`: the promise was certainly made, so that one that is gone means that it was settled already.
+    `sure`: the promise was certainly made, so a missing promise was settled already.
     """
 
     specs: tuple[BudgetSpec, ...]
@@ -235,7 +235,7 @@ class Debt:
 
 
 class Debts:
-    """A session's debts, and those that earlier processes left. `warn` is called once an outage, and once at its end."""
+    """A session's debts, with the debts of earlier processes. `warn` is called once an outage, and once at its end."""
 
     def __init__(
         self, store: LimitsStore, limits: AgentLimits, warn: Callable[[str], None] = lambda _: None
@@ -291,7 +291,7 @@ class Debts:
         return sum(d.charge.cost_usd or 0.0 for d in self._owed if d.reservation.session == session)
 
     def pay(self, now: datetime) -> tuple[Alert, ...]:
-        """Count everything that waits, each once, whoever else pays it at the same time."""
+        """Count every waiting debt once, also if another process pays at the same time."""
         alerts: list[Alert] = []
         while self._owed:
             debt = self._owed[0]

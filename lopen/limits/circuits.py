@@ -1,4 +1,4 @@
-"""Circuits: the table of rules, the state of a circuit, and what a call and its end mean for it.
+"""Circuits: the table of rules, the state of a circuit, and the effects of a call and its end.
 
 closed → open → half_open → closed. In half_open one probe is allowed: its success closes the circuit, its
 failure opens it again with the next longer cooldown. The call that trips the circuit is not made. State is bounded: a
@@ -192,12 +192,12 @@ ALLOW, TRIP, WAIT, ACK, LATER = "allow", "trip", "wait", "ack", "later"
 class CircuitCall:
     """A call that is about to be made.
 
-    `turn` is the caller's label of the turn: a new label is a new turn, and `head/7` is two turns after
-    `head/5`. `kind`: "tool", "hook", "agent", "external" (a script that calls an outside model) or "oracle"
-    (the same by lopen, which waits for its turn and does not trip). `inner`: made inside an allowed call, by a
-    sub-agent or the oracle; it belongs to that call's probe. `task` is "" where no verify command can end a
-    count. `nonce` identifies this one call, where the caller has an id for it. `agent` is the sub-agent that makes
-    the call, whose rows are counted apart. `verifies`: it runs a verify command.
+    `turn` is the caller's label of the turn: a new label is a new turn, and `head/7` is two turns after `head/5`.
+    `kind`: "tool", "hook", "agent", "external" (a script that calls an outside model) or "oracle" (lopen's own such
+    call). An oracle call waits for its turn and does not trip. `inner`: made inside an allowed call, by a sub-agent
+    or the oracle; it belongs to that call's probe. `task` is "" where no verify command can end a count. `nonce`
+    identifies this one call, where the caller has an id for it. `agent` is the sub-agent that makes the call, whose
+    rows are counted apart. `verifies`: it runs a verify command.
     """
 
     tool: str
@@ -262,7 +262,7 @@ class AgentRow:
 class CircuitState:
     """The state of a circuit, with the history of calls that its rules count.
 
-    `windows` holds the seconds or turns of the calls that a rule counts; `rows` what is counted of each agent.
+    `windows` holds the seconds or turns of the calls that a rule counts; `rows` the counts of each agent.
     """
 
     circuit_id: str
@@ -298,11 +298,11 @@ class CircuitState:
         return self.holds_all or call.kind in BY_NAME[self.rule].kinds
 
     def row(self, agent: str = MAIN) -> AgentRow:
-        """Return what is counted of an agent."""
+        """Return the counts of an agent."""
         return self.rows.get(agent, AgentRow())
 
     def with_row(self, agent: str, row: AgentRow) -> CircuitState:
-        """Keep what is counted of an agent; of sub-agents the latest."""
+        """Keep the counts of an agent; of sub-agents the latest."""
         others = [(name, each) for name, each in self.rows.items() if name not in (MAIN, agent)]
         main = {MAIN: row if agent == MAIN else self.row()}
         named = [*others, (agent, row)] if agent != MAIN else others
@@ -385,8 +385,8 @@ def half_open(state: CircuitState) -> CircuitState:
 def _cleared(state: CircuitState) -> CircuitState:
     """Empty the windows, so that the calls that tripped the circuit do not count for the probe.
 
-    Those of external calls and of sub-agents outlive a cooldown, and so does a row of identical calls: only the person
-    who lets one go on begins it anew.
+    The counts of external calls and of sub-agents outlive a cooldown, and so does a row of identical calls. Only a
+    person's acknowledgement begins them anew.
     """
     anew = state.rule == "duplicate_call" or state.needs_ack
     rows = {

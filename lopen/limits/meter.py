@@ -1,8 +1,8 @@
-"""The meter: what the loop asks before it spends, and tells after. Budgets and cost here, calls in `gate`.
+"""The meter: the loop asks it before it spends, and reports to it after. Budgets and cost here, calls in `gate`.
 
-Checked before the call: input and longest answer are promised in every budget, and settled with what was
-really used, so that a budget is overshot by no more than the estimate's error. Where the store is gone
-everything is allowed, said once, and counted when it is back (docs/reference/budgets-and-circuits.md).
+The check comes before the call: input and longest answer are promised in every budget, then settled with the real
+use. So a budget is overshot by no more than the estimate's error. Where the store is gone everything is allowed, said
+once, and counted when it is back (docs/reference/budgets-and-circuits.md).
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ log = logging.getLogger("lopen.limits")
 class Grant:
     """Leave to make one request with an answer of at most `max_tokens`.
 
-    `sure` is false where the store was gone when it was asked for: what the request uses is then counted
-    when the store is back. `events`: what a person should know of it.
+    `sure` is false if the store was gone at the request: the use is then counted when the store is back. `events`:
+    news for a person.
     """
 
     max_tokens: int
@@ -156,7 +156,7 @@ class Meter:
         *,
         task_description: str = "",
     ) -> None:
-        """Charge what follows to this module, session and task; called again where the task changes."""
+        """Charge later requests to this module, session and task; called again where the task changes."""
         self._session, self._agent = session_id, agent
         self._specs = specs_for(
             self._budget,
@@ -174,7 +174,7 @@ class Meter:
     def recover(self, session_id: str) -> tuple[Event, ...]:
         """Count what dead processes left unsettled as spent, in every session of this module, and a probe as failed.
 
-        To be called after `open` by whoever holds the module's lock, before anything is reserved. While the
+        The holder of the module's lock calls it after `open`, before anything is reserved. While the
         store is gone it waits until the store is back.
         """
         self._to_recover = session_id
@@ -205,7 +205,7 @@ class Meter:
     ) -> Grant:
         """Promise a request its input and answer in every budget; BudgetReached where one refuses.
 
-        `estimate_input` in weighted tokens. The answer shrinks to what is left, not below 1,024.
+        `estimate_input` in weighted tokens. The answer shrinks to the rest of the budget, not below 1,024.
         """
         max_tokens = self._affordable(quote, max_tokens)
         now = self._clock.now()
@@ -290,7 +290,7 @@ class Meter:
     def settle(
         self, grant: Grant, usage: messages.Usage, cost_usd: float | None, model: str = ""
     ) -> tuple[Event, ...]:
-        """Charge what the request really used. `cost_usd` None: the model has no known price."""
+        """Charge the real use of the request. `cost_usd` None: the model has no known price."""
         charge, now = self._charge(grant, usage, cost_usd, model), self._clock.now()
 
         def work(rows: Rows) -> tuple[list[BudgetState], tuple[Alert, ...]]:
@@ -320,21 +320,21 @@ class Meter:
         return True
 
     def settle_up(self) -> tuple[Event, ...]:
-        """Pay what is still owed at the end of a run, without waiting for the next try."""
+        """Pay the remaining debts at the end of a run, without waiting for the next try."""
         self._debts.wake()
         self._tried(tuple, tuple)
         late, self._late = self._late, ()
         return late
 
     def streamed(self, grant: Grant, usage: messages.Usage, cost_usd: float | None) -> Grant:
-        """Keep what a request that is under way has used so far, for the case that it is cut off."""
+        """Keep the use so far of a request under way, for the case that it is cut off."""
         tokens = self._charge(grant, usage, cost_usd, "").tokens
         kept = replace(grant.reservation, estimate=tokens, estimate_usd=cost_usd)
         self._atomically(lambda rows: replace_promise(rows, kept), lambda: None)
         return replace(grant, reservation=kept)
 
     def cut_off(self, grant: Grant) -> tuple[Event, ...]:
-        """Charge a request that was cut off in this process as what it has used so far, to no task."""
+        """Charge the use so far of a request that was cut off in this process, to no task."""
         left, now = grant.reservation, self._clock.now()
         alerts = self._atomically(lambda rows: charge_cut_off(rows, left, self._limits, now), list[Alert])
         return (*_cut_off_notice([left]), *raised(alerts))
@@ -358,13 +358,15 @@ class Meter:
         self._latest |= {state.budget_id: state for state in states}
 
     def cost(self) -> float:
-        """Return the cost of this session in USD, as the store said last and what was paid since, oracle and agents included."""
+        """Return the cost of this session in USD, as the store last reported it, with later payments, judge and
+        agents included.
+        """
         self.states()
         known = self._latest.get(f"session:{self._session}")
         return (known.cost_usd if known else 0.0) + self._debts.cost_usd(self._session)
 
     def left(self) -> str:
-        """Return what is left of the budgets in one line, once half of one is used; as the store said last."""
+        """Return the rest of the budgets in one line, once half of one is used; as the store said last."""
         return left_line([s for spec in self._specs if (s := self._latest.get(spec.budget_id)) is not None])
 
     def snapshot(self) -> str:

@@ -56,7 +56,7 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """A circuit that tripped, or what a person granted, reset or lifted: the incident log."""
+    """An entry of the incident log: a circuit tripped, or a person granted, reset or lifted something."""
 
     circuit_id: str
     rule: str
@@ -103,7 +103,7 @@ class Spend:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Entries that a capped list let go: how many entries, and the sum of what each measured."""
+    """Entries that a capped list let go: how many entries, and the sum of their measures."""
 
     list: str  # alerts or incidents
     owner: str

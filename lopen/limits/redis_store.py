@@ -1,4 +1,4 @@
-"""The limits' store in Redis, by redis-py: whatever changes together is read under WATCH and written as one MULTI.
+"""The limits' store in Redis, by redis-py: changes of one transaction are read under WATCH and written as one MULTI.
 
 Keys: `<prefix>:budget:state:<id>` hash of fields, `:budget:usage:<id>` counter, `:budget:spend:<id>` hash,
 `:budget:alerts:<id>` list, `:budget:active` set, `:budget:reservations` hash, `:circuit:state:<id>` hash of fields,
@@ -54,7 +54,7 @@ _SPEC = frozenset(BudgetSpec.__dataclass_fields__)
 
 
 def project_prefix(prefix: str, root: str) -> str:
-    """The first part of every key: what the person set, else one with a name that this person's project alone has."""
+    """The first part of every key: the person's setting, else a prefix that is unique to this person's project."""
     if prefix != DEFAULT_PREFIX:
         return prefix
     return f"{prefix}:{sealed('project', os.path.realpath(root))[:12]}"
@@ -176,7 +176,7 @@ class RedisRows:
         self._write("HDEL", self._key("budget:reservations"), reservation_id)
 
     def _append(self, name: str, owner: str, entry: Alert | Incident) -> None:
-        """Add to a list that keeps its newest entries; its owner is among those that are listed."""
+        """Add to a list that keeps its newest entries; its owner is in the list."""
         key = self._key(name, owner)
         self._write("RPUSH", key, dump(entry))
         self._write("LTRIM", key, -self._evidence_max, -1)

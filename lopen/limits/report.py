@@ -14,7 +14,7 @@ from lopen.limits.circuits import RULES, CircuitState, RuleBook
 from lopen.limits.records import Alert, Incident, field_values
 
 BAR = 10
-HALF = 0.5  # of a budget: from here on the model is told in its results what is left
+HALF = 0.5  # of a budget: from here on results tell the model the rest of it
 WRAP_UP = "Verify and complete what you have, or split the task: at 0 the run pauses for a person."
 
 
@@ -96,7 +96,7 @@ def _budget_line(state: BudgetState, width: int) -> str:
 
 
 def circuit_lines(state: CircuitState, book: RuleBook, now: datetime) -> list[str]:
-    """Return what is paused and until when, and everything else in one line."""
+    """Return the paused budgets and circuits with the ends of their pauses, and the others in one line."""
     count = f"{state.calls.iteration_count}/{book['max_iterations'].threshold} calls"
     if state.state == "closed":
         busy = _recent(state, now) > book["external_api"].threshold
@@ -117,7 +117,7 @@ def circuit_lines(state: CircuitState, book: RuleBook, now: datetime) -> list[st
 
 
 def in_words(state: CircuitState) -> str:
-    """The state of a circuit for people and models: OK, or what is paused."""
+    """The state of a circuit for people and models: Return OK, or the paused parts."""
     if state.state == "closed":
         return "circuits OK"
     return f"{state.rule} {'paused' if state.tripped else 'trying again'}"
@@ -175,7 +175,7 @@ def incident_object(incident: Incident) -> dict[str, Any]:
 
 
 def incident_log(incidents: Sequence[Incident]) -> list[str]:
-    """One line an entry: what tripped, what was granted, acknowledged, reset or lifted, and why."""
+    """Return one line an entry: the trip, grant, acknowledgement or reset, and the reason."""
     return [
         f"{instant(i.at)}  {i.circuit_id}  {i.rule}: {i.seen}"
         + (f" (until {_epoch(i.until)})" if i.until else "")
@@ -200,7 +200,7 @@ def incident_lines(incidents: Sequence[Incident], now: datetime) -> list[str]:
 
 
 def alert_lines(alerts: Sequence[Alert]) -> list[str]:
-    """One line an alert, what is new first marked."""
+    """Return one line an alert, with a mark at new ones."""
     return [
         f"{'  ' if a.acknowledged else '! '}{a.alert_id}  {instant(a.timestamp)}  {a.alert_type}: {a.message}"
         for a in alerts
@@ -208,7 +208,7 @@ def alert_lines(alerts: Sequence[Alert]) -> list[str]:
 
 
 def left_line(states: Sequence[BudgetState]) -> str:
-    """Return what is left of the budgets of which half is used, and what to do where one is nearly used up; else ""."""
+    """Return the rest of the budgets of which half is used, and the advice where one is nearly used up; else ""."""
     told = [s for s in states if s.utilization >= HALF]
     if not told:
         return ""

@@ -1,6 +1,6 @@
-"""The limits' store in `.lopen/state.db`: one durable transaction for whatever changes together.
+"""The limits' store in `.lopen/state.db`: one durable transaction for related changes.
 
-It joins the transaction of whoever has one open, so that a turn's record and its charge cost one fsync.
+It joins an open transaction, so that a turn's record and its charge cost one fsync.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class SqliteStore:
         self._evidence_max = evidence_max
 
     def atomically(self, work: Callable[[Rows], T]) -> T:
-        """`work` in one transaction, or inside the one that is already open."""
+        """Run `work` in one transaction, or inside the open one."""
         with _reached(), self.database.transaction() as connection:
             return work(SqliteRows(connection, self._evidence_max))
 
@@ -174,7 +174,7 @@ class SqliteStore:
         return [_spend(*row) for row in rows]
 
     def close(self) -> None:
-        """The database belongs to whoever opened it."""
+        """The caller closes the database."""
 
 
 def _spend(budget_id: str, agent: str, model: str, *counts: Any) -> Spend:

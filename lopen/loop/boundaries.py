@@ -165,7 +165,7 @@ def pass_gate(context: SessionContext, spec: Specification, given: Approval) -> 
 
 
 def take_approval(context: SessionContext, given: Approval, *told: Event) -> None:
-    """Stand in step 2 with what was approved; nothing of the repository changes."""
+    """Enter step 2 with the approved specification; nothing of the repository changes."""
     decision = enter_step(changes.approve(context.record.journal.session, given), Trigger.SPEC_APPROVED)
     context.record.journal.save(decision.session, *told, *decision.events)
     context.take_commands(given.commands)

@@ -25,7 +25,7 @@ from lopen.workflow.steps import Step, phase_of
 
 
 class Approver(Protocol):
-    """Whoever may open the gate at this terminal, if anybody can."""
+    """The person who may open the gate at this terminal, if there is one."""
 
     def approve(self, spec: Specification) -> bool:
         """Offer a review; True only where a person approved here and now (the approval is stored)."""
@@ -41,7 +41,7 @@ class NoApprover:
 
 @dataclass(frozen=True)
 class People:
-    """The people of this process: whoever answers the model, and whoever may open the gate."""
+    """The people of this process: one answers the model, one may open the gate."""
 
     person: Person
     approver: Approver
@@ -125,7 +125,7 @@ class SessionContext:
 
     @property
     def registry(self) -> Registry:
-        """The tools, with those that run the approved verify commands, and those of the person's servers."""
+        """The tools, with the tools for the approved verify commands and the tools of the person's servers."""
         return _registry(tuple(self.project.verifier.commands.items()), self.more_tools())
 
     def take_commands(self, commands: Mapping[str, str | None]) -> None:

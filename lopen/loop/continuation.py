@@ -1,4 +1,4 @@
-"""Continue an interrupted iteration: the stored conversation continued, or a fresh one that is told of it."""
+"""Continue an interrupted iteration: with the stored conversation, or with a fresh one that is told of it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def continues(pause: Pause) -> bool:
 def stored_conversation(context: SessionContext) -> StoredConversation | None:
     """Return the conversation that the run continues; None where a fresh one begins.
 
-    The model is told in a fresh one what was read and done in one that cannot be continued.
+    A fresh conversation begins with a summary of one that cannot be continued.
     """
     if context.record.journal.session.limits.iterations == 0:
         return None
@@ -102,7 +102,7 @@ def _task_id(session: Session) -> str:
 
 
 def changed_files(context: SessionContext, stored: StoredConversation) -> tuple[str, ...]:
-    """Return the project's files that changed after the last stored step, and those it wrote that are gone."""
+    """Return the project's files that changed after the last stored step, and the files it wrote that are gone."""
     root = context.project.root
     own = f"specs/{context.record.journal.session.module}/"
     found, written = [], set(_written(stored))
@@ -144,7 +144,7 @@ def interruption(found: Resumed, changed: Sequence[str]) -> str:
 
 
 def summary(stored: StoredConversation) -> str:
-    """Return in a few lines what was read and done, for a conversation that cannot be continued."""
+    """Return a summary of the reading and work in a conversation that cannot be continued."""
     done = {e.body["id"] for e in stored.entries if e.kind == "result"}
     lines = []
     for entry in stored.entries:

@@ -1,7 +1,7 @@
 """One conversation: model ↔ tools until the step's result is recorded, or until there is a reason to stop.
 
 A response counts only when it is whole; every tool call of it gets its result, in order. What ends a
-conversation is a value (`Outcome`); what it does to the session is decided elsewhere.
+conversation is a value (`Outcome`); its effect on the session is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CUT = "Your answer was cut by the token limit. Go on where it stopped, with a to
 
 @dataclass(frozen=True)
 class AskedModel:
-    """The model of a conversation: how it is asked, for which agent, and what is left of its budgets.
+    """The model of a conversation: how it is asked, for which agent, and the rest of its budgets.
 
     `request` holds system, tools and model, the same in every turn.
     """
@@ -177,7 +177,7 @@ class Conversation:
         return None
 
     def _nudge(self, response: Response) -> Outcome | None:
-        """A turn ended without the step's result: say what is missing, a bounded number of times."""
+        """A turn ended without the step's result: name the missing result, a bounded number of times."""
         session = self.bench.session
         if session.step is Step.DRAFT_SPECIFICATION and self._specified():
             return Outcome("recorded")

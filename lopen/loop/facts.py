@@ -1,6 +1,6 @@
 """The facts, observed before every iteration: the specification, its drift, the commits; spending and habits.
 
-Effects read; what follows from it is decided in `lopen.workflow` and returned as the session to go on with.
+Effects read; `lopen.workflow` decides, and returns the session to go on with.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lopen.workflow.task_tree import State, Task, next_task
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The session as the facts have it, what is to be told, and why it must wait (None: it need not)."""
+    """The session after the facts, the events to publish, and the reason to wait (None: it need not)."""
 
     session: Session
     events: tuple[Event, ...] = ()
@@ -123,7 +123,7 @@ def _reopened(session: Session, repository: Repository) -> tuple[Session, list[E
     commits = repository.session_commits(within=at, since=session.start_commit)
     trailers = {(c.session, c.task) for c in commits}
     lost = [t for t in missing if (session.id, t.id) not in trailers]
-    # What git says of history counts for more than what a message says of itself.
+    # git's history counts for more than the trailers of a message.
     gone = {t.id: t for t in lost if not repository.reachable(t.commit or "", at)}
     told: list[Event] = []
     for task in gone.values():

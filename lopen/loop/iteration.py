@@ -32,7 +32,7 @@ from lopen.workflow.task_tree import State, next_task, selectable
 
 
 def look(context: SessionContext) -> Pause | None:
-    """Bring the session in line with what is true now; a pause where it may not go on."""
+    """Bring the session in line with the present facts; a pause where it may not go on."""
     context.project.verifier.touch()
     if waits_for := context.branch.sync():
         return waits_for
@@ -58,7 +58,7 @@ def look(context: SessionContext) -> Pause | None:
 
 
 def advance_without_model(context: SessionContext) -> StepProgress:
-    """Do what the session's step needs without a model."""
+    """Do the part of the session's step that needs no model."""
     session = context.record.journal.session
     match session.step:
         case Step.DRAFT_SPECIFICATION:
@@ -85,10 +85,10 @@ def drafts(context: SessionContext, spec: Specification | None) -> bool:
 
 
 def fit_spec(context: SessionContext, spec: Specification | None) -> Specification:
-    """The specification, if it is fit to be approved; else what is wrong with it is raised."""
+    """The specification, if it is fit to be approved; else raise its problems."""
     module = context.record.journal.session.module
     try:
-        spec = spec or context.project.load_spec(module)  # raises what is wrong, with its hint
+        spec = spec or context.project.load_spec(module)  # raises the problem, with its hint
     except MissingSource as error:
         if not context.drafted:
             raise
@@ -109,7 +109,9 @@ def readable_spec(context: SessionContext) -> Specification | None:
 
 
 def _select(context: SessionContext) -> StepProgress:
-    """Verify what was recorded as done; close the module; or take up a component that is broken down already."""
+    """Verify the components that were recorded as done; close the module; or take up a component that is broken down
+    already.
+    """
     bench = bench_for(context)
     if pause := verify_done(bench, context.models.judge):
         return waits(pause)
@@ -175,7 +177,7 @@ def begin(context: SessionContext, corrections: tuple[str, ...]) -> Session | Pa
 
 
 def open_budget(context: SessionContext, session: Session) -> None:
-    """Charge what follows to the task in progress; in other steps to no task."""
+    """Charge later requests to the task in progress; in other steps to no task."""
     meter, task = context.guards.meter, session.task
     if session.step is Step.ITERATE_THROUGH_TASKS and task is not None:
         meter.open(session.id, session.module, task.id, task.type, "builder", task_description=task.name)

@@ -73,7 +73,7 @@ def languages(files: Sequence[str], commands: Mapping[str, str | None], root: Pa
 
 
 def installed(root: Path) -> tuple[str, ...]:
-    """Return a line for each language that this machine has, whatever the project's files are."""
+    """Return a line for each language that this machine has, whether the project uses it or not."""
     return tuple(_line(chain, root) for chain in TOOLCHAINS if shutil.which(chain.version[0]))
 
 
@@ -85,8 +85,8 @@ def _line(chain: Toolchain, root: Path) -> str:
 
 @cache
 def _version(command: tuple[str, ...], root: Path) -> str:
-    """Asked outside of the project and of no program in it: rustup, go and version managers start what a
-    repository names for them.
+    """Asked outside of the project and of no program in it: rustup, go and version managers start programs that a
+    repository names.
     """
     path = shutil.which(command[0])
     if path is None:

@@ -56,7 +56,7 @@ class CallPaused(Exception):
 
 
 class ModelRejected(LopenError):
-    """The endpoint will not take the request, whatever is tried (exit 1; the session is saved)."""
+    """The endpoint refuses the request in every form (exit 1; the session is saved)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class ModelCalls:
     _told: set[str] = field(default_factory=set)  # warnings
 
     def connect(self) -> None:
-        """Raise what stands against asking the model, before anything is changed for it."""
+        """Raise the reason not to ask the model, before anything is changed for it."""
         self.model.connect()
 
     def ask(self, call: ModelCall) -> Response:
@@ -102,7 +102,7 @@ class ModelCalls:
 
         Raises `CallPaused`, `ContextTooLong` or `ModelRejected`.
         """
-        # A judgement is one call, whatever it reads.
+        # A judgement is one call, however much it reads.
         begins = call.agent == "oracle" and len(call.request.messages) == 1
         leave = self._leave_for_external(call.turn) if begins else None
         if call.agent == "research" and (dear := self.meter.gate.spending()):
@@ -152,7 +152,7 @@ class ModelCalls:
             if not tries.under_way:
                 self.meter.abandon(grant)
             else:
-                with suppress(StorageError):  # else the next process charges what is kept of it
+                with suppress(StorageError):  # else the next process charges the kept use
                     tries.keep_use()
                     self.journal.tell(*self.meter.cut_off(grant))
             raise
@@ -160,7 +160,7 @@ class ModelCalls:
         return response
 
     def _fallbacks(self) -> list[str]:
-        """Return the fallbacks; with a limit on cost those with a known price, without which it would not hold."""
+        """Return the fallbacks; with a limit on cost only models with a known price, without which it would not hold."""
         unpriced = {n for n in self.fallbacks if self.meter.max_cost > 0 and cost_usd(n, Usage()) is None}
         if unpriced:
             said = f"not used as fallbacks, since their price is not known: {', '.join(sorted(unpriced))}"

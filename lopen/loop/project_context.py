@@ -34,7 +34,7 @@ README_CHARS = 6_000
 READMES = ("README.md", "README.rst", "README.txt", "README")
 DIFF_CHARS = 20_000
 WHOLE_CHARS = 60_000  # of the files given whole, together
-UNNAMED_CHARS = 20_000  # of those that the task does not name, where it names any
+UNNAMED_CHARS = 20_000  # of files that the task does not name, where it names any
 OUTLINE_CHARS = 20_000  # of the outlines
 LISTED = 50  # files that are only named
 LOOKED_AT = 200  # files that are read for the prompt
@@ -94,7 +94,7 @@ def questions(settings: Settings, session: Session) -> str:
 
 
 def lacks(context: SessionContext) -> tuple[str, ...]:
-    """Return what this repository lacks for its quality gates to hold."""
+    """Return the quality gates that this repository lacks."""
     hooks = {
         h.name for h in HooksSnapshot.from_json(context.record.journal.session.examined.hooks or "[]").hooks
     }
@@ -109,7 +109,7 @@ def work_in_progress(context: SessionContext, shown: Collection[str]) -> str:
     session, repository = context.record.journal.session, context.project.repository
     try:
         tree = context.project.verifier.tree()
-    except TooManyFiles as error:  # the model is to undo what it made
+    except TooManyFiles as error:  # the model is to undo its work
         return f"{error.message}\n{error.hint.removesuffix(THEN_RESUME)}"
     base = context.committed_tree()
     changed = [c for c in repository.changes(base, tree) if not is_specification(c.path, session.module)]
@@ -144,7 +144,7 @@ def task_files(context: SessionContext) -> TaskFiles:
             outline_room -= len(shown)
             outlines.append(_file_part(f"Outline of {path} ({len(text)} characters)", shown))
         else:
-            outline_room = 0  # small files come first: what follows would hardly fit
+            outline_room = 0  # small files come first: later ones would hardly fit
             named.append(f"{path} ({len(text)} characters)")
     named += paths[LOOKED_AT:]
     if len(named) > LISTED:

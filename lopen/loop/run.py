@@ -50,7 +50,7 @@ def drive(context: SessionContext, until: frozenset[Step] = frozenset()) -> Sess
     is paid for that cannot be kept.
     """
     failures = 0
-    since_model: list[Session] = []  # after each iteration since the last one that asked a model
+    since_model: list[Session] = []  # after each iteration since a model was asked last
     while True:
         try:
             session = iterate(context)
@@ -122,7 +122,7 @@ def iterate(context: SessionContext) -> Session:
 
 
 def heed(context: SessionContext) -> Pause | None:
-    """Do what a person asked of the running session; return the pause that they asked for."""
+    """Carry out a person's requests to the running session; return the pause that they asked for."""
     journal, asked = context.record.journal, None
     if not has_requests(journal.database, journal.session.id):
         return None
@@ -150,7 +150,7 @@ def conversation(context: SessionContext, corrections: tuple[str, ...]) -> Conve
 
 
 def settle(context: SessionContext, outcome: Outcome) -> Session:
-    """Save what the iteration's outcome does to the session; a conversation that goes on later stays stored."""
+    """Save the session after the iteration's outcome; a conversation that goes on later stays stored."""
     record = context.record
     decision = decide(record.journal.session, outcome)
     ended = IterationEnded(decision.session.limits.iterations, outcome.kind, outcome.reason, outcome.turns)
@@ -202,7 +202,7 @@ def guard_pause(session: Session, block: GuardResult) -> Pause:
 
 
 def finish(context: SessionContext) -> None:
-    """Tell what was built, and draw the plan a last time."""
+    """Report the built work, and draw the plan a last time."""
     context.record.journal.tell(*context.guards.meter.settle_up())
     told = []
     if left := context.project.place.close():

@@ -1,4 +1,4 @@
-"""Beginning and ending a run: what a dead process left is settled, what a person answered is taken in."""
+"""Begin and end a run: settle the remains of a dead process, take in a person's answers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def taken_up(context: SessionContext, session: Session, *, resumed: bool) -> Ses
     if resumed and session.limits.iterations < session.limits.iterations_granted:
         granted = min(
             granted, session.limits.iterations_granted
-        )  # what is left of the last grant, or less by a flag
+        )  # the rest of the last grant, or less by a flag
     hooks = session.examined.hooks or context.project.place.hooks_snapshot().to_json()
     return changes.start_run(session, granted=granted, request=context.asked.request, hooks=hooks)
 
@@ -80,7 +80,8 @@ def unanswered(context: SessionContext) -> Pause | None:
 def try_commands(context: SessionContext) -> None:
     """Run each verify command once before the first request that is paid for.
 
-    Raises `CannotStart` for one that cannot start. One that fails because nothing is built yet does not stop the run.
+    Raises `CannotStart` if a command cannot start. A command that fails because nothing is built yet does not stop
+    the run.
     """
     session = context.record.journal.session
     if session.approval is None:
@@ -103,8 +104,8 @@ def try_commands(context: SessionContext) -> None:
 def start_failures(context: SessionContext, commands: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
     """Run the commands; yield the name of each that cannot start, with the line that says so.
 
-    Where verify-setup fails otherwise the rest is not run, and where it has nothing to install from yet, what it
-    may still install is not missing.
+    If verify-setup fails otherwise, the rest is not run. If it has nothing to install from yet, missing programs do
+    not count.
     """
     verifier, project = context.project.verifier, context.project
     spec = project.load_spec(context.record.journal.session.module)
@@ -126,7 +127,7 @@ def start_failures(context: SessionContext, commands: Mapping[str, str | None]) 
 
 
 def _warnings(context: SessionContext) -> Iterator[Notice]:
-    """Yield what a person should know about the sandbox and the content filters."""
+    """Yield notices for a person about the sandbox and the content filters."""
     if unconfined := context.project.sandbox.warning:
         yield Notice("warning", unconfined)
     if filters := context.project.repository.ignored_filters:
@@ -204,7 +205,7 @@ def spent(context: SessionContext) -> tuple[int, float, int]:
 
 
 def failed(context: SessionContext, error: LopenError, *, tried: bool) -> None:
-    """Keep that the run failed; the session can be resumed. Where nothing was tried it waits for what it waited for."""
+    """Keep that the run failed; the session can be resumed. If nothing was tried, the pause stays as it was."""
     session = context.record.journal.session
     after = changes.fail_run(session) if tried else session
     context.record.journal.save(after, SessionFailed(error.message, error.hint))

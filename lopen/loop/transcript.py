@@ -1,6 +1,6 @@
 """A conversation as it is stored, and rebuilt from that: the same messages, byte for byte.
 
-What lopen and the judge refused in it and was not mended is read from the messages for the next fresh prompt.
+Refusals of lopen and the judge that were not mended are read from the messages for the next fresh prompt.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class TurnCounts:
 class Resumed:
     """A conversation as it is continued.
 
-    `response` is the last one, where its turn is not over: `results` are those of its calls that ended, `cut_off` the
+    `response` is the last one, where its turn is not over: `results` are the results of ended calls, `cut_off` the
     ids of calls that were running and may have had an effect. `notice` goes to the model with the next message.
     """
 
@@ -78,7 +78,7 @@ class Transcript:
 
 
 def opening_of(request: Request, session: Session, opening: str) -> dict[str, Any]:
-    """Return what a conversation is stored under: the request's fixed part and the work it belongs to."""
+    """Return the opening that a conversation is stored with: the request's fixed part and its work."""
     return {
         "step": session.step.value,
         "task": session.task.id if session.task else "",
@@ -220,12 +220,12 @@ def _blocks(messages: Sequence[Json]) -> Iterator[Json]:
 
 
 def _settles(use: Json) -> bool:
-    """A task given up as failed settles nothing: what was refused of it stays refused."""
+    """A task given up as failed settles nothing: its refusals stay."""
     return str(use["name"]).startswith(SETTLING) and use["input"].get("status") != "failed"
 
 
 def _is_refusal(fields: dict[str, Any]) -> bool:
-    # What was skipped is told by the result that it rests on.
+    # The result that a skipped call rests on tells of it.
     return not fields.get("skipped") and (not fields.get("ok", True) or fields.get("passed") is False)
 
 

@@ -66,7 +66,7 @@ ZERO_USAGE = "the endpoint reports 0 tokens for a request: limits on tokens and 
 
 
 def usage_doubt(usage: Usage) -> str:
-    """Return the warning for an endpoint that does not count, "" for one that does."""
+    """Return the warning for an endpoint that does not count tokens, "" if it counts them."""
     return ESTIMATED_USAGE if usage.estimated else "" if usage.whole_input else ZERO_USAGE
 
 
@@ -151,13 +151,13 @@ class OnText(Protocol):
 
 
 class OnUsage(Protocol):
-    """Receives what an answer that is still coming has used so far."""
+    """Receives the use of an unfinished answer so far."""
 
     def __call__(self, usage: Usage) -> None: ...
 
 
 def ignore_usage(usage: Usage) -> None:
-    """Do nothing with the usage of an answer that is still coming."""
+    """Do nothing with the use of an unfinished answer."""
 
 
 class Model(Protocol):
@@ -166,7 +166,7 @@ class Model(Protocol):
     def send(self, request: Request, on_text: OnText, on_usage: OnUsage = ignore_usage) -> Response:
         """Send `request` and return the complete response; `on_text` receives visible text as it arrives.
 
-        `on_usage` receives what the answer has used so far: its input as announced, its output estimated.
+        `on_usage` receives the use of the answer so far: its input as announced, its output estimated.
         """
         ...
 

@@ -1,7 +1,7 @@
 """A recording of model exchanges: its values, its file, and how it is made.
 
 The file is a sequence of independent gzip members: a header line, then one line of JSON per exchange. A crash while
-one is written loses only that one. An exchange contains only what is new: the tool calls since the previous one and
+one is written loses only that one. An exchange contains only its news: the tool calls since the previous one and
 the response. `RecordingModel` wraps any model; if the recording cannot be written, the run warns once and continues.
 """
 
@@ -202,7 +202,7 @@ class Recorder:
             known = load(path)
         self._n = len(known.exchanges)
         private_folder(path.parent)
-        save(path, known, mode=0o600)  # without what a crash truncated
+        save(path, known, mode=0o600)  # without a truncated last member
 
     def record(self, request: Request, response: Response, *, step: str) -> None:
         """Append one exchange to the file."""

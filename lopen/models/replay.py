@@ -202,7 +202,7 @@ def _calls_differ(then: Sequence[RecordedCall], now: Sequence[RecordedCall]) -> 
 
 
 def _values(call: RecordedCall) -> dict[str, Any]:
-    """Return what is compared of a call, by its name in a message."""
+    """Return the compared values of a call, by their names in a message."""
     given = {f"input.{_shown(key)[1:-1]}": value for key, value in call.input.items()}
     outcome = {"ok": call.ok, "passed": call.passed, "exit_code": call.exit_code}
     return {"the tool": call.tool, **given, **outcome}
@@ -215,7 +215,7 @@ def _differs(what: str, then: Any, now: Any) -> str | None:
 
 
 def _comparable(value: Any) -> str:
-    """Return the value as JSON, without what differs from run to run."""
+    """Return the value as JSON, without the parts that differ from run to run."""
     return masked(json.dumps(value, sort_keys=True, ensure_ascii=False))
 
 

@@ -1,9 +1,9 @@
 """The JSON body of a request to the Messages API, and its cache marks. Pure.
 
 The stable part (tools, then system) comes first, so that the prompt cache can hold it. The API allows four cache
-marks: first those of the system blocks, then the last user messages, so that a growing conversation is read from the
-cache. The mark before the last one is at the end of the previous request: without it, a turn of more than twenty
-blocks would not find its own prefix.
+marks: first on the system blocks, then on the last user messages. So a growing conversation is read from the cache.
+The mark before the last one is at the end of the previous request. Without it, a turn of more than twenty blocks
+would not find its own prefix.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def body_of(request: Request) -> dict[str, Any]:
     marked = [*system, *(block for message in messages for block in message["content"])]
     marks_left = MAX_MARKS - sum("cache_control" in block for block in marked)
     if request.purpose != "oracle" or request.tool_choice is None or len(messages) > 1:
-        # Of a judgement in one forced request only what the work was to do is ever read again.
+        # Of a judgement in one forced request only the assignment is ever read again.
         _mark_conversation(messages, min(marks_left, CONVERSATION_MARKS))
     body: dict[str, Any] = {
         "model": request.model,
@@ -152,9 +152,9 @@ def _shortened(block: Json) -> Json:
 
 
 def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return pydantic's JSON schema of a tool's input without what only costs tokens.
+    """Return pydantic's JSON schema of a tool's input without the parts that only cost tokens.
 
-    Titles, patterns, empty defaults and trivial lengths go; a field that may be null is one that may be left out.
+    Titles, patterns, empty defaults and trivial lengths go; a field that may be null may be left out.
     """
     plain: dict[str, Any] = _plain(schema)
     plain.setdefault("properties", {})

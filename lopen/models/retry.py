@@ -1,9 +1,9 @@
-"""Failed requests: tell what a refusal means, retry, then try the fallback models, then give up.
+"""Failed requests: classify the refusal, retry, then try the fallback models, then give up.
 
 `classify` is one table for all providers: retry, shrink the context, or report. The adapter that imports the SDK takes
 the endpoint's answer apart for it.
 
-The first model gets `max_retries` retries per turn, each fallback only `FALLBACK_RETRIES`: after long attempts with
+The first model gets `max_retries` retries per turn, each fallback only `FALLBACK_RETRIES`. After long attempts with
 the first model, a fallback either answers soon or the endpoint is down.
 
 See docs/reference/model.md.
@@ -125,7 +125,7 @@ MAX_RETRY_AFTER_S: Final = 300.0  # for a longer wait the session pauses
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """The first wait and the longest one that lopen chooses, in seconds, and the retries per turn."""
+    """The first and the longest wait of lopen's own, in seconds, and the retries per turn."""
 
     base_s: float = 0.5
     max_wait_s: float = 30.0
@@ -134,7 +134,7 @@ class RetryPolicy:
 
 @dataclass(slots=True)
 class TrackedModel:
-    """A model, with what the request under way has used: an answer that breaks off after its start is billed.
+    """A model, with the use of the request under way: an answer that breaks off after its start is billed.
 
     `keep` stores the use of `model` so far, for a process that ends here. `broken` charges an attempt that broke off and
     returns the longest answer, in tokens, that the budgets leave to the next attempt; it raises where they leave none.
@@ -167,7 +167,7 @@ class TrackedModel:
             self.longest = self.broken(self.name, self.usage)
 
     def keep_use(self) -> None:
-        """Store what the request under way has used, as far as the model said."""
+        """Store the use of the request under way, as far as the model reported it."""
         if self.usage is not None:
             self.keep(self.name, self.usage)
 
@@ -203,7 +203,7 @@ class Substitutes:
 
 @dataclass(slots=True)
 class Retries:
-    """How requests are tried again, and which models stand in for one that does not answer."""
+    """The retries of requests, and the models that stand in for a silent one."""
 
     policy: RetryPolicy
     clock: Clock
@@ -268,7 +268,7 @@ class Retries:
             self.clock.sleep(wait_s)
 
     def _wait_s(self, attempt: int, asked: float | None) -> float:
-        """Return an exponential wait, half of it random to spread many processes, but at least what was asked."""
+        """Return an exponential wait, half of it random to spread many processes, but at least the wait that the endpoint asked for."""
         step = min(self.policy.base_s * 2.0 ** min(attempt - 1, 30), self.policy.max_wait_s)
         wait = step * (0.5 + self.rng.random() / 2)
         return wait if not asked else max(wait, asked + self.policy.base_s * self.rng.random())

@@ -102,7 +102,7 @@ class Sdk:
             return progress.response(stream)
 
     def _events(self, stream: _Stream, model: str) -> Iterator[Any]:
-        """Yield the events; only a failure to read one is translated, none of whoever uses it."""
+        """Yield the events; only a failure to read one is translated, not a failure of the caller."""
         events = iter(stream)
         end = object()
         while (event := self._translated(model, lambda: next(events, end), reading=True)) is not end:
@@ -132,7 +132,7 @@ class Sdk:
         cause = error.__cause__ if isinstance(error, anthropic.APIConnectionError) else error
         said = self._scrubbed(f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__)
         if reading and not isinstance(error, (anthropic.APIError, httpx2.HTTPError)):
-            # The SDK puts the message together as it comes, and raises whatever a malformed one runs into.
+            # The SDK puts the message together as it comes, and a malformed one can raise any exception.
             return TransientFailure(f"cannot read the endpoint's answer: {said}")
         return _unanswered(error, cause, said, self._provider, self._host())
 
@@ -161,7 +161,7 @@ class Sdk:
 
 @dataclass
 class _Progress:
-    """What has come of one answer, beside the message that the SDK puts together.
+    """The received part of one answer, beside the message that the SDK puts together.
 
     The SDK reads a tool's unfinished input as far as it goes, so a call that was cut would look whole. Therefore the
     text of each input is kept and parsed once it ends.
@@ -175,7 +175,7 @@ class _Progress:
     _streamed_bytes: int = 0
 
     def note(self, event: Any, stream: _Stream) -> None:
-        """Pass on what one event brings."""
+        """Pass on the news of one event."""
         self.started = self.started or event.type == "message_start"
         if not self.started or self.stopped:
             return
@@ -186,7 +186,7 @@ class _Progress:
             self.on_usage(self._used(stream))
 
     def _used(self, stream: _Stream) -> Usage:
-        """Return the reported tokens; of the output at least an estimate of what has come."""
+        """Return the reported tokens; of the output at least an estimate of the received part."""
         usage = _usage(stream.current_message_snapshot.usage)
         streamed = -(-self._streamed_bytes // BYTES_PER_TOKEN)
         return replace(usage, output_tokens=max(usage.output_tokens, streamed))
@@ -210,7 +210,7 @@ class _Progress:
         """Return the complete response.
 
         Raises:
-            TransientFailure: the stream ended early, or lacks what a response needs.
+            TransientFailure: the stream ended early, or lacks a part of a response.
         """
         if not self.started or not self.stopped:
             raise _incomplete("the stream ended before message_stop")

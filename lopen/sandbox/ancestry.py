@@ -1,12 +1,12 @@
 """Detect lopen sessions above this process, end orphaned commands, and keep lopen itself from being inspected.
 
-Three traces lead from a command to its session, because the command can remove those it can reach: an environment
-variable, a marker in the sandbox's read-only `/run`, and the chain of parents up to a process that holds a
-session's lock.
+Three traces lead from a command to its session: an environment variable, a marker in the sandbox's read-only `/run`,
+and the chain of parents up to a process that holds a session's lock. There are three because a command can remove
+some.
 
 The environment of a command names lopen's clone by its HOME, and every process that it starts inherits that. This
-finds what the commands of a killed lopen left running. Under bubblewrap there is nothing to end: the namespace dies
-with lopen. A program that clears its environment and leaves its session is not found.
+finds the processes that the commands of a killed lopen left. Under bubblewrap there is nothing to end: the namespace
+dies with lopen. A program that clears its environment and leaves its session is not found.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def end_orphans(root: Path, room: Path) -> int:
 
 
 def orphans(homes: Sequence[bytes]) -> set[int]:
-    """Return the running processes whose environment begins a variable with one of `homes`, with what they started."""
+    """Return the running processes whose environment begins a variable with one of `homes`, with their children."""
     pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
     return {p.pid for p in descendants(pid for pid in pids if _has_home(pid, homes)) if p.state != "Z"}
 

@@ -212,7 +212,7 @@ def _setup_failure(output: str) -> SandboxFailed:
 
 @contextlib.contextmanager
 def _files_for(policy: BubblewrapPolicy, *, connected: bool) -> Iterator[tuple[list[str], list[int]]]:
-    """Yield bwrap's options for what it reads from descriptors, with these: the system's files, the kernel filter."""
+    """Yield bwrap's options for its input from descriptors, with these: the system's files, the kernel filter."""
     options: list[str] = []
     descriptors: list[int] = []
     try:
@@ -366,9 +366,9 @@ def bwrap_argv(policy: BubblewrapPolicy, files: Sequence[str] = ()) -> list[str]
 
 
 def _caches_inside(policy: BubblewrapPolicy, source: Path, place: Path) -> Iterator[str]:
-    """Yield the options for folders in which tools may keep a cache until the command ends: those that are empty.
+    """Yield the options for folders in which tools may keep a cache until the command ends: empty ones only.
 
-    What verify-setup put into one (a browser, a database server) stays visible, and read-only.
+    A program that verify-setup put into one (a browser, a database server) stays visible, and read-only.
     """
     for name in CACHES_INSIDE.get(source.name, ()):
         if (

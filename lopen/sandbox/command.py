@@ -14,7 +14,7 @@ from lopen.core.errors import LopenError
 OUTPUT_CHARACTERS = 30_000
 TIMEOUT_S = 120.0
 
-# Folders of tools' caches inside what is installed: by the folder's name, their names in it
+# Folders of tools' caches inside installed packages: by the folder's name, their names in it
 CACHES_INSIDE = {"node_modules": (".cache", ".tmp", ".vite", ".vite-temp")}
 
 InstallNetwork = Literal["slirp4netns", "pasta", "host"]

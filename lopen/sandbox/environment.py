@@ -137,9 +137,10 @@ def project_cache_folder(root: Path, name: str) -> Path:
 
 @contextlib.contextmanager
 def mount_points(shown: Iterable[tuple[Path, Path]], *tops: Path) -> Iterator[list[tuple[Path, Path]]]:
-    """Yield those of `shown` that can be mounted below `tops`, with an empty file or folder at each place that lacks one.
+    """Yield the paths of `shown` that can be mounted below `tops`, with an empty file or folder at each place that
+    lacks one.
 
-    No link is followed. What was made is removed afterwards, if nothing else came there.
+    No link is followed. These files and folders are removed afterwards if they are still empty.
     """
     made: list[Path] = []
     usable = []

@@ -68,9 +68,9 @@ def hidden_folders(homes: Iterable[Path]) -> tuple[Path, ...]:
 def tool_folders(
     environ: Mapping[str, str], homes: Iterable[Path], hidden: Iterable[Path], project: Path
 ) -> tuple[Path, ...]:
-    """Return the tools in `hidden` folders that are visible again, read-only: by their usual names, as variables name
-    them, and on PATH with the programs that links there lead to. An entry of PATH in the project shows nothing, because
-    a command can replace it.
+    """Return the tools in `hidden` folders that are visible again, read-only. They are found by their usual names, by
+    variables, and on PATH with the targets of its links. An entry of PATH in the project shows nothing, because a
+    command can replace it.
     """
     owners, hidden = tuple(homes), tuple(hidden)
     candidates = [home / tool for home in owners for tool in _TOOLS]

@@ -1,6 +1,6 @@
 """The network of verify-setup: the outside without the machine's loopback.
 
-verify-setup runs what the model wrote (`setup.py`, `package.json`), and services on the loopback interface trust who
+verify-setup runs code of the model (`setup.py`, `package.json`), and services on the loopback interface trust who
 reaches them. So the command gets a network of its own, which slirp4netns(1) or pasta(1) connects to the outside.
 """
 

@@ -1,5 +1,5 @@
-"""What neither a namespace nor Landlock holds, by a filter for the kernel (seccomp(2)): the person's keys, and sockets of
-families that no network namespace confines (AF_VSOCK).
+"""A filter for the kernel (seccomp(2)) against accesses that neither a namespace nor Landlock stops. These are the
+person's keys, and sockets of families that no network namespace confines (AF_VSOCK).
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ _ASSIGNED = re.compile(r"^\s*(?:export\s+)?(?P<name>[A-Za-z_][\w.-]*)\s*=\s*(?P<
 class KnownSecrets:
     """The known secret values by their source. `refresh` reads the files that changed.
 
-    The start walks the whole project once. A refresh checks the files found then, those near the root, and those
-    that tools read since (`watch_file`).
+    The start walks the whole project once. A refresh checks the files found then, files near the root, and files that
+    tools read since (`watch_file`).
     """
 
     def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
@@ -91,7 +91,7 @@ class KnownSecrets:
 
     def sources(self, text: str) -> set[str]:
         """Return the names of the variables and files whose values occur in `text`; of two files, the project's own."""
-        files = reversed(self._files.items())  # those that only tools read come last
+        files = reversed(self._files.items())  # files that only tools read come last
         named = {value: name for name, (_, held) in files for value in held} | self._variables
         return {name for value, name in named.items() if any(s in text for s in spelt(value))}
 
@@ -190,7 +190,7 @@ _MIN_PARTS = 3  # parts of a folder's path: hiding `/etc` for a variable that na
 
 
 def configured_credentials(environ: Mapping[str, str], project: Path) -> tuple[Path, ...]:
-    """Return the existing credentials that variables name, with links resolved, except those in the project."""
+    """Return the existing credentials that variables name, with links resolved, except credentials in the project."""
     found = {
         Path(os.path.realpath(name))
         for name in _credential_paths(tuple(environ.items()))

@@ -218,7 +218,7 @@ def abi() -> int:
 
 
 def handled(version: int) -> int:
-    """Return every file access that this version can deny; the kernel denies those that no rule allows."""
+    """Return every file access that this version can deny; the kernel denies every access that no rule allows."""
     known = (1 << 13) - 1
     for since, access in ((2, REFER), (3, TRUNCATE), (5, IOCTL_DEV)):
         if version >= since:

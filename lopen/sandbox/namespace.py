@@ -25,7 +25,7 @@ _ENDED = b'"exit-code"'
 
 
 class Pipes:
-    """Two pipes to bwrap: one for its status lines, one that blocks the command until `release`."""
+    """Two pipes to bwrap: the first for its status lines, the second blocks the command until `release`."""
 
     def __init__(self) -> None:
         self._status_out, self.status_in = os.pipe()
@@ -129,7 +129,7 @@ def _kernel() -> tuple[int, int]:
 
 
 def _lower(pid: int, kind: int, most: int) -> None:
-    """Lower a limit of another process; keep one that is lower already."""
+    """Lower a limit of another process; keep a lower limit."""
     _, hard = resource.prlimit(pid, kind)
     if hard == resource.RLIM_INFINITY or hard > most:
         resource.prlimit(pid, kind, (most, most))

@@ -22,7 +22,7 @@ _LINK = re.compile(r"([0-9]{1,12})\.([A-Za-z0-9_-]{16})\.([0-9a-f]{64})")
 
 
 class AccessKeys:
-    """Checks what a request brings. Comparisons take the same time for any wrong value."""
+    """Checks a request's token, host and origin. Comparisons take the same time for any wrong value."""
 
     def __init__(self, token: str, port: int, *, clock: Callable[[], float] = time.time) -> None:
         self._token = token
@@ -133,7 +133,7 @@ class AccessGate:
             return problem(403, "requests from other origins are not answered")
         if scope["path"] == OPEN and scope["method"] == "GET":
             return self._opened(scope)
-        # Other servers of this host share its cookies: one that is not well-formed hides no other one.
+        # Other servers of this host share its cookies: a malformed cookie hides no other.
         cookie = HTTPConnection(scope).cookies.get(self._keys.cookie_name, "")
         if self._keys.allows(headers.get("authorization", ""), cookie):
             return None

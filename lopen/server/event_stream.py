@@ -1,6 +1,6 @@
 """The events of a project as they are recorded, streamed to any number of readers.
 
-Each reader keeps only its own position, so a slow one costs nothing and a late one reads what it missed.
+Each reader keeps only its own position, so a slow one costs nothing and a late one reads the missed events.
 """
 
 from __future__ import annotations

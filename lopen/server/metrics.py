@@ -117,7 +117,7 @@ class ProjectReading:
         self._seen: set[tuple[str, ...]] = set()  # alerts and incidents that were counted
 
     def update(self, opened: OpenProject) -> None:
-        """Count what is new; budgets and circuits stay as they were last read while their store is unreachable."""
+        """Count new events; budgets and circuits stay as they were last read while their store is unreachable."""
         self._count_events(opened.store)
         with suppress(StoreUnreachable), opened.limits() as limits:
             agents = self._read_budgets(limits)
@@ -153,7 +153,7 @@ class ProjectReading:
     def _read_budgets(self, limits: LimitsStore) -> dict[str, str]:
         """Read budgets and spend; return budget → agent."""
         budgets = limits.budgets()
-        for state in sorted(budgets, key=lambda b: b.last_updated):  # the one that was used last counts
+        for state in sorted(budgets, key=lambda b: b.last_updated):  # the most recently used counts
             self.utilization[state.spec.agent or PERSONLESS, state.budget_type] = state.utilization
         spent: defaultdict[tuple[str, ...], float] = defaultdict(float)
         for spend in limits.spend():

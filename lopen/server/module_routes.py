@@ -1,4 +1,4 @@
-"""Routes of the gate: read a specification, approve exactly what was read.
+"""Routes of the gate: read a specification, approve exactly the text that was read.
 
 A page creates the markdown's elements one by one, of a fixed set. HTML in the text stays text. A link leads to an HTTP
 or mail address only; an image becomes a link to it.
@@ -85,7 +85,7 @@ def _section(spec: Specification, section: Section, drift: Drift) -> dict[str, A
 
 
 def _diff(opened: OpenProject, spec: Specification, given: Approval | None) -> str:
-    """Return what changed in the text since it was approved; "" if it did not, or if that text is not known."""
+    """Return the changes of the text since its approval; "" if it did not, or if that text is not known."""
     before = None if given is None else opened.store.approved_text(spec.module, given)
     if before is None:
         return ""

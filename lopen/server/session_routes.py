@@ -121,7 +121,7 @@ async def get_session(project: Chosen, session_id: SessionId) -> dict[str, Any]:
 
 @routes.get("/api/modules/{module}/tasks/{task}")
 async def get_task(project: Chosen, module: ModuleName, task: TaskId) -> dict[str, Any]:
-    """Return a task: what was asked, its diff, verifications, verdict, tokens and cost."""
+    """Return a task: its description, diff, verifications, verdict, tokens and cost."""
 
     def work(opened: OpenProject) -> dict[str, Any]:
         found = details(opened.context, opened.store, task)
@@ -248,6 +248,6 @@ async def skip(project: Chosen, task: TaskId, order: SkipRequest) -> dict[str, A
 
 
 def _decided(session_id: str, message: str, *, done: bool = True) -> dict[str, Any]:
-    """Return the effect of a decision; one that is not done yet waits for the running session's next safe point."""
+    """Return the effect of a decision; a skip of an open task waits for the running session's next safe point."""
     command = f"lopen resume {session_id}" if done else ""
     return {"session": session_id, "message": message, "done": done, "command": command}

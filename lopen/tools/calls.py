@@ -211,6 +211,11 @@ def failed(error: str, hint: str = "", *, outcome: Outcome = "error", **fields: 
     return ToolResult(False, {"error": error, **({"hint": hint} if hint else {}), **fields}, outcome=outcome)
 
 
+def refused(error: str, hint: str = "", **fields: Any) -> ToolResult:
+    """Return the result of a call that lopen did not run, or did not accept."""
+    return failed(error, hint, outcome="refused", **fields)
+
+
 def tool_result(use: ToolUse, result: ToolResult) -> Json:
     """Return the answer to a tool call as the endpoint wants it."""
     return result_block(use, result.text(), ok=result.ok)

@@ -21,7 +21,7 @@ from lopen.models.messages import ToolSpec, ToolUse
 from lopen.models.request_body import plain_schema
 from lopen.models.tool_calls import Input, explained
 from lopen.tools import file_tools, planning, reading, task_work
-from lopen.tools.calls import NoInput, ToolResult, failed
+from lopen.tools.calls import NoInput, ToolResult, failed, refused
 from lopen.tools.workbench import Workbench
 from lopen.workflow.steps import PLANNING_STEPS, Step, number
 
@@ -142,15 +142,12 @@ class Registry:
         tool = self._tools.get(use.name)
         if tool is None:
             names = ", ".join(t.name for t in self.offered(step))
-            return failed(
-                f"there is no tool {use.name!r}", f"offered in this step: {names}", outcome="refused"
-            )
+            return refused(f"there is no tool {use.name!r}", f"offered in this step: {names}")
         if step not in tool.steps:
             where = ", ".join(f"{number(s)} ({s.value})" for s in sorted(tool.steps, key=number))
-            return failed(
+            return refused(
                 f"{use.name} belongs to step {where}; this is step {number(step)} ({step.value})",
                 "record this step's result first",
-                outcome="refused",
             )
         if use.input is None:
             return failed(use.error or "the input is not readable", "send the whole call again")
@@ -171,8 +168,8 @@ class Registry:
         bench.project.verifier.touch()
         try:
             return tool.run(bench, wanted)
-        except ToolRefused as refused:
-            return failed(refused.error, refused.hint, outcome="refused")
+        except ToolRefused as error:
+            return refused(error.error, error.hint)
         except (NotEncodable, TooManyFiles) as error:
             return failed(error.message, error.hint.removesuffix(THEN_RESUME))
         except (ValueError, ArithmeticError, RecursionError) as error:  # from the model's input

@@ -21,7 +21,7 @@ from lopen.limits.call_gate import CallGate, ToolPass, ToolTrip
 from lopen.models.messages import ToolUse
 from lopen.store.audit import AuditTrail, Outcome
 from lopen.store.journal import Journal
-from lopen.tools.calls import ToolResult, failed
+from lopen.tools.calls import ToolResult, failed, refused
 from lopen.tools.catalogue import Registry, Tool, rests_on_earlier_calls
 from lopen.tools.workbench import Project, Workbench
 from lopen.verification.runners import failed_tests, runs_tests
@@ -74,7 +74,7 @@ class Watch:
             self._passes[use.id] = answer
             return None
         self._tripped(answer)
-        return failed(answer.text, "do something else than before", outcome="refused", circuit=answer.rule)
+        return refused(answer.text, "do something else than before", circuit=answer.rule)
 
     def _tripped(self, trip: ToolTrip) -> None:
         lines = circuit_events(trip.events, needs_ack=trip.needs_ack, until=trip.until, now=self.clock.now())
@@ -232,9 +232,9 @@ class ToolRunner:
     def _over(self) -> ToolResult | None:
         """Return the refusal of a call after the end of the iteration: no task would own its work."""
         if self.pause is not None:
-            return failed("the run is pausing; this call was not run", outcome="refused")
+            return refused("the run is pausing; this call was not run")
         if self.recorded:
-            return failed("the step's result is recorded already; this call was not run", outcome="refused")
+            return refused("the step's result is recorded already; this call was not run")
         return None
 
     def _end(self, use: ToolUse, started: _Started, result: ToolResult, before: str = "") -> ToolResult:

@@ -16,7 +16,7 @@ from lopen.git.repository import Repository
 from lopen.guardrails.completion import QUALITY, missing, rejection, unproven
 from lopen.guardrails.guard import Claim, one_line
 from lopen.sandbox.command import Command
-from lopen.tools.calls import ToolResult, done, failed
+from lopen.tools.calls import ToolResult, done, refused
 from lopen.tools.workbench import Workbench
 from lopen.workflow import changes
 from lopen.workflow.next_step import Trigger, enter_step
@@ -36,12 +36,7 @@ def complete_task(bench: Workbench, task: Task, note: str) -> ToolResult:
     verified = bench.project.verifier.tree()
     claim = Claim("task", task.id, missing("task", bench.project.verifier.commands, bench.fresh))
     if claim.missing:
-        answer = failed(
-            rejection(claim),
-            _why_missing(bench, claim.missing),
-            outcome="refused",
-            missing=list(claim.missing),
-        )
+        answer = refused(rejection(claim), _why_missing(bench, claim.missing), missing=list(claim.missing))
         return false_claim(bench, unproven(claim), answer)
     if taken_over := _take_over(bench):
         return taken_over
@@ -79,13 +74,12 @@ def _take_over(bench: Workbench) -> ToolResult | None:
     repository = bench.project.repository
     before = repository.head().commit
     if pause := bench.branch.sync():
-        return replace(failed(pause.message, outcome="refused"), pause=pause)
+        return replace(refused(pause.message), pause=pause)
     if repository.head().commit == before:
         return None
-    return failed(
+    return refused(
         "the person committed on the branch, and their commit is part of the work now",
         "look at what changed (git log -p -1), verify again, then complete",
-        outcome="refused",
     )
 
 
@@ -110,23 +104,21 @@ def _changed(bench: Workbench, verified: str, tree: str) -> ToolResult | None:
     if not changed:
         return None
     what = f"the work tree changed while the task was being completed: {', '.join(changed[:10])}"
-    return failed(what, VERIFY_AGAIN, outcome="refused")
+    return refused(what, VERIFY_AGAIN)
 
 
 def _not_to_commit(repository: Repository, tree: str) -> ToolResult | None:
     """Refuse a commit that would add a secret, or settings of other tools or of lopen further down."""
     if leaks := repository.leaks(tree):
         first = leaks[0]
-        return failed(
+        return refused(
             f"{first} holds what looks like a secret ({first.kind}); not committed",
             "remove it, read it from the environment instead, then verify again",
-            outcome="refused",
         )
     if repository.changed_protected_paths:
-        return failed(
+        return refused(
             f"{', '.join(repository.changed_protected_paths[:5])}: the person's alone to write; not committed",
             "remove what was added there and put back what was changed (run_command), then complete",
-            outcome="refused",
         )
     return None
 
@@ -137,12 +129,7 @@ def _verify_commit(bench: Workbench, verified: str) -> ToolResult | None:
     if result is None or (result.passed and result.tree == verified):
         return None
     said = "changed files" if result.passed else f"failed with exit code {result.exit_code}"
-    return failed(
-        f"verify-commit {said}",
-        "fix it, verify again, then complete",
-        outcome="refused",
-        output=result.end,
-    )
+    return refused(f"verify-commit {said}", "fix it, verify again, then complete", output=result.end)
 
 
 def _run_hooks(bench: Workbench, tree: str, text: str) -> str | ToolResult:
@@ -162,17 +149,15 @@ def _run_hooks(bench: Workbench, tree: str, text: str) -> str | ToolResult:
         folder=bench.hook_folder,
     )
     if not outcome.passed:
-        return failed(
+        return refused(
             "a commit hook of the repository refused",
             "fix what it reports, verify again, then complete",
-            outcome="refused",
             output=outcome.output,
         )
     if outcome.tree_after != tree:
-        return failed(
+        return refused(
             "a commit hook of the repository changed files, so the verifications are stale",
             "look at what it changed, verify again, then complete",
-            outcome="refused",
             output=outcome.output,
         )
     return outcome.message_after

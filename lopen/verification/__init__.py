@@ -1,1 +1,1 @@
-"""What lopen runs and compares to find out if work holds: test runs, the reader of test files, errors and questions."""
+"""The examination of work: test runs, the reader of test files, errors and questions."""

@@ -1,8 +1,8 @@
 """The clean room: a checkout of exactly the tree that would be committed, in which verify commands run.
 
-It is a second checkout of lopen's clone, outside the project: git there is simply a clone, with HEAD at a commit of the tree. It
-holds no file that git ignores, no leftover and no nested repository. HOME is empty but for what verify-setup installed.
-What a command does to the room is undone after it, and the room goes with the session.
+It is a second checkout of lopen's clone, outside the project: git there is simply a clone, with HEAD at a commit of
+the tree. It holds no file that git ignores, no leftover and no nested repository. HOME is empty except for
+verify-setup's installations. A command's effects on the room are undone after it, and the room goes with the session.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from lopen.verification.run_record import RunRecord
 class CleanRoom:
     """The room of one session's verify commands: a second checkout of the session's clone.
 
-    `mounted`: the sandbox shows the room at the project's own path, with what is carried. `exposed`: other commands can
-    write there. The paths `carry` are taken from the person's checkout. `where` is a folder outside the project.
+    `mounted`: the sandbox shows the room at the project's own path, with the carried paths. `exposed`: other commands
+    can write there. The paths `carry` are taken from the person's checkout. `where` is a folder outside the project.
     """
 
     def __init__(
@@ -67,10 +67,10 @@ class CleanRoom:
             self.where.rmdir()
 
     def beside(self, count: int) -> list[CleanRoom]:
-        """Return `count` more rooms, in which commands run side by side and see what is installed here.
+        """Return `count` more rooms, in which commands run side by side and see this room's installations.
 
-        Where the sandbox does not show a room at the project's path, what is installed may hold this room's own path:
-        then it is this room alone.
+        If the sandbox does not show a room at the project's path, installed files may hold this room's own path. Then
+        it is this room alone.
         """
         if not self._mounted:
             return [self]
@@ -92,7 +92,7 @@ class CleanRoom:
 
     @property
     def set_up_for(self) -> str:
-        """What the installed dependencies were made for, "" where there are none or a command changed them."""
+        """The key of the installed dependencies, "" where there are none or a command changed them."""
         return self._installed.key
 
     @property
@@ -115,11 +115,13 @@ class CleanRoom:
         return self._key[2]
 
     def installed_for(self, key: str, tree: str) -> None:
-        """What was installed last serves every tree with this key; it was installed on `tree`."""
+        """The last installation serves every tree with this key; it was installed on `tree`."""
         self._installed.made_for(key, tree)
 
     def shown(self) -> tuple[tuple[Path, Path], ...]:
-        """Return (source, place) of what is installed, for commands in the project: paths that git ignores, and HOME's."""
+        """Return (source, place) of the installations, for commands in the project: paths that git ignores, and
+        HOME's.
+        """
         made_for = (self.set_up_for, self.set_up_on)
         if self._shown[0] != made_for:
             root, user = self._repository.root, command_home(self._repository.root)
@@ -129,19 +131,19 @@ class CleanRoom:
         return self._shown[1]
 
     def _ignored(self, paths: Iterable[str]) -> tuple[str, ...]:
-        # A path in the folder, because git does not take one that is not there for a folder.
+        # A path in the folder, because git does not take a missing path for a folder.
         probes = {f"{p}/x" if (self._files.top / p).is_dir() else p: p for p in paths}
         return tuple(probes[p] for p in self._repository.ignored(probes)) if probes else ()
 
     def variables(self) -> dict[str, str]:
-        """Return the variables by which commands in the project find what is installed."""
+        """Return the variables by which commands in the project find the installations."""
         if self._mounted:
             local = any(path.startswith(".local/") for path in self._installed.in_home)
             return {"PYTHONUSERBASE": str(command_home(self._repository.root) / ".local")} if local else {}
         return self._installed.variables(self._repository.root)
 
     def forget_installed(self) -> None:
-        """Remove what verify-setup installed."""
+        """Remove verify-setup's installations."""
         self._installed.drop()
 
     def enter(self, tree: str) -> Room:
@@ -162,7 +164,7 @@ class CleanRoom:
         return RunRecord(room, self._files.files, mounted=self._mounted, go_on=go_on)
 
     def _fixed(self) -> Iterator[tuple[Path, Path]]:
-        """Yield what is installed, with its place in this room."""
+        """Yield the installations, with their places in this room."""
         other = self._installed_in
         for path in other._installed.paths():
             in_files = path.is_relative_to(other._files.top)
@@ -170,7 +172,7 @@ class CleanRoom:
             yield path, own.top / path.relative_to(base.top)
 
     def leave(self, *, wanted: Callable[[str], bool], install: bool = False) -> Found:
-        """Undo what the command did and return it. With `install`, what it added stays until `forget_installed`."""
+        """Undo the command's changes and return them. With `install`, added files stay until `forget_installed`."""
         found = self._files.tidy(wanted, remove_added=not install)
         if install:
             added = [p for p in found.added if p not in found.contents]
@@ -189,7 +191,7 @@ class CleanRoom:
             self._tree = tree
 
     def _place(self) -> None:
-        """Make what stands for git's folder and for carried paths."""
+        """Make the stand-ins for git's folder and for carried paths."""
         self._carried = tuple(carried(self.place_of_work.home, self._carry, self._files.files))
         wanted = {".git", *(path for _, path in self._carried)}
         self._files.drop(self._placed - wanted)
@@ -226,7 +228,7 @@ def _installed_paths(added: Iterable[str], ignored: Collection[str]) -> Iterator
 
 
 def carried(home: Path, carry: Sequence[str], files: Collection[str]) -> Iterator[tuple[Path, str]]:
-    """Yield (source, path) of what the person lets in. The tree's own `files` stay, and links are left out."""
+    """Yield (source, path) of the files that the person lets in. The tree's own `files` stay, and links are left out."""
     for path in carry:
         source = home / path
         above = [

@@ -1,4 +1,6 @@
-"""The tests on the two sides of a change, paired: by name, by body, by what they expect. Pairs that say less ask a question."""
+"""The tests on the two sides of a change, paired: by name, by body, by expectation. Pairs that say less ask a
+question.
+"""
 
 from __future__ import annotations
 

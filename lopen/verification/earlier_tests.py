@@ -1,4 +1,4 @@
-"""What earlier versions of changed tests tell on the new code, and unchanged tests without what is new beside them."""
+"""Runs of earlier versions of changed tests on the new code, and of unchanged tests without new support files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NEEDS = (
 
 @dataclass(frozen=True, slots=True)
 class EarlierTests:
-    """What runs told of changed tests. `files`: how many changed files of tests were taken back.
+    """The results of runs of changed tests. `files`: how many changed files of tests were taken back.
 
     `failing` are tests whose earlier version fails on the new code while the new one passes on the old code.
     `leaning` are unchanged tests that fail without the changed files `beside` them. `reason`: why no run tells.

@@ -1,4 +1,4 @@
-"""What lopen finds out about a change by itself: errors that are certain, questions for the judge, and measures."""
+"""lopen's own examination of a change: certain errors, questions for the judge, and measures."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What was found: findings, of which errors fail the work, questions for the judge, and the tests' measure."""
+    """The result of an examination: findings, of which errors fail the work, questions for the judge, and the tests'
+    measure.
+    """
 
     findings: tuple[Finding, ...]
     questions: tuple[ChangeQuestion, ...]

@@ -144,7 +144,7 @@ class ExtraRuns:
         *,
         passed: bool,
     ) -> None:
-        """Store what was found on the tree, with its `lines` for people, and tell of it."""
+        """Store the findings on the tree, with their `lines` for people, and publish them."""
         seconds = self.verifier.log.clock.monotonic() - started
         output, exit_code = "\n".join(lines), int(not passed)
         result = VerifyResult(tool, tests.command, passed, exit_code, output, tests.tree, seconds)
@@ -166,7 +166,7 @@ class ExtraRuns:
 
 @dataclass(frozen=True)
 class _TakenBack:
-    """What a check of earlier tests takes back: the changed files of tests, the support that is new, Rust's inline tests.
+    """The parts that a check of earlier tests takes back: changed test files, new support, Rust's inline tests.
 
     `untouched` are the names of the tests that the change does not touch.
     """
@@ -178,7 +178,7 @@ class _TakenBack:
 
     @classmethod
     def of(cls, change: ExaminedChange, after: TestRun) -> _TakenBack | None:
-        """Return what there is to take back; None where there is nothing."""
+        """Return the parts to take back; None where there is nothing."""
         files, changes = change.files, change.changes
         real = [c for c in files if GITLINK not in (c.mode_before, c.mode_after)]
         with_tests = {

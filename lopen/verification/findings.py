@@ -42,7 +42,7 @@ class ChangeQuestion:
     """A change that may be right or wrong, which the judge must answer "justified by ..." or "not justified".
 
     `id` is unique within one examination ("Q1"). `text` is one sentence that asks. `before` and `after` are both
-    versions of what changed; `line` counts from 1 in the version `after`.
+    versions of the changed text; `line` counts from 1 in the version `after`.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""What verify-setup installed in the clean room and its HOME, kept for the later commands of the session.
+"""verify-setup's installations in the clean room and its HOME, kept for the later commands of the session.
 
 No other command changes it: bubblewrap shows it read-only, elsewhere a change is found and it is made anew
 (docs/reference/completion.md).
@@ -17,21 +17,21 @@ from lopen.sandbox.command import CACHES_INSIDE, make_caches
 from lopen.sandbox.environment import search_path
 from lopen.verification.test_files import words
 
-# What builds and tests write anew: it does not belong to what verify-setup installed.
+# Files that builds and tests write anew: they are no part of the installations.
 MADE_ANEW = words(
     "__pycache__ .coverage .gradle .mypy_cache .npm .pytest_cache .ruff_cache build dist target tmp"
 ) | {f".cache/{name}" for name in ("go-build", "pip", "pypoetry", "uv", "yarn")}
 # Folders of HOME that several programs share
 _SHARED = frozenset({".cache", ".config", ".local", ".local/share"})
-# Caches that tools keep in what was installed
+# Caches that tools keep in installed folders
 _CACHE_NAMES = frozenset({"__pycache__"}.union(*CACHES_INSIDE.values()))
 
 
 class Installed:
-    """What verify-setup installed in a room."""
+    """verify-setup's installations in a room."""
 
     def __init__(self, files: RoomFiles, user: RoomFolder) -> None:
-        self.key = ""  # what it was made for, "" where nothing is installed
+        self.key = ""  # the key of the installations, "" where there are none
         self.tree = ""  # on which it was installed
         self._files = files
         self._user = user
@@ -54,7 +54,7 @@ class Installed:
         return tuple(top / path for top, paths in pairs for path in paths)
 
     def variables(self, project: Path) -> dict[str, str]:
-        """Return the variables by which commands in `project` use what is installed, where no mount shows it there.
+        """Return the variables by which commands in `project` use the installations, where no mount shows them there.
 
         A package that was installed in place is the project's own.
         """
@@ -87,25 +87,25 @@ class Installed:
                         yield path.parent if file.suffix == ".py" else path
 
     def take(self, files: Iterable[str], user: Iterable[str]) -> None:
-        """Keep the paths that verify-setup added, but for what is made anew."""
+        """Keep the paths that verify-setup added, except ones that are made anew."""
         self._taken = tuple(_kept(self._files, files)), tuple(_kept(self._user, user, _SHARED))
         for path in self.paths():
             make_caches(path)
         self._states = _states(self.paths())
 
     def made_for(self, key: str, tree: str) -> None:
-        """What was taken last serves every tree with this key; it was installed on `tree`."""
+        """The last installation serves every tree with this key; it was installed on `tree`."""
         self.key, self.tree = key, tree
 
     def make_way(self, paths: Iterable[str]) -> None:
-        """Remove what is installed if a tree has one of `paths` at, above or below it."""
+        """Remove the installations if a tree has one of `paths` at, above or below them."""
         above = {str(folder) for path in self.in_files for folder in (path, *PurePosixPath(path).parents)}
         below = tuple(f"{path}/" for path in self.in_files)
         if below and any(path in above or path.startswith(below) for path in paths):
             self.drop()
 
     def check(self) -> None:
-        """Remove what is installed if a command changed it; delete the caches that it left inside."""
+        """Remove the installations if a command changed them; delete the caches that it left inside."""
         for path in self.paths():
             for folder, folders, _ in os.walk(path):
                 for name in [name for name in folders if name in _CACHE_NAMES]:
@@ -117,7 +117,7 @@ class Installed:
             self.drop()
 
     def drop(self) -> None:
-        """Remove what is installed."""
+        """Remove the installations."""
         self._files.drop(self._taken[0])
         self._user.drop(self._taken[1])
         self._taken, self._states, self.key, self.tree = ((), ()), {}, "", ""

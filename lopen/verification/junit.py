@@ -1,7 +1,7 @@
 """JUnit XML as a build tool writes it: the counts in it, read safely.
 
-The file comes out of a sandboxed command, so it is hostile until read: its size is bounded, no tree is built, and
-a document type declaration, through which entities expand without bound or read other files, is refused.
+The file comes out of a sandboxed command, so it is hostile until read. Its size is bounded and no tree is built. A
+document type declaration is refused, because its entities can expand without bound or read other files.
 """
 
 from __future__ import annotations

@@ -224,7 +224,7 @@ _Candidate = tuple[Kind, int, int, str]
 
 
 def _candidates(parsed: ParsedFile, function: Node) -> Iterator[_Candidate]:
-    """Yield the edits in a function, those of each node before those below it."""
+    """Yield the edits in a function, each node's before its children's."""
     waiting = [function]
     while waiting:
         node = waiting.pop()

@@ -1,4 +1,4 @@
-"""What the tests notice when changed functions are broken: the negative control, and small faults (mutants)."""
+"""The tests' reaction to broken functions: the negative control, and small faults (mutants)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class MutationCheck:
         yield from (f"  {outcome}" for outcome in self.survivors)
 
     def finding(self, *, blocks: bool) -> Finding | None:
-        """Return what is wrong where the control passed: an error, or a warning where it does not block yet."""
+        """Return the finding where the control passed: an error, or a warning where it does not block yet."""
         if self.control != "unnoticed":
             return None
         more = f" and {len(self.broken) - SHOWN} more" if len(self.broken) > SHOWN else ""

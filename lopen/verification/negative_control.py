@@ -38,7 +38,7 @@ _BODIES = words("block statement_block compound_statement function_body body_sta
 _NOTHING = re.compile(
     r"(?:pass|\.\.\.|raise NotImplementedError\b[^\n]*|return NotImplemented|todo!?_?\(\)|unimplemented!?_?\(\)|[{}\s;])*"
 )
-# Only the lines that a compiler or its build tool writes: what a test or the program prints must not look like one
+# Only the lines that a compiler or its build tool writes: output of a test or the program must not look like one
 _COMPILER = {
     "go": r"^FAIL[\t ]+\S+ \[(?:build|setup) failed\]\s*$",
     "rust": r"^error\[E\d+\]: |^error: could not compile `",

@@ -118,13 +118,13 @@ def is_lock_file(path: str) -> bool:
 
 
 def is_manifest(path: str) -> bool:
-    """Return True if a file of this name decides what a package manager installs."""
+    """Return True if a package manager installs by a file of this name."""
     name = path.rpartition("/")[2]
     return name in _INSTALLS_BY or _DECLARES.fullmatch(name) is not None
 
 
 def setup_key(files: Mapping[str, str], command: str, read: Read) -> str:
-    """Return the SHA-256 (hex) of the set-up `command` and the files that decide what it installs.
+    """Return the SHA-256 (hex) of the set-up `command` and the files by which it installs.
 
     `files` is path → blob id of the tree.
     """
@@ -215,7 +215,7 @@ def _build(text: str) -> dict[str, object]:
 
 
 def _of_file(path: str, text: str) -> Iterator[str]:
-    """Yield what a file that decides on a command names: in each line, or in the scripts of `package.json`."""
+    """Yield the names in a file that decides on a command: in each line, or in the scripts of `package.json`."""
     folder, _, name = path.rpartition("/")
     if name.endswith((".jar", ".properties")):
         return
@@ -290,5 +290,5 @@ def _of_words(texts: Sequence[str], folder: str) -> Iterator[str]:
 
 
 def _joined(folder: str, path: str) -> str:
-    """Return the path from the project's root; one that leads out of it names nothing there."""
+    """Return the path from the project's root; a path that leads out of it names nothing there."""
     return posixpath.normpath(posixpath.join(folder, path))

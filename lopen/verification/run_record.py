@@ -1,10 +1,10 @@
-"""lopen's own record of a test run, beside what the run prints (docs/reference/completion.md).
+"""lopen's own record of a test run, beside the run's output (docs/reference/completion.md).
 
-A file that Python runs at its start notes how pytest and unittest go, and one that Node loads how its own runner, Jest,
-Vitest and Mocha go; they lie in the clean room's HOME and are made anew for each run. Maven and Gradle write JUnit XML
-into the room, where no earlier one lies. Go is asked to name its tests in what it
-prints. A record only makes stricter: it contradicts the success of a command that ends in `|| true`. Code under test can
-print whatever a runner prints and then end the process; it is noted that a run in Python began and did not end.
+A file that Python runs at its start notes the runs of pytest and unittest. A file that Node loads notes its own
+runner, Jest, Vitest and Mocha; they lie in the clean room's HOME and are made anew for each run. Maven and Gradle
+write JUnit XML into the room, where no earlier one lies. Go is asked to name its tests in its output. A record only
+makes stricter: it contradicts the success of a command that ends in `|| true`. Code under test can imitate a runner's
+output and then end the process; it is noted that a run in Python began and did not end.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class RunRecord:
         self.runners = (*found.values(), *self._reported())
 
     def _reported(self) -> Iterator[RunnerRecord]:
-        """Yield what the JUnit XML that this run wrote tells, by folder."""
+        """Yield the contents of the JUnit XML that this run wrote, by folder."""
         project, left = Root(self.room.files), _MOST_REPORT_BYTES
         for runner, folder in self._reports:
             record = RunnerRecord(runner, ran=0)
@@ -177,9 +177,7 @@ class RunRecord:
         """Return the reason why the command's exit with success proves nothing, or why it ran no test; else ""."""
         if ran.exit_code == 0 and (reason := self._contradiction()):
             return reason
-        if (
-            not self.runners and count_tests(ran.output) == 0
-        ):  # else the record knows better than what was printed
+        if not self.runners and count_tests(ran.output) == 0:  # else the record knows better than the output
             return NO_TESTS_HINT
         return UNREPORTED_HINT if ran.exit_code == 0 and fewer_reported(ran.output) else ""
 
@@ -196,7 +194,7 @@ class RunRecord:
         return ""
 
     def test_run(self, output: str, seconds: float) -> TestRun:
-        """Return what is known of the run, from the record, the report and what it printed."""
+        """Return the known facts of the run, from the record, the report and the output."""
         counts = [each.ran - each.skipped for each in self.runners if each.ran is not None]
         noted = TestRun(
             sum(counts) if counts else None,

@@ -166,7 +166,7 @@ def plain(output: str) -> str:
 
 
 def tail(output: str, limit: int) -> str:
-    """The last `limit` characters of the plain output, from the start of a line, saying what was left out."""
+    """The last `limit` characters of the plain output, from the start of a line, with a note of the omission."""
     text = plain(output).rstrip()
     if len(text) <= limit:
         return text
@@ -176,7 +176,7 @@ def tail(output: str, limit: int) -> str:
     return f"[{len(text) - len(shown)} characters before this are left out]\n{shown}"
 
 
-# Programs whose first argument says what they do: `npm test` is not `npm install`.
+# Programs whose first argument is a subcommand: `npm test` is not `npm install`.
 _TWO_WORDS = words(
     "npm yarn pnpm bun deno node cargo go make gmake just task mvn mvnw gradle gradlew python python3 dotnet bundle rake "
     "composer php ruby bazel sbt mix swift nx turbo lein"
@@ -185,7 +185,7 @@ _BESIDE_TESTS = words("cd export set mkdir true echo pushd popd tail head tee gr
 
 
 def runs_tests(command: str, test_command: str | None) -> bool:
-    """Return True if `command` runs what the specification's `verify-tests` runs, on all or on some of the tests."""
+    """Return True if `command` runs the program of the specification's `verify-tests`, on all or some tests."""
     return bool(test_command) and bool(_programs(test_command or "") & _programs(command))
 
 

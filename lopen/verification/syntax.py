@@ -132,7 +132,7 @@ class ParsedFile:
         return self.text[start:end].decode("utf-8", "replace")
 
     def name(self, node: Node | None) -> str:
-        """Return a name, or what a plain string says."""
+        """Return a name, or the text of a plain string."""
         if node is None:
             return ""
         text = self.source(node.start_byte, node.end_byte)

@@ -1,4 +1,4 @@
-"""The one reader of test files: the names of tests, their bodies, what they expect, and what keeps them from running.
+"""The one reader of test files: the names of tests, their bodies, expectations and skip marks.
 
 It matches and counts. How tests look in each language stands in one table; how they behave is found by running them.
 """
@@ -45,7 +45,7 @@ _COMPUTED = re.compile(r"@DisplayName\(|@\w+Test\([^)]*\bname =")  # JUnit names
 class Language:
     """How tests look in one language.
 
-    `test` is what the head of a function (marks, words and name, to its body) must match. `titled` are calls that take
+    `test` is the pattern for the head of a function (marks, words and name, to its body). `titled` are calls that take
     a title and a body: of tests, or of `groups` of tests. `skip` is what in a head keeps a test from running, `leave` a
     call in a body that does, `idle` a whole test that its runner only compiles. `skip_file` in a file's text, or `skip_name`
     in its path, keeps all of its tests from running, at least elsewhere. `expect` begins an assertion, `row` a row of a
@@ -390,13 +390,13 @@ class _Reader:
                 each = each.parent
             around = each.parent.parent if each is not None and each.parent is not None else None
             if self._source.language == "go" and around is not None and around.type == "if_statement":
-                each = around  # a Go test says in a condition what it expects
+                each = around  # a Go test states its expectation in a condition
             if each is not None and node.start_byte <= each.start_byte not in told:
                 told.add(each.start_byte)
                 yield self._source.of(each).rstrip(";")
 
     def _table(self, node: Node, start: int) -> Iterator[str]:
-        """Yield the rows of a test: those of the lists in its head, of tables in its body, and of marks for rows."""
+        """Yield the rows of a test: from lists in its head, tables in its body, and marks for rows."""
         body = node.child_by_field_name("body")
         head_end = body.start_byte if body is not None else node.end_byte
         top = node.parent if node.parent is not None and node.parent.start_byte == start else node

@@ -1,6 +1,6 @@
 """Which tests a run of the test command ran, as far as the runner names them, and how many.
 
-The names come from lopen's own record of the run, else from what the runner printed: of single tests, of files or of
+The names come from lopen's own record of the run, else from the runner's output: of single tests, of files or of
 packages. A test that was skipped did not run. docs/reference/completion.md
 """
 
@@ -16,7 +16,7 @@ from lopen.verification.runners import count_tests, plain
 
 MOST_NAMES = 5_000  # of one kind; of more, only the count is kept
 
-# Kinds of names. Those of single tests are by language, because a run may record one of its languages alone
+# Kinds of names. Names of single tests are by language, because a run may record one of its languages alone
 _PYTHON, _SCRIPT, _JAVA, _GO, _RUST = "python", "script", "java", "go", "rust"
 SINGLE = frozenset({_PYTHON, _SCRIPT, _JAVA, _GO, _RUST})
 _TITLE, _FILE, _PACKAGE = "title", "file", "package"
@@ -44,7 +44,7 @@ _SKIPPED = re.compile(
     re.MULTILINE,
 )
 _LAST_PART = re.compile(r"::| > |/")
-# What a runner fills in for each row in the title of a table: printf's and Jest's forms, template literals
+# Placeholders that a runner fills in for each row in the title of a table: printf's and Jest's forms, template literals
 _FILLED = re.compile(r"%(?:\d+\$)?[-+#0 ]*\d*(?:\.\d+)?[a-zA-Z#$]|\$\{[^}]*\}|\$[\w.#]+")
 _NUMBERED = re.compile(r"(.*) \(\d+\)$", re.DOTALL)
 
@@ -187,7 +187,9 @@ def run_from_json(data: Mapping[str, Any]) -> TestRun:
 
 
 def read_run(output: str, recorded: Iterable[str], noted: TestRun) -> TestRun:
-    """Return what is known of a run that printed `output`: `recorded` names of tests that ran, and what else was `noted`."""
+    """Return the known facts of a run that printed `output`: `recorded` names of tests that ran, and the other facts
+    that were `noted`.
+    """
     text = plain(output)
     recorded = list(recorded)
     names: dict[str, set[str]] = {}

@@ -1,6 +1,6 @@
 """Run the approved verify commands in the clean room, and bind their results to the tree on which they ran.
 
-What a command leaves or changes there is undone and reported; lock files alone are taken over into the work tree
+A command's changes there are undone and reported; lock files alone are taken over into the work tree
 (docs/reference/completion.md).
 """
 
@@ -120,7 +120,7 @@ class Verifier:
         self.touch()
 
     def note_model_test_run(self, command: str, *, passed: bool) -> str:
-        """Note a command of the model; return what it is to know of a difference from the room, once."""
+        """Note a command of the model; return the note on a difference from the room, once."""
         tests = self.commands.get("verify-tests")
         if not tests or " ".join(tests.split()) not in " ".join(command.split()):
             return ""
@@ -189,8 +189,8 @@ class Verifier:
         return self._run(tool, command)
 
     def _setup_due(self) -> VerifyResult | None:
-        """Run verify-setup if necessary: before the first verify command, after a change of a file that decides what
-        it installs, and as long as it fails. Return its result, None if it did not run.
+        """Run verify-setup if necessary: before the first verify command, after a change of a file by which it
+        installs, and as long as it fails. Return its result, None if it did not run.
         """
         command = self.commands.get("verify-setup")
         if command is None or not self._needs_setup(command):
@@ -199,7 +199,7 @@ class Verifier:
         return result
 
     def _needs_setup(self, command: str) -> bool:
-        # First, because it brings the room to the tree, which may remove what is installed.
+        # First, because it brings the room to the tree, which may remove the installations.
         key = self.room.setup_key(self.tree(), command)
         return self.room.set_up_for != key
 
@@ -264,7 +264,7 @@ class Verifier:
         return {tree: run_from_json(ran) for tree, ran in kept}
 
     def _take_over(self, found: Found, *, added: bool) -> LeftFiles:
-        """Write the lock files that the command wrote into the work tree; return what it left."""
+        """Write the lock files that the command wrote into the work tree; return its remains."""
         wanted = set(found.contents) - set(self.repository.ignored(found.contents) if found.contents else ())
         project = Root(self.root)
         locked = []
@@ -285,7 +285,7 @@ class Verifier:
 
 
 def _with_notes(ran: CommandResult, record: RunRecord | None) -> str:
-    """Return the output, with what lopen noted of a test run, and that it took too long, as its last lines."""
+    """Return the output, with lopen's record of a test run and a note that it took too long as its last lines."""
     lines = [*(record.lines() if record else ())]
     if ran.timed_out:
         lines.append(f"[stopped after {ran.seconds:.0f} s: the command took too long]")

@@ -76,26 +76,6 @@ Sign people in.
     "design.md": "# Design\n\n## Architecture\n\nA table of sessions.\n",
     "tasks.md": "- [ ] 1. write it\n",
 }
-OPENSPEC = {
-    "spec.md": """\
-# auth Specification
-
-## Purpose
-
-Keep accounts safe.
-
-## Requirements
-
-### Requirement: Lock after failures
-
-The system SHALL lock an account after five failures.
-
-#### Scenario: Five failures
-
-- **WHEN** five passwords are wrong
-- **THEN** the account is locked
-"""
-}
 CHANGE = {
     "proposal.md": "# Change: Add a second factor\n\n## Why\n\nPasswords leak.\n\n## What Changes\n\n- A code by mail\n",
     "tasks.md": "- [ ] 1.1 Write it\n",
@@ -171,20 +151,13 @@ def read(files: dict[str, str]) -> Specification:
             ],
         ),
         (
-            OPENSPEC,
-            {
-                "AC-1": "Lock after failures - Five failures: WHEN five passwords are wrong; THEN the account is locked"
-            },
-            ["Keep accounts safe.", "SHALL lock an account after five failures"],
-        ),
-        (
             CHANGE,
             {"AC-1": "Second factor - Wrong code: WHEN the code is wrong; THEN nobody is signed in"},
             ["Passwords leak.", "A code by mail", "tasks.md: lopen plans", "ADDED Requirements"],
         ),
         (ISSUE, {"AC-1": "A file with a header", "AC-2": "Values are quoted"}, ["People want their data."]),
     ],
-    ids=["spec-kit", "Kiro", "OpenSpec", "OpenSpec change", "issue"],
+    ids=["spec-kit", "Kiro", "OpenSpec", "issue"],
 )
 def test_criteria_and_texts_are_taken_over(
     files: dict[str, str], criteria: dict[str, str], said: list[str]

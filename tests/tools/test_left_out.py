@@ -55,16 +55,6 @@ def test_a_tracked_file_is_not_ignored_whatever_the_patterns_say(ignoring: Path)
     assert "note" not in edited.fields
 
 
-def test_a_file_taken_out_of_gitignore_is_no_longer_left_out(ignoring: Path) -> None:
-    at = bench(ignoring, planned())
-    at.call("write_file", path="lib/calc.py", content="x = 1\n")
-
-    at.call("write_file", path=".gitignore", content="*.log\n")
-    at.call("write_file", path="lib/calc.py", content="x = 2\n")
-
-    assert left_out(at.at.evidence.ignored) == ()
-
-
 def test_what_a_verify_command_left_is_named_and_enters_no_commit(root: Path) -> None:
     at = bench(root, planned())
     at.sandbox.act = leaving("snap.txt", "golden\n")

@@ -1,4 +1,4 @@
-"""`lopen log`: show what happened in a session, in order."""
+"""`lopen log`: show the events of a session, in order."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class ServedCommands:
         return self._answer("run", [module], "--detach", "--unattended")
 
     def _answer(self, name: str, operands: Sequence[str], *options: str) -> str:
-        """Return what the command printed, with its exit code on the first line. Operands are not options."""
+        """Return the command's output, with its exit code on the first line. Operands are not options."""
         argv = [
             sys.executable,
             "-P",  # not a `lopen` in the current folder

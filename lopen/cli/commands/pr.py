@@ -92,12 +92,12 @@ def _arguments(program: str, session: Session, title: str, body: str, *, draft: 
 
 
 def title_of(session: Session) -> str:
-    """Return the title: what was built, and whether it is complete."""
+    """Return the title: the built work, and whether it is complete."""
     return f"feat({session.module}): build {session.module}" + ("" if session.finished else " (not complete)")
 
 
 def report(store: SessionStore, session: Session, budget: BudgetState | None) -> Iterator[str]:
-    """Yield the text in Markdown: criteria with evidence, tasks with commits, what a person has to know, and cost."""
+    """Yield the text in Markdown: criteria with evidence, tasks with commits, notes for a person, and cost."""
     from lopen.application.reports import criterion_states, present_verdicts
 
     verdicts = present_verdicts(store, session)
@@ -180,7 +180,7 @@ def _git(context: CommandContext, *arguments: str) -> str:
 
 
 def _run(context: CommandContext, argv: list[str]) -> str:
-    """Run a program with the person's environment; return what it printed."""
+    """Run a program with the person's environment; return its output."""
     try:
         done = subprocess.run(
             argv, cwd=context.root, capture_output=True, text=True, timeout=TIMEOUT_S, check=False

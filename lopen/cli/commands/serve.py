@@ -20,7 +20,7 @@ ProjectsArgument = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """Where the server listens, and what it does at its start."""
+    """The server's address, and its actions at the start."""
 
     host: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Address to listen on (default: serve.host).")

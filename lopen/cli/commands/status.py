@@ -55,7 +55,7 @@ def modules(context: CommandContext) -> ExitCode:
 
 
 def tell_modules(context: CommandContext, store: SessionStore) -> None:
-    """Show what there is without a session: the specified modules, or that there is no project."""
+    """Show a project without a session: the specified modules, or that there is no project."""
     from lopen.application.command_context import is_root
     from lopen.specification.modules import find_modules
 
@@ -163,7 +163,7 @@ def lines(
 ) -> list[str]:
     """Return the status of a session as lines for a person; without `whole` on one screen.
 
-    On one screen the tree is shortened, and what is in order is left out.
+    On one screen the tree is shortened, and parts in order are left out.
     """
     from lopen.application.reports import (
         closing_lines,
@@ -217,7 +217,7 @@ def _open_work(tree: TaskTree, selected: str | None) -> Iterator[tuple[str, bool
 
 
 def _spent(session: Session, limits: ProjectLimits) -> list[str]:
-    """Return what the session has spent of its limits, and each budget and circuit that is not in order."""
+    """Return the session's spending against its limits, and each budget and circuit that is not in order."""
     from lopen.limits.report import budget_lines, circuit_lines
 
     budgets, circuits = _own_limits(session, limits)

@@ -232,7 +232,7 @@ def rows(recorded: e.Recorded, *, verbose: bool = False) -> list[str]:
 
 
 def _shown_by(event: e.Event) -> str:
-    """Return the name by which `lopen show` shows what the event tells of."""
+    """Return the name by which `lopen show` shows the event's subject."""
     match event:
         case e.ToolEnded(number=number) if number:
             return f" [call-{number}]"
@@ -245,7 +245,7 @@ def _shown_by(event: e.Event) -> str:
 
 
 def _details(event: e.Event, *, verbose: bool) -> list[str]:
-    """Return the lines below an event: the model's text, and the end of what a command printed."""
+    """Return the lines below an event: the model's text, and the end of a command's output."""
     match event:
         case e.TurnEnded(purpose="turn", text=text):
             return _first_lines(text, None if verbose else TEXT_LINES)

@@ -1,9 +1,9 @@
 """The live view: the log scrolls by above a picture of the run, which is drawn again a few times a second.
 
 Events become a board, a board and a snapshot become lines of styled text; both are pure. One thread writes to the
-terminal; whoever publishes events only queues them. Between two drawings the cursor rests at the picture's first
-character. A terminal that is resized wraps its lines anew and keeps the cursor at that character, so that erasing
-everything below it removes the whole picture, however high it has become.
+terminal; publishers of events only queue them. Between two drawings the cursor rests at the picture's first
+character. A terminal that is resized wraps its lines anew and keeps the cursor at that character. So erasing
+everything below it removes the whole picture at any height.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Streamed:
         )
 
     def __str__(self) -> str:
-        """Return what is written, as far as it is known: "writing write_file a.py, 1,200 characters"."""
+        """Return the subject of the writing, as far as it is known: "writing write_file a.py, 1,200 characters"."""
         found = _PLACE.search(self.head) if self.tool else None
         named = " ".join(part for part in (self.tool or "text", found[1] if found else "") if part)
         return f"writing {named}, {self.characters:,} characters"
@@ -179,7 +179,7 @@ class Snapshot:
 
 
 def snapshot_of(tree: TaskTree, budgets: Iterable[BudgetState] = (), cost_limit_usd: float = 0.0) -> Snapshot:
-    """Return the snapshot of a session: its tree, and what it has spent of its own budget."""
+    """Return the snapshot of a session: its tree, and the spent part of its own budget."""
     state = next((b for b in budgets if b.budget_type == "session"), None)
     if state is None:
         return Snapshot(tree, cost_limit_usd=cost_limit_usd)
@@ -208,7 +208,7 @@ def frame(
     room = max(1, height - len(foot) - 2)
     tree = _tree(snapshot.tree, width, room)
     lines = [rule, _title(board, width, now), *tree, *foot]
-    while len(lines) > max(1, height):  # the last line says what is going on
+    while len(lines) > max(1, height):  # the last line shows the present activity
         del lines[0]
     return lines
 
@@ -257,7 +257,7 @@ def _progress(board: Board, snapshot: Snapshot, width: int) -> list[Styled]:
 
 
 def remaining(task_seconds: tuple[float, ...], tree: TaskTree) -> str:
-    """Return a range for the time that the open tasks take, from those that are done; "" before it is known.
+    """Return a range for the time that the open tasks take, from the completed ones; "" before it is known.
 
     The ends are the means of the quicker and of the slower half. A component without tasks counts as the others' mean.
     """
@@ -422,7 +422,7 @@ class Keyboard:
 
 
 class ViewKey(NamedTuple):
-    """A key of the live view: what it does in one word, and the action, which returns what is to be shown."""
+    """A key of the live view: its effect in one word, and the action, which returns the view to show."""
 
     label: str
     action: Callable[[], str]
@@ -463,7 +463,7 @@ class LiveView(View):
         self._board, self._snapshot = Board(), Snapshot()
         self._detailed = False
         self._waiting: deque[e.Recorded | Styled] = deque()  # events and lines to show
-        self._lock = threading.RLock()  # whoever holds it may write to the terminal
+        self._lock = threading.RLock()  # its holder may write to the terminal
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._drawn: list[str] = []
@@ -512,7 +512,7 @@ class LiveView(View):
         event, style = recorded.event, style_of(recorded.event)
         lines = rows(recorded, verbose=self._detailed)
         if not self._detailed and not scrolls(event):
-            lines = [row for row in lines if row.startswith(" ")]  # what the model said
+            lines = [row for row in lines if row.startswith(" ")]  # the model's text
         for row in lines:
             yield Styled(self._redact(row), "dim" if row.startswith(" ") else style)
 
@@ -627,7 +627,7 @@ class LiveView(View):
             os.kill(os.getpid(), signal.SIGSTOP)
 
     def close(self) -> None:
-        """Print what is left, erase the picture and restore the terminal. May be called again."""
+        """Print the remaining lines, erase the picture and restore the terminal. May be called again."""
         thread, self._thread = self._thread, None
         if thread is None:
             return

@@ -48,7 +48,7 @@ def subscriber(
     """Return the view for a mode, writing to `out`.
 
     `snapshot` gives the live view the tree, the totals and the limits, which no event carries. It is called in
-    the publishing thread. `redact` removes secrets from every line. `keys` are those of the live view.
+    the publishing thread. `redact` removes secrets from every line. `keys` belong to the live view.
     """
     match mode:
         case "live":

@@ -28,7 +28,7 @@ class Part:
     """A titled piece of text. `priority` 0 is never cut; the highest number goes first.
 
     `data` marks text that comes from the repository or a person: it is fenced, and said to be data.
-    `rest` says how the model gets what was cut.
+    `rest` says how the model gets the part that was cut.
     """
 
     title: str
@@ -51,24 +51,24 @@ def _fenced(text: str) -> str:
 
 
 def bullet(text: str) -> str:
-    """`text` as one entry of a list: what follows its first line is indented, so that no line of it is a title."""
+    """Return `text` as one entry of a list. Later lines are indented, so that none is a title."""
     return "- " + indented(text)
 
 
 def indented(text: str) -> str:
-    """`text` with every line but the first one moved in."""
+    """Return `text` with every line but the first one moved in."""
     return "\n  ".join(text.splitlines())
 
 
 def _label(title: str) -> str:
-    """A title on one line: headings and paths are data too."""
+    """Return a title on one line: headings and paths are data too."""
     return _fenced(" ".join(title.split())[:LONGEST_TITLE])
 
 
 def fit(parts: Sequence[Part], limit: int) -> tuple[Part, ...]:
-    """`parts` in their order with at most about `limit` characters of text, and one part more that names what is gone.
+    """Return `parts` in their order with about `limit` characters of text, and one part more that names the omissions.
 
-    The least important parts shrink first. One with too little room left is emptied: a title and a fence around
+    The least important parts shrink first. A part with too little room left is emptied: a title and a fence around
     nothing would only cost.
     """
     kept = list(parts)
@@ -111,7 +111,7 @@ TASKS_BEFORE, TASKS_AFTER = 10, 30  # of a long component's tasks, those around 
 
 
 def decisions(session: Session) -> tuple[str, ...]:
-    """A person's answers, and what was assumed where nobody answered."""
+    """Return a person's answers, and the assumptions where nobody answered."""
     answers = (
         f"{asked.strip()} The person answered: {given.strip()}" for asked, given in session.dialogue.answers
     )

@@ -1,7 +1,7 @@
 """The prompt of one iteration, as a value: the stable part first, byte for byte the same between turns and tasks.
 
-Three system blocks: what never changes in a phase and what a component's tasks share, each with a cache mark,
-then what belongs to this iteration. The other two of the four marks are the conversation's own.
+The first two system blocks, the constant text of a phase and the common text of a component's tasks, have a cache mark.
+The third is the text of this iteration. The other two of the four marks are the conversation's own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SECTION_CHARS = 40_000  # of sections a prompt carries at most this much; `read_
 
 @dataclass(frozen=True, slots=True)
 class TaskFiles:
-    """The parts of a prompt that show files, and the paths of those that are shown whole."""
+    """The parts of a prompt that show files, and the paths of the files that are shown whole."""
 
     parts: tuple[Part, ...] = ()
     whole: tuple[str, ...] = ()
@@ -55,9 +55,9 @@ class Surroundings:
     `languages`: name, version and tools found here. `conventions`: (path, text) of AGENTS.md or CLAUDE.md.
     `research`: (topic, excerpt). `work_in_progress`: the uncommitted diff after an interruption, else "".
     `limits`: budgets and circuits now; `bounds`: the limits that shape the work, the same in all of a session.
-    `warnings`: those of the last accepted verdict. `task_files`: what the task builds on.
+    `warnings`: the last accepted verdict's. `task_files`: the files that the task builds on.
     `established`: the criteria that verdicts found to hold. In step 1 `readme`
-    is the README's path and beginning; in planning `set_up` says what the repository lacks for its quality gates; in
+    is the README's path and beginning; in planning `set_up` names the quality gates that the repository lacks; in
     steps 1 to 5 `questions` says who answers `ask_user`.
     """
 
@@ -98,7 +98,7 @@ def build(
     """The prompt for the session's step. `request` is the person's own words (`--prompt`)."""
     shared = _shared(session, spec)
     own = _own(session, spec, around, request)
-    # The endpoint knows best what is too long: each level halves what would really be sent.
+    # Only the endpoint knows the limit: each level halves the text that would be sent.
     whole = min(context_tokens * CHARS_PER_TOKEN, sum(len(p.text) for p in (*shared, *own)))
     fitted = fit([*shared, *own], whole // 2**session.limits.context_level)
     return Prompt(
@@ -161,7 +161,7 @@ def _outline(spec: Specification) -> Part:
 
 
 def _component_parts(spec: Specification, component: Component) -> list[Part]:
-    """Return what the component's tasks share: its criteria and sections only where they are the same for all."""
+    """Return the common parts of the component's tasks: criteria and sections only if they are the same for all."""
     parts = [Part("Component", f"{component.name} ({component.id})\n{component.description}", 1, data=True)]
     if _share_criteria(component):
         parts += _criteria("component", spec, component.criteria)
@@ -181,7 +181,7 @@ def _share_sections(component: Component) -> bool:
 
 
 def _sections(spec: Specification, component: Component, task: Task | None) -> list[Part]:
-    """Return the sections that the task names, else those of its component."""
+    """Return the sections that the task names, else its component's."""
     names = (task and task.spec_sections) or component.spec_sections or (OVERVIEW,)
     return list(fit(section_parts(spec, named(spec, names)), SECTION_CHARS))
 
@@ -275,7 +275,7 @@ def _own(session: Session, spec: Specification | None, around: Surroundings, req
 
 
 def _refused(session: Session) -> Part:
-    """Return what the last conversation left refused, without a task that a person gave up."""
+    """Return the refusals of the last conversation, without a task that a person gave up."""
     subject, text = session.dialogue.refused
     task = session.tree.task(subject)
     kept = text if task is None or not task.given_up else ""
@@ -289,7 +289,7 @@ def _left_by(task: Task | None) -> str:
 
 
 def _task_parts(session: Session, spec: Specification | None, around: Surroundings) -> list[Part]:
-    """Return the task in progress, the files it builds on, and what the component's part does not hold of it."""
+    """Return the task in progress, the files it builds on, and its facts that the component's part lacks."""
     task = session.task if session.step is Step.ITERATE_THROUGH_TASKS else None
     if task is None:
         return []
