@@ -8,13 +8,14 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 _SIGNS = ";|&<>()\n"
 _OPERATOR = re.compile(r"&?>>?[&|]?|<<[<-]?|<[&>]?|\|\||\|&?|&&|&|;;?&?|[()\n]")
 _RESERVED = frozenset(["if", "then", "elif", "else", "fi", "while", "until", "do", "done", "{", "}", "!"])
-_HERE_DOCUMENT = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(.*?)\n(?:.*?\n)??\s*\2(?=\n|$)", re.DOTALL)
+_HERE_DOCUMENT = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _COMMENT = re.compile(r"(?:^|(?<=[\s;]))#[^\n]*")
 # Programs that run the program named in their arguments
 _WRAPPERS = frozenset(
@@ -113,7 +114,7 @@ def simple_commands(text: str) -> list[SimpleCommand]:
 
 def _tokens(text: str) -> list[str] | None:
     """Return words and runs of operators; None where a quote is not closed. A quote in a comment opens nothing."""
-    text = _HERE_DOCUMENT.sub(r"\3", text.replace("\\\n", " "))
+    text = _without_here_documents(text.replace("\\\n", " "))
     for readable in (text, _COMMENT.sub("", text)):
         reader = shlex.shlex(readable, posix=True, punctuation_chars=_SIGNS)
         reader.whitespace, reader.whitespace_split, reader.commenters = " \t\r", True, ""
@@ -122,6 +123,27 @@ def _tokens(text: str) -> list[str] | None:
         except ValueError:
             continue
     return None
+
+
+def _without_here_documents(text: str) -> str:
+    """Return the text without its here-documents. An opening whose last line is missing stays: it may be a shift."""
+    lines = text.split("\n")
+    places: dict[str, list[int]] = {}
+    for number, line in enumerate(lines):
+        places.setdefault(line.lstrip(), []).append(number)
+    kept: list[str] = []
+    number = 0
+    while number < len(lines):
+        line, last = lines[number], number
+        for opening in _HERE_DOCUMENT.finditer(lines[number]):
+            ends = places.get(opening[2], [])
+            after = bisect_right(ends, last)
+            if after < len(ends):
+                last = ends[after]
+                line = line.replace(opening[0], "", 1)
+        kept.append(line)
+        number = last + 1
+    return "\n".join(kept)
 
 
 def unwrapped(words: Sequence[str]) -> Sequence[str]:

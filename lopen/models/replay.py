@@ -153,7 +153,7 @@ def _response(exchange: RecordedExchange) -> Response:
 
 
 def _stream(response: Response, on_text: OnText) -> None:
-    """Pass on what a model would have streamed."""
+    """Pass on the events that a model would have streamed."""
     for block in response.content:
         if block.get("type") == "text":
             on_text(block["text"])

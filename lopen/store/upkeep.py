@@ -208,7 +208,7 @@ class Upkeep:
                     path.unlink(missing_ok=True)
 
     def _archive_but(self, keep: int) -> int:
-        """Archive the finished sessions but for those of a certain age among the newest `keep`; return their number.
+        """Archive the finished sessions except young ones among the newest `keep`; return their number.
 
         This process's own session stays, and so do those whose module another process works on.
         """

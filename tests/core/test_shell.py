@@ -18,6 +18,8 @@ from tests.fuzz.inputs import ANY_TEXT, bounded, pieces
         ("if a; then b; else c; fi; { d; }; ! e", [("a",), ("b",), ("c",), ("d",), ("e",)]),
         ("(a; b $(c)) > out", [("a",), ("b", "$"), ("c",), ()]),
         ("cat <<E\nit's text\nE\na", [("cat",), ("a",)]),
+        ("cat <<A <<'B' | d\nx\nA\ny'\n B\nz", [("cat",), ("d",), ("z",)]),
+        ("a <<y\nb", [("a",), ("b",)]),
         ("a \\\n b", [("a", "b")]),
         ("a  # don't", [("a",)]),
         ("a 'b", []),

@@ -8,7 +8,7 @@ from types import FrameType
 
 import pytest
 
-LONGEST_S = 120  # of computing, which a busy machine does not lengthen
+LONGEST_S = 60  # of computing, which a busy machine does not lengthen
 
 
 @pytest.fixture(autouse=True)

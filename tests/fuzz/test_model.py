@@ -100,7 +100,7 @@ def test_any_path_is_split_or_refused(path: str) -> None:
 )
 @example("$(" * 5_000)
 @example("`" * 5_001)
-@example("<<a <<b <<c\n" * 500)
+@example("<<a <<b <<c\n" * 10_000)
 @bounded(110)
 def test_any_line_of_shell_is_read(line: str) -> None:
     runs_tests(line, "pytest -q")

@@ -1,4 +1,4 @@
-"""The size of a request in tokens before it is sent: the endpoint's own count of what it knows, an estimate of the rest.
+"""The size of a request in tokens before it is sent: the endpoint's own count of a prefix, an estimate of the rest.
 
 Only messages that came after the last answer are estimated, by the characters a token had in this session so far.
 """
@@ -13,7 +13,7 @@ from lopen.models.prompts.parts import CHARS_PER_TOKEN
 
 CACHED_S = 300.0  # how long an endpoint keeps a prefix that nobody asks for
 DENSEST, THINNEST = 1.0, 8.0  # units a token may have; a count beyond tells nothing of the text
-LEARNT_TOKENS, FADING = 2_000, 0.8  # what one answer may teach at most, and what stays of the earlier
+LEARNT_TOKENS, FADING = 2_000, 0.8  # the weight of one answer at most, and the weight that earlier ones keep
 
 
 def units(text: str) -> int:
@@ -45,7 +45,7 @@ class _Counted:
 
 @dataclass
 class RequestSizes:
-    """The requests of one session, whatever conversations they belong to."""
+    """The requests of one session, of all its conversations."""
 
     _units: float = float(CHARS_PER_TOKEN)  # that the latest answers counted as `_tokens`
     _tokens: float = 1.0
@@ -65,7 +65,7 @@ class RequestSizes:
         return Usage(cache_write_tokens=tokens - cached, cache_read_tokens=cached)
 
     def settled(self, request: Request, reported: Usage, now: float) -> Usage:
-        """Return what a request used: as reported, from which later estimates learn, else as estimated."""
+        """Return the use of a request as reported, else as estimated; later estimates learn from a report."""
         if reported.estimated and not reported.whole_input:
             known = self.estimate(request, now)
             return replace(known, output_tokens=reported.output_tokens, estimated=True)
