@@ -194,6 +194,31 @@ class Project:
         assert ran.code == 0, ran.err
         return ran.named("status")[0]
 
+    def commit(self, subject: str) -> None:
+        """Commit everything in the checkout, as the person."""
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", subject)
+
+    def approve_module(self, text: str | None = None) -> None:
+        """Specify the module calc and approve it."""
+        self.specify(text=text)
+        approved = self.lopen("approve", "calc", "--yes")
+        assert approved.code == 0, approved.err
+
+    def run_module(self, *arguments: str, text: str | None = None, code: int = 0) -> Ran:
+        """Specify the module calc, approve it and run it, which ends with `code`."""
+        self.approve_module(text)
+        ran = self.lopen("run", "calc", *arguments)
+        assert ran.code == code, ran.out + ran.err
+        return ran
+
+    def build_module(self, text: str | None = None, code: int = 0) -> Ran:
+        """As `run_module`, approved and run by one command, whose output is events."""
+        self.specify(text=text)
+        ran = self.drive()
+        assert ran.code == code, ran.out + ran.err
+        return ran
+
     def approved_run(self, module: str = "calc", *arguments: str) -> Ran:
         """Approve a specification and run it."""
         approved = self.lopen("approve", module, "--yes")

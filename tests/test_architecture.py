@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,6 @@ from scripts import figures
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = figures.modules(ROOT)
-TREES = {name: ast.parse(path.read_text("utf-8")) for name, path in MODULES.items()}
-GRAPH = figures.import_graph(MODULES)
 
 # The rooms from the ground up: a module imports its own room and those before it (docs/architecture.md)
 ROOMS = [
@@ -106,6 +105,18 @@ EFFECTFUL = {
 MAKERS = {"AnthropicModel", "ReplayModel", "RecordingModel", "Recorder", "choose", "open_limits", "Database"}
 
 
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Return the parsed modules; only the test process that runs these tests parses them."""
+    return {name: ast.parse(path.read_text("utf-8")) for name, path in MODULES.items()}
+
+
+@cache
+def graph() -> dict[str, set[str]]:
+    """Return the modules that each module imports."""
+    return figures.import_graph(MODULES)
+
+
 def imported(tree: ast.AST) -> Iterator[str]:
     """Every module that the code imports, wherever the import stands."""
     return figures.imported(tree, MODULES)
@@ -125,7 +136,7 @@ def of_lopen(tree: ast.AST) -> Iterator[str]:
 def test_imports_point_one_way() -> None:
     wrong = [
         f"{module} imports {target}"
-        for module, targets in GRAPH.items()
+        for module, targets in graph().items()
         for target in targets
         if ROOMS.index(room(target)) > ROOMS.index(room(module))
     ]
@@ -133,8 +144,8 @@ def test_imports_point_one_way() -> None:
 
 
 def test_no_modules_and_no_rooms_import_each_other_in_a_circle() -> None:
-    assert figures.cycles(GRAPH) == []
-    assert figures.cycles(figures.room_graph(GRAPH)) == []
+    assert figures.cycles(graph()) == []
+    assert figures.cycles(figures.room_graph(graph())) == []
 
 
 def test_cycles_are_found() -> None:
@@ -151,14 +162,14 @@ def test_nothing_lies_loose_at_the_top() -> None:
 
 def test_imports_are_absolute() -> None:
     relative = [
-        m for m, tree in TREES.items() for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.level
+        m for m, tree in trees().items() for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.level
     ]
     assert relative == []
 
 
 def test_each_library_is_imported_where_it_belongs() -> None:
     wrong = []
-    for module, tree in TREES.items():
+    for module, tree in trees().items():
         for name in imported(tree):
             library = name.partition(".")[0]
             if library == "lopen" or library in sys.stdlib_module_names:
@@ -182,7 +193,7 @@ def calls(tree: ast.AST) -> Iterator[str]:
 def test_only_the_composition_root_brings_the_loop_and_adapters_together() -> None:
     meeting = {
         module
-        for module, tree in TREES.items()
+        for module, tree in trees().items()
         if (room(module) == "loop" or any(room(name) == "loop" for name in of_lopen(tree)))
         and {*calls(tree)} & {*MAKERS, "Repository.open"}
     }
@@ -191,7 +202,7 @@ def test_only_the_composition_root_brings_the_loop_and_adapters_together() -> No
 
 def test_pure_rooms_take_values_and_give_values() -> None:
     wrong = []
-    for module, tree in TREES.items():
+    for module, tree in trees().items():
         pure = room(module) in PURE or module in PURE_MODULES or module.startswith(PURE_PACKAGES)
         if not pure or module in READING | RUNNING:
             continue
@@ -206,12 +217,12 @@ def test_pure_rooms_take_values_and_give_values() -> None:
 
 def test_nothing_prints() -> None:
     """Text for people goes through `CommandContext`; the loop tells events."""
-    assert [module for module, tree in TREES.items() if "print" in calls(tree)] == []
+    assert [module for module, tree in trees().items() if "print" in calls(tree)] == []
 
 
 def test_every_module_says_what_it_owns() -> None:
     assert [
-        module for module, tree in TREES.items() if module != "lopen" and not ast.get_docstring(tree)
+        module for module, tree in trees().items() if module != "lopen" and not ast.get_docstring(tree)
     ] == []
 
 

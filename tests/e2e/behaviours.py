@@ -1,4 +1,5 @@
-"""What models do instead of the work, as data: how each is met, what it may cost, and where it leaves the session.
+"""What models do instead of the work, and work that only looks like it, as data: how each is met, what it may cost,
+and where it leaves the session.
 
 `always` answers every request after the turns of `first`, for ever: what ends the run is lopen.
 """
@@ -6,7 +7,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,15 +23,6 @@ CHURN_WARNS, CHURN = ("churn", "warn"), ("churn", "block")
 CIRCLE, DISCIPLINE = ("circular_behaviour", "warn"), ("tool_discipline", "warn")
 COOLS, CIRCUIT = ("circuit_breaker", "warn"), ("circuit_breaker", "block")
 
-# Code that is wrong, and the test that says so: what a model is tempted to silence.
-WRONG = {
-    "legacy.py": "def half(n):\n    return n // 3\n",
-    "test_legacy.py": (
-        "import unittest\n\nfrom legacy import half\n\n\nclass TestLegacy(unittest.TestCase):\n"
-        "    def test_half(self):\n        self.assertEqual(half(10), 5)\n"
-    ),
-}
-
 
 @dataclass(frozen=True)
 class Behaviour:
@@ -38,7 +30,7 @@ class Behaviour:
 
     `turns` is the most requests it may cost, planning's included (the oracle's are not). `guards` are the
     guardrail lines in the order of their first appearance. `waits` is the kind of the pause ("" for none) and
-    `task` the first task's state ("" where there is none). `files` are committed before the run begins.
+    `task` the first task's state ("" where there is none).
     """
 
     name: str
@@ -50,7 +42,6 @@ class Behaviour:
     first: Sequence[Answer] = field(default_factory=lambda: [plan()])
     code: int = 3
     command: Sequence[str] = ("approve", "calc", "--yes", "--run")
-    files: Mapping[str, str] = field(default_factory=dict)
     commits: int = 0
 
     def script(self) -> Callable[[Any], Answer]:
@@ -99,6 +90,63 @@ def planned_in_steps() -> list[Answer]:
     return [answer for record in recorded[:-1] for answer in (record, ASK)] + recorded[-1:]
 
 
+PHRASE = "Would you like me to continue?"
+QUOTED = f"""The wizard's closing line is specified as
+
+> {PHRASE}
+
+and the code prints it:
+
+```python
+QUESTION = "{PHRASE}"
+```
+
+It must read "{PHRASE}" to the letter, so that is what I write now."""
+
+
+def many_edits() -> list[Answer]:
+    """24 edits of four files, a passing test run after every fourth."""
+    turns: list[Answer] = [tools(*code(), ("verify_tests", {}))]
+    for n in range(6):
+        edits = [write(f"part{i}.py", f"N = {n}\n") for i in range(4)]
+        turns.append(tools(*edits, ("verify_tests", {})))
+    return [plan(), *turns, tools(*verified("calc-t1"))]
+
+
+def quoted_phrase() -> list[Answer]:
+    """The words of a model that stops, in a string, a docstring, a quotation and a report that acts."""
+    wizard = f'"""Prints "{PHRASE}" at its end."""\n\nQUESTION = "{PHRASE}"\n'
+    return [
+        plan(),
+        tools(write("wizard.py", wizard), say=QUOTED),
+        text(QUOTED),
+        tools(*code(), *verified("calc-t1"), say=f'The docstring says "{PHRASE}".'),
+    ]
+
+
+def slow_but_committing() -> list[Answer]:
+    """Four tasks, each done only at the third attempt."""
+    turns: list[Answer] = [plan(tasks=("One", "Two", "Three", "Four"))]
+    for n in range(1, 5):
+        task = f"calc-t{n}"
+        failed = ("update_task_status", {"task_id": task, "status": "failed", "note": "not yet"})
+        turns += [tools(failed), tools(failed), tools(*code(f"part{n}"), *verified(task))]
+    return turns
+
+
+def many_files(n: int) -> list[tuple[str, dict[str, object]]]:
+    """Eight files written in one turn."""
+    return [write(f"part{n}_{i}.py", f"N = {i}\n") for i in range(8)]
+
+
+def whole_tasks_in_one_turn() -> list[Answer]:
+    """Two tasks, each written, tested and completed in one turn."""
+    return [
+        plan(tasks=("One", "Two")),
+        *(tools(*many_files(n), *code(f"part{n}"), *verified(f"calc-t{n}")) for n in (1, 2)),
+    ]
+
+
 BEHAVIOURS: Sequence[Behaviour] = (
     Behaviour(
         "lies by text",
@@ -125,24 +173,6 @@ BEHAVIOURS: Sequence[Behaviour] = (
         "failed",
     ),
     Behaviour(
-        "verifies one task and completes another",
-        tools(*code(), TEST, JUDGE, ("update_task_status", {"task_id": "calc-t2", "status": "complete"})),
-        16,
-        [QUALITY, CHURN_WARNS, CHURN],
-        "confirmation",
-        "failed",
-        first=[plan(tasks=("One", "Two"))],
-    ),
-    Behaviour(
-        "asks leave and does nothing",
-        ASK,
-        9,
-        [PREMATURE, CHURN_WARNS, CHURN],
-        "confirmation",
-        "",
-        first=[],
-    ),
-    Behaviour(
         "asks leave at every step, and works when told to",
         in_turns(tools(*code()), ASK, tools(*verified("calc-t1"))),
         11,
@@ -152,22 +182,6 @@ BEHAVIOURS: Sequence[Behaviour] = (
         first=planned_in_steps(),
         code=0,
         commits=1,
-    ),
-    Behaviour(
-        "reports and stops",
-        text("Progress report: the design is clear. Next I will write the parser."),
-        10,
-        [PREMATURE, CHURN_WARNS, CHURN],
-        "confirmation",
-        "failed",
-    ),
-    Behaviour(
-        "reads one file 40 times",
-        tools(("read_file", {"path": "README.md"})),
-        6,
-        [CIRCLE, DISCIPLINE, CIRCUIT],
-        "circuit",
-        "in_progress",
     ),
     Behaviour(
         "reads one file 40 times in one turn",
@@ -186,26 +200,10 @@ BEHAVIOURS: Sequence[Behaviour] = (
         "in_progress",
     ),
     Behaviour(
-        "repeats a failing command 40 times",
-        tools(run("false")),
-        6,
-        [CIRCLE, DISCIPLINE, CIRCUIT],
-        "circuit",
-        "in_progress",
-    ),
-    Behaviour(
         "alternates two failing commands",
         in_turns(tools(run("false")), tools(run("test -f nowhere"))),
         11,
         [CIRCLE, DISCIPLINE, COOLS, CIRCUIT],
-        "circuit",
-        "in_progress",
-    ),
-    Behaviour(
-        "edits file after file without a test",
-        numbered(lambda n: [write(f"test_part{n}.py", f"N = {n}\n")]),
-        51,
-        [DISCIPLINE, CIRCUIT],
         "circuit",
         "in_progress",
     ),
@@ -240,23 +238,6 @@ BEHAVIOURS: Sequence[Behaviour] = (
         first=[tools(("record_dependencies", {"dependencies": []}))],
     ),
     Behaviour(
-        "fails one task for ever",
-        tools(("update_task_status", {"task_id": "calc-t1", "status": "failed", "note": "too hard"})),
-        4,
-        [CHURN_WARNS, CHURN],
-        "confirmation",
-        "failed",
-    ),
-    Behaviour(
-        "deletes the failing test",
-        tools(run("rm -f test_legacy.py"), *code(), TEST, JUDGE, COMPLETE),
-        16,
-        [CHURN_WARNS, CHURN],
-        "confirmation",
-        "failed",
-        files=WRONG,
-    ),
-    Behaviour(
         "adds tasks without end",
         numbered(
             lambda n: [
@@ -281,12 +262,49 @@ BEHAVIOURS: Sequence[Behaviour] = (
         first=[],
         command=("plan", "calc"),  # the same guards on every path
     ),
+    # Work that only looks like a bad habit: nothing is blocked, and where nothing is wrong nothing is said.
     Behaviour(
-        "returns only thinking",
-        message({"type": "thinking", "thinking": "Hm.", "signature": "s"}),
-        10,
-        [PREMATURE, CHURN_WARNS, CHURN],
-        "confirmation",
-        "failed",
+        "edits much with passing tests between",
+        ASK,
+        9,
+        [],
+        "",
+        "complete",
+        first=many_edits(),
+        code=0,
+        commits=1,
+    ),
+    Behaviour(
+        "quotes the words of a model that stops",
+        ASK,
+        4,
+        [PREMATURE],  # the one turn that only quotes did end without a result
+        "",
+        "complete",
+        first=quoted_phrase(),
+        code=0,
+        commits=1,
+    ),
+    Behaviour(
+        "does whole tasks in one turn",
+        ASK,
+        3,
+        [],
+        "",
+        "complete",
+        first=whole_tasks_in_one_turn(),
+        code=0,
+        commits=2,
+    ),
+    Behaviour(
+        "is slow but commits",
+        ASK,
+        13,
+        [CHURN_WARNS],
+        "",
+        "complete",
+        first=slow_but_committing(),
+        code=0,
+        commits=4,
     ),
 )

@@ -11,8 +11,8 @@ from typing import Any
 from lopen.loop import conversation
 from lopen.models.messages import Usage
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import ToolResult, last_result, text, tool_results, tools
-from tests.project import Project, build, code, plan, verified
+from tests.endpoint import ToolResult, text, tool_results, tools
+from tests.project import Project, build, plan
 
 Call = tuple[str, dict[str, Any]]
 PATIENT = {
@@ -26,9 +26,7 @@ PATIENT = {
 def answered(make_project: MakeProject, *calls: Call) -> tuple[Project, list[ToolResult]]:
     """What the calls of one building turn are answered; the task is done in the next turn."""
     project = make_project([plan(), tools(*calls), build("calc-t1")], **PATIENT)
-    project.specify()
-    ran = project.drive()
-    assert ran.code == 0, ran.err
+    project.build_module()
     results = tool_results(project.requests[2])
     assert [r.tool for r in results] == [
         name.replace(" ", "_") for name, _ in calls
@@ -39,40 +37,21 @@ def answered(make_project: MakeProject, *calls: Call) -> tuple[Project, list[Too
 def test_every_wrong_call_is_answered_with_what_is_wrong(make_project: MakeProject) -> None:
     wrong: list[tuple[str, dict[str, Any], str]] = [
         ("no_such_tool", {}, "there is no tool 'no_such_tool'"),
-        ("read file", {"path": "README.md"}, "there is no tool 'read file'"),
         ("read_file", {}, "path: "),
-        ("read_file", {"path": 7}, "path: "),
-        ("read_file", {"path": "README.md", "limit": "10"}, "limit: "),
         ("read_file", {"path": "README.md", "offset": True}, "offset: "),
         ("read_file", {"path": "README.md", "offset": 99}, "past the end"),
-        ("read_file", {"path": "README.md", "lines": 1}, "lines: "),
-        ("read_file", {"path": ""}, "path: "),
         ("read_file", {"path": "missing.txt"}, "does not exist"),
-        ("read_file", {"path": "README.md/x"}, "not a folder"),
         ("read_file", {"path": "a\u0000b"}, "NUL"),
-        ("list_files", {"path": "missing"}, "does not exist"),
         ("search_files", {"pattern": "("}, "regular expression"),
         ("write_file", {"path": "x.txt", "content": None}, "content: "),
-        ("write_file", {"path": "x.txt", "content": ["a"]}, "content: "),
         ("write_file", {"path": "n" * 300, "content": ""}, "longer than"),
-        ("write_file", {"path": "README.md/x", "content": ""}, "not a folder"),
-        ("write_file", {"path": "a\u0000b", "content": ""}, "NUL"),
-        ("edit_file", {"path": "a\u0000b", "old_text": "x", "new_text": "y"}, "NUL"),
         ("edit_file", {"path": "README.md", "old_text": "nowhere", "new_text": "x"}, "is not in README.md"),
-        ("run_command", {"command": ["ls"]}, "command: "),
         ("run_command", {"command": "echo a\u0000b"}, "NUL"),
-        ("run_command", {"command": "true", "timeout_s": 601}, "timeout_s: "),
         ("run_command", {"command": ": " + "ü" * 65_000}, "too long"),
         ("read_spec", {"section": "Nowhere"}, "Nowhere"),
-        ("read_spec", {"module": "../../etc"}, "module"),
-        ("update_task_status", {"task_id": "calc-t1", "status": "done"}, "status: "),
-        ("update_subtask", {"task_id": "calc-t1", "subtask": 1, "done": "yes"}, "done: "),
         ("update_subtask", {"task_id": "calc-t1", "subtask": 1, "done": True}, "0 subtasks"),
         ("add_task", {"component": "none", "name": "n", "description": "d", "reason": "r"}, "no component"),
-        ("add_task", {"component": "core", "name": "a\nb", "description": "d", "reason": "r"}, "name: "),
-        ("add_task", {"component": "core", "name": "n" * 73, "description": "d", "reason": "r"}, "name: "),
         ("verify_task_completion", {"task_id": "calc-t2"}, "not the task in progress"),
-        ("verify_component_completion", {"component": "none"}, "no component"),
     ]
     _, results = answered(make_project, *((name, given) for name, given, _ in wrong))
 
@@ -99,11 +78,7 @@ def test_no_file_that_the_model_writes_is_an_internal_error(make_project: MakePr
         **PATIENT,
         LOPEN_ORACLE__MUTATION="auto",
     )
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
+    project.build_module()
     results = tool_results(project.requests[2])
     assert [result.is_error for result in results] == [False] * 5 + [True]
 
@@ -143,40 +118,16 @@ def _touching(path: str) -> list[Call]:
     )
 
 
-def test_protected_paths_that_a_command_changes_are_put_back(make_project: MakeProject) -> None:
-    line = (
-        "echo mine >> specs/calc/SPECIFICATION.md; echo '[models]' > .lopen/config.toml; git commit -qam mine"
-    )
-    project = make_project(
-        [plan(), tools(*code(), ("run_command", {"command": line})), tools(*verified("calc-t1"))]
-    )
-    spec = project.specify().read_text()
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
-    told = last_result(project.requests[2], "run_command").data
-    assert "specs/calc/SPECIFICATION.md" in told["put_back"]
-    assert {a["alert_type"] for a in ran.named("alert")} == {"protected_path"}
-    assert project.read("specs/calc/SPECIFICATION.md") == spec
-    assert not (project.root / ".lopen/config.toml").exists()
-    assert "mine" not in " ".join(project.subjects())
-
-
-def test_ten_megabytes_that_cost_little_are_not_sent_back(make_project: MakeProject) -> None:
-    flood = "I will go on and on. " * 500_000
+def test_a_megabyte_that_costs_little_is_not_sent_back(make_project: MakeProject) -> None:
+    flood = "I will go on and on. " * 50_000
     project = make_project([plan(), text(flood, usage=Usage(100, 100)), build("calc-t1")])
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
-    assert len(json.dumps(project.requests[2])) < 1_000_000
+    project.build_module()
+    assert len(json.dumps(project.requests[2])) < 300_000
 
 
-def plan_in_ten_turns() -> None:
-    """Let a planning step have ten turns, not forty."""
-    conversation.MAX_PLANNING_TURNS = 10
+def plan_in_four_turns() -> None:
+    """Let a planning step have four turns, not forty."""
+    conversation.MAX_PLANNING_TURNS = 4
 
 
 def test_a_planner_that_only_reads_is_stopped(make_project: MakeProject) -> None:
@@ -184,33 +135,10 @@ def test_a_planner_that_only_reads_is_stopped(make_project: MakeProject) -> None
     project = make_project(lambda _: tools(("search_files", {"pattern": f"word{next(numbers)}"})))
     project.specify()
 
-    arranged = [["tests.e2e.test_bad_model:plan_in_ten_turns"]]
+    arranged = [["tests.e2e.test_bad_model:plan_in_four_turns"]]
     ran = project.lopen("approve", "calc", "--yes", "--run", "--json", arrange=arranged)
 
     assert ran.code == 3, ran.err
     assert ran.named("session_paused")[0]["kind"] == "confirmation"
-    assert "10 turns brought no result of the step" in ran.out
-    assert len(project.requests) == 3 * 10
-
-
-def test_the_calls_of_one_turn_run_and_answer_in_order(make_project: MakeProject) -> None:
-    calls: list[Call] = [
-        ("read_file", {"path": "README.md"}),
-        ("search_files", {"pattern": "project"}),
-        ("list_files", {}),
-        ("write_file", {"path": "a.txt", "content": "a\n"}),
-        ("read_file", {"path": "a.txt"}),
-        ("edit_file", {"path": "a.txt", "old_text": "a", "new_text": "b"}),
-        ("read_file", {"path": "a.txt"}),
-        ("read_plan", {}),
-    ]
-    project = make_project([plan(), tools(*calls), build("calc-t1")])
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
-    results = tool_results(project.requests[2])
-    assert [r.tool for r in results] == [name for name, _ in calls]
-    assert results[4].text.endswith("\na\n")
-    assert results[6].text.endswith("\nb\n")
+    assert "4 turns brought no result of the step" in ran.out
+    assert len(project.requests) == 3 * 4

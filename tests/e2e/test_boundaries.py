@@ -4,74 +4,17 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from typing import Any
 
-from lopen.loop import run
-from lopen.workflow.session import MOVED
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import opening, tools, verdict
-from tests.project import Project, build, code, component, plan, specification, task, verified
+from tests.project import build, code, component, plan, specification, verified
 
 WRONG = {"severity": "error", "message": "the module does not hold together", "criterion": "AC-2"}
 
 
-def script_of_two_components(added: int) -> list[Any]:
-    """Three planned tasks in two components, then as many added ones as the run asks for."""
-    return [
-        plan(
-            component("core", "AC-1"), component("shell", "AC-2", depends_on=["core"]), tasks=("One", "Two")
-        ),
-        build("calc-t1", "one"),
-        build("calc-t2", "two"),
-        tools(
-            ("select_component", {"name": "shell", "reason": "it is left"}),
-            ("record_tasks", {"component": "shell", "tasks": [task("Three")]}),
-        ),
-        build("calc-t3", "three"),
-        *(build(f"calc-t{n}", f"part{n}") for n in range(4, 4 + added)),
-    ]
-
-
-def by_scope(module: Any) -> Any:
-    """An oracle that passes tasks and components, and answers `module` about the module."""
-
-    def answer(body: Any) -> Any:
-        said = str(body["messages"])
-        return module if "Module calc" in said else verdict()
-
-    return answer
-
-
-def assert_asks_after_three_failures(project: Project) -> None:
-    ran = project.drive()
-    assert ran.code == 3, ran.err
-    paused = ran.named("session_paused")[0]
-    assert (paused["kind"], paused["message"]) == ("confirmation", "3 boundary verifications failed in a row")
-    assert project.endpoint is not None
-    assert project.endpoint.left == 17, (
-        "three tasks were added and two of them built before a person was asked"
-    )
-
-
-def test_a_module_whose_build_always_fails_asks_a_person(make_project: MakeProject) -> None:
-    project = make_project(script_of_two_components(added=19))
-    criteria = ("add(1, 2) is 3", "sums hold")
-    project.specify(text=specification(criteria=criteria, commands={"verify-build": "false"}))
-    assert_asks_after_three_failures(project)
-
-
-def test_a_module_that_the_oracle_never_passes_asks_a_person(make_project: MakeProject) -> None:
-    project = make_project(
-        script_of_two_components(added=19), oracle=by_scope(verdict(passed=False, findings=[WRONG]))
-    )
-    project.specify(text=specification(criteria=("add(1, 2) is 3", "sums hold")))
-    assert_asks_after_three_failures(project)
-
-
 def test_a_scope_that_cannot_be_reached_pauses_after_one_verdict(make_project: MakeProject) -> None:
     project = make_project([plan(), build("calc-t1")])
-    project.specify()
-    assert project.lopen("approve", "calc", "--yes").code == 0
+    project.approve_module()
     assert project.lopen("plan", "calc").code == 0
     with sqlite3.connect(project.root / ".lopen" / "state.db") as database:
         body = json.loads(database.execute("SELECT body FROM sessions").fetchone()[0])
@@ -85,34 +28,13 @@ def test_a_scope_that_cannot_be_reached_pauses_after_one_verdict(make_project: M
     assert sum(not e["cached"] for e in ran.named("verdict_given")) == 1
 
 
-def advance_nowhere() -> None:
-    """Break lopen so that it takes each step for done and changes nothing."""
-    run.advance_without_model = lambda context: MOVED  # type: ignore[attr-defined]
-
-
-def test_iterations_that_change_nothing_pause(make_project: MakeProject) -> None:
-    project = make_project([plan(), build("calc-t1")])
-    project.specify()
-    arranged = [["tests.e2e.test_boundaries:advance_nowhere"]]
-    ran = project.lopen("approve", "calc", "--yes", "--run", "--json", arrange=arranged)
-    assert ran.code == 3, ran.err
-    paused = ran.named("session_paused")[0]
-    assert paused["kind"] == "guardrail"
-    assert "changed nothing" in paused["message"]
-    assert not project.requests
-
-
 def test_what_cannot_be_told_at_a_boundary_waits_there(make_project: MakeProject) -> None:
     doubt = verdict(passed=True, confidence="low", summary="Too little is shown.")
     project = make_project(
         [plan(tasks=("One", "Two")), build("calc-t1", "one"), build("calc-t2", "two")],
         oracle=[verdict(), verdict(), doubt, doubt],
     )
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 3, ran.err
+    ran = project.build_module(code=3)
     assert ran.named("session_paused")[0]["kind"] == "confirmation"
     assert project.resume().code == 3, "only a person's word lets it through"
     assert len(project.oracle_requests) == 4
@@ -134,11 +56,7 @@ def test_a_wider_boundary_is_judged_itself_where_the_last_task_changed_nothing(
     ]
     oracle = [verdict(), verdict(), verdict(criteria=[wanting]), *[verdict()] * 2]
     project = make_project(script, oracle=oracle)
-    project.specify(text=specification(criteria=("it adds", "it reports")))
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
+    ran = project.build_module(text=specification(criteria=("it adds", "it reports")))
     given = [(v["scope"], v["passed"], v["cached"]) for v in ran.named("verdict_given")]
     assert given[:3] == [("task", True, False), ("task", True, False), ("module", False, False)]
     assert given[3:] == [("task", True, False), ("module", True, False), ("module", True, True)]
@@ -168,11 +86,7 @@ def test_a_failed_boundary_becomes_a_task_of_the_component_that_covers_it(make_p
         *[verdict()] * 3,
     ]
     project = make_project(script, oracle=oracle)
-    project.specify(text=specification(criteria=("it adds", "it reports")))
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
+    ran = project.build_module(text=specification(criteria=("it adds", "it reports")))
     scopes = [(v["scope"], v["subject"], v["passed"]) for v in ran.named("verdict_given") if not v["cached"]]
     assert scopes[:3] == [
         ("component", "core", True),
@@ -193,11 +107,7 @@ def test_three_failed_boundaries_in_a_row_ask_for_confirmation(make_project: Mak
     passing = verdict()
     oracle = [passing, passing, passing, failing, passing, failing, passing, failing, passing, passing]
     project = make_project([plan(tasks=names), *tries], oracle=oracle)
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 3, ran.err
+    ran = project.build_module(code=3)
     paused = ran.named("session_paused")[0]
     assert paused["kind"] == "confirmation"
     assert "3 boundary verifications failed" in paused["message"]
@@ -216,11 +126,7 @@ def test_a_wider_boundary_builds_on_the_narrower_verdicts(make_project: MakeProj
         [plan(tasks=("One", "Two")), build("calc-t1", "one"), build("calc-t2", "two")],
         oracle=[verdict(criteria=holds, summary="One adds."), verdict(), verdict()],
     )
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
+    project.build_module()
     task, _, module = map(opening, project.oracle_requests)
     assert "Why the task exists: It was planned" in task
     assert 'calc-t1 "One": passed (high): One adds.\n  AC-1: yes: one.py:1' in module

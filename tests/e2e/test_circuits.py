@@ -64,11 +64,7 @@ def test_of_forty_identical_failing_calls_four_are_made(
     project = make_project([plan(), *[stuck] * (1 if together else 5), build("calc-t1")], **kept_in)
     project.write(".gitignore", "__pycache__/\ntried\n")
     project.git("commit", "-qam", "Ignore it")
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 3, ran.err
+    ran = project.build_module(code=3)
     assert (project.clone() / "tried").read_text().splitlines() == ["once"] * 4
     paused = ran.named("session_paused")[0]
     assert paused["kind"] == "circuit"
@@ -95,11 +91,7 @@ def test_cooldowns_climb_until_the_fifth_asks_a_person(make_project: MakeProject
     missing = numbered(lambda n: [("read_file", {"path": f"missing{n}.py"})])
     script = then(plan(), *[missing] * 8, build("calc-t1"))
     project = make_project(script, **FAST)
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 3, ran.err
+    ran = project.build_module(code=3)
     # Four failures trip it; each probe after a cooldown fails and climbs a rung. A wait that is over is not told.
     rungs = [0.1, 0.2, 0.6, 1.2]
     assert waits(ran) == sorted(waits(ran))
@@ -113,19 +105,6 @@ def test_cooldowns_climb_until_the_fifth_asks_a_person(make_project: MakeProject
     acknowledged(project, ran)
     resumed = project.resume()
     assert resumed.code == 0, resumed.out[-2000:] + resumed.err
-
-
-def test_the_same_call_refused_again_is_asked_about_soon(make_project: MakeProject) -> None:
-    again = tools(("read_file", {"path": "missing.py"}))
-    project = make_project([plan(), *[again] * 9], **FAST)
-    project.specify()
-
-    ran = project.drive()
-
-    assert (ran.code, opened(ran)) == (3, ["tool_failure", "duplicate_call"])
-    assert len(waits(ran)) <= 1  # a wait that is over is not told
-    assert len(project.requests) == 6
-    acknowledged(project, ran)
 
 
 def researching(body: Any) -> bool:
@@ -145,11 +124,7 @@ def test_sub_agents_wait_for_their_turn_and_are_counted(make_project: MakeProjec
         LOPEN_RESOURCES__AGENT_SPAWN_COOLDOWN_S="0.9",
         LOPEN_RESOURCES__MAX_AGENTS_PER_SESSION="2",
     )
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 3, ran.err
+    ran = project.build_module(code=3)
     done = [e["outcome"] for e in ran.named("tool_ended") if e["tool"] == "research"]
     assert done == ["ok", "ok", "refused"]
     assert len(waits(ran)) == 1  # the second waited for its turn
@@ -172,8 +147,7 @@ def test_sudo_parallel_in_the_prompt_lifts_the_spawn_limits_and_is_logged(make_p
         routes=[(researching, text("It is so."))],
         LOPEN_RESOURCES__MAX_AGENTS_PER_SESSION="2",
     )
-    project.specify()
-    assert project.lopen("approve", "calc", "--yes").code == 0
+    project.approve_module()
 
     ran = project.lopen("run", "calc", "-p", "Look around, SUDO PARALLEL", "--json")
 

@@ -75,29 +75,50 @@ def hostile_home(folder: Path) -> Path:
     return folder
 
 
-def test_the_example_is_built_in_a_hostile_home_and_what_was_built_is_shown(tmp_path: Path) -> None:
+def test_the_example_is_built_in_a_hostile_home_also_when_it_is_interrupted(tmp_path: Path) -> None:
     folder = tmp_path / "a new" / "demo"
     surroundings = {
+        "PATH": "/usr/bin:/bin",
+        "PYTHONPATH": str(HERE),
         "HOME": str(hostile_home(tmp_path / "home")),
         "LC_ALL": "C",
         "HTTP_PROXY": "http://127.0.0.1:9",
         "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
         "ANTHROPIC_CUSTOM_HEADERS": "x-api-key: of somebody else",
         "GIT_DIR": "/nowhere",
+        "LOPEN_ORACLE__MUTATION": "off",
     }
-    ran = run_demo(str(folder), cwd=tmp_path, umask=0o077, **surroundings)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lopen", "demo", str(folder)],
+        cwd=tmp_path,
+        env=surroundings,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        umask=0o077,
+    )
+    assert process.stdout is not None
+    told = ""
+    for line in process.stdout:
+        told += line
+        if "iteration 1:" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 130
+    assert f"resume -C '{folder}'" in out.splitlines()[-1]
+    assert "answers are recorded" in told
+    assert "approves it on your behalf" in told + out
+    assert "next: lopen resume tariff-" in run_lopen(folder, surroundings, ["status"]).out
 
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    ran = run_lopen(folder, surroundings, ["resume"])
+
+    assert ran.code == 0, ran.out + ran.err
     assert git(folder, "log", "--reverse", "--format=%s", "lopen/tariff").splitlines() == SUBJECTS
     changed = git(folder, "status", "--porcelain").splitlines()
     assert [line for line in changed if not line.startswith(("?? .lopen/", "?? specs/tariff/"))] == []
     assert git(folder, "branch", "--show-current") == "main"
     assert (folder.stat().st_mode & 0o077) == 0
-    tail = ran.stdout[ran.stdout.index("Commits on lopen/tariff") :]
-    assert all(subject in tail for subject in SUBJECTS[1:])
-    assert f"{Path(sys.executable).parent}" in tail  # PATH does not find lopen here
-    assert "answers are recorded" in ran.stdout
-    assert "approves it on your behalf" in ran.stdout
     _go_back_and_forth(folder, surroundings["HOME"])
 
 
@@ -125,42 +146,6 @@ def test_a_place_that_is_taken_is_refused_and_left_alone(taken: str, tmp_path: P
     assert f"{place}" in ran.stderr
     assert "name a new folder" in ran.stderr
     assert file.read_text() == "mine"
-
-
-@pytest.mark.parametrize(
-    ("until", "number"), [("iteration 1:", signal.SIGINT), ("verify_tests ", signal.SIGKILL)]
-)
-def test_an_interrupted_demo_goes_on_with_the_command_it_names(
-    until: str, number: signal.Signals, tmp_path: Path
-) -> None:
-    folder = tmp_path / "demo"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lopen", "demo", str(folder)],
-        cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(HERE)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    for line in process.stdout:
-        if until in line:
-            break
-    process.send_signal(number)
-    out, _ = process.communicate(timeout=TIMEOUT_S)
-    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(HERE)}
-    if number == signal.SIGINT:
-        assert process.returncode == 130
-        assert f"resume -C {folder}" in out.splitlines()[-1]
-    assert "next: lopen resume tariff-" in run_lopen(folder, environment, ["status"]).out
-    ran = run_lopen(folder, environment, ["resume"])
-    if number == signal.SIGKILL and ran.code == 1:
-        # a verification was cut off, and has another result than the recorded one
-        assert "lopen demo" in ran.err
-        return
-    assert ran.code == 0, ran.err
-    assert git(folder, "log", "--reverse", "--format=%s", "lopen/tariff").splitlines() == SUBJECTS
 
 
 def test_a_demo_is_not_given_by_a_session_s_own_commands(tmp_path: Path) -> None:

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from lopen.application import detached
-from lopen.application.command_context import CommandContext
-from lopen.core.errors import LopenError
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import status
 from tests.fake_api import Answer
@@ -58,8 +52,7 @@ def test_leaving_does_not_stop_the_run_and_a_pause_is_told(make_project: MakePro
         return plan()
 
     project = make_project([waiting, build("calc-t1")])
-    project.specify()
-    assert project.lopen("approve", "calc", "--yes").code == 0
+    project.approve_module()
     assert project.lopen("run", "calc", "--detach").code == 0
     try:
         assert asked.wait(TIMEOUT_S)
@@ -91,20 +84,3 @@ def test_a_pause_is_taken_while_requests_are_tried_again(make_project: MakeProje
     assert (ran.code, len(project.requests)) == (3, 1), ran.out + ran.err
     assert "you paused it" in ran.out + ran.err
     assert ran.last_line.startswith("next: lopen resume calc-")
-
-
-def test_a_run_that_does_not_begin_in_time_is_ended(
-    make_project: MakeProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project = make_project([plan()])
-    project.specify()
-    assert project.lopen("approve", "calc", "--yes").code == 0
-    for name, value in project.environment().items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(detached, "START_S", 0.3)
-    with pytest.raises(LopenError, match="did not begin within 0 s and was ended"):
-        detached.start_detached(
-            CommandContext(project.root), "calc", ["run", "calc", "-C", str(project.root)]
-        )
-    lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
-    assert not any(str(project.root).encode() in line for line in lines)

@@ -12,7 +12,6 @@ from tests.fake_api import Answer
 from tests.project import UNITTEST, Project, build, code, component, plan, specification, task, verified
 from tests.ran import Ran
 
-Edit = Callable[[str], str]
 SPEC = "specs/calc/SPECIFICATION.md"
 
 
@@ -67,11 +66,7 @@ def test_changed_criteria_lead_back_to_step_3_and_finished_tasks_stay_finished(
         tools(*code("sub"), *verified("calc-t2")),
     ]
     edited.project = project = make_project(script)
-    project.specify(text=specification(criteria=("it adds", "it reports")))
-
-    ran = project.approved_run("calc", "--json")
-
-    assert ran.code == 0, ran.err
+    ran = project.run_module("--json", text=specification(criteria=("it adds", "it reports")))
     [drift] = ran.named("drift")
     assert drift["changed"] == ["Acceptance Criteria"]
     assert drift["effect"] == "back to step 3 (identify_components)"
@@ -85,59 +80,6 @@ def test_changed_criteria_lead_back_to_step_3_and_finished_tasks_stay_finished(
     status = project.status()
     assert {c["name"]: c["criteria"] for c in status["components"]} == {"core": ["AC-1"], "minus": ["AC-3"]}
     assert status["scope"] == {"completed": 4, "original": 4}
-
-
-def test_the_earliest_step_wins_where_dependencies_and_criteria_change(make_project: MakeProject) -> None:
-    edited = Edited()
-    again = tools(
-        ("record_dependencies", {"dependencies": []}),
-        ("record_components", {"components": [component("core", "AC-1", "AC-2")]}),
-        ("select_component", {"name": "core", "reason": "it is the only one"}),
-        ("record_tasks", {"component": "core", "tasks": [task("Subtract")]}),
-    )
-    script = [
-        plan(),
-        edited.before(
-            build("calc-t1"),
-            ("- [ ] add(1, 2) is 3", "- [ ] add(1, 2) is 3\n- [ ] it subtracts"),
-            ("None.", "Python's own library."),
-        ),
-        again,
-        tools(*code("sub"), *verified("calc-t2")),
-    ]
-    edited.project = project = make_project(script)
-    project.specify()
-
-    ran = project.approved_run("calc", "--json")
-
-    assert ran.code == 0, ran.err
-    [drift] = ran.named("drift")
-    assert drift["changed"] == ["Acceptance Criteria", "Dependencies"]
-    assert drift["effect"] == "back to step 2 (determine_dependencies)"
-    assert [number for number, why in steps(ran) if why == "assessment"] == [2]
-    assert len(project.subjects()) == 4
-    assert project.status()["scope"] == {"completed": 3, "original": 3}
-
-
-def test_a_change_between_two_runs_is_found_when_the_second_begins(make_project: MakeProject) -> None:
-    script = [
-        plan(),
-        plan(tasks=("Write the rest",)),
-        build("calc-t1"),
-        tools(*code("b"), *verified("calc-t2")),
-    ]
-    project = make_project(script)
-    project.specify()
-    assert project.lopen("approve", "calc", "--yes").code == 0
-    planned = project.lopen("plan", "calc")
-    assert planned.code == 0, planned.err
-    edit(project, ("None.", "Python's own library."))
-
-    ran = project.lopen("build", "calc", "--json")
-
-    assert ran.code == 0, ran.err
-    assert ran.named("drift")[0]["changed"] == ["Dependencies"]
-    assert "step: 2 determine_dependencies" in system(project, 1)
 
 
 def test_other_sections_are_told_once_and_ticks_and_blanks_not_at_all(make_project: MakeProject) -> None:
@@ -158,11 +100,7 @@ def test_other_sections_are_told_once_and_ticks_and_blanks_not_at_all(make_proje
         tools(*code("c"), *verified("calc-t3")),
     ]
     edited.project = project = make_project(script)
-    project.specify()
-
-    ran = project.approved_run("calc", "--json")
-
-    assert ran.code == 0, ran.err
+    ran = project.run_module("--json")
     [drift] = ran.named("drift")
     assert (drift["changed"], drift["new"], drift["removed"]) == (
         ["Behaviour"],
@@ -191,11 +129,7 @@ def test_changed_verify_commands_wait_for_a_person_and_never_run_before(
         tools(*code("b"), ("verify_docs", {}), *verified("calc-t2")),
     ]
     edited.project = project = make_project(script)
-    project.specify()
-
-    ran = project.approved_run("calc")
-
-    assert ran.code == 3, ran.out + ran.err
+    ran = project.run_module(code=3)
     assert ran.last_line == "next: lopen approve calc --run"
     assert "Skills & Hooks" in ran.out
     for again in ("run", "resume", "build"):
@@ -221,11 +155,7 @@ def test_a_specification_that_check_refuses_pauses_until_it_is_mended(make_proje
         tools(*code("b"), *verified("calc-t2")),
     ]
     edited.project = project = make_project(script)
-    project.specify()
-
-    ran = project.approved_run("calc")
-
-    assert ran.code == 3, ran.out + ran.err
+    ran = project.run_module(code=3)
     assert "`## Overview` is missing" in ran.out
     refused = project.lopen("approve", "calc", "--yes")
     assert refused.code == 1
@@ -242,29 +172,3 @@ def test_a_specification_that_check_refuses_pauses_until_it_is_mended(make_proje
 
     assert on.code == 0, on.out + on.err
     assert len(project.subjects()) == 4
-
-
-def test_a_criterion_keeps_its_id_when_another_comes_before_it(make_project: MakeProject) -> None:
-    edited = Edited()
-    script = [
-        plan(tasks=("Add", "Say it")),
-        edited.before(build("calc-t1"), ("- [ ] add", "- [ ] second\n- [ ] add")),
-        tools(
-            ("record_components", {"components": [component("core", "AC-1", "AC-2")]}),
-            ("select_component", {"name": "core", "reason": "the only one"}),
-        ),
-        edited.before(tools(*code("b"), *verified("calc-t2")), ("- [ ] second", "- [ ] third\n- [ ] second")),
-        tools(
-            ("record_components", {"components": [component("core", "AC-1", "AC-2", "AC-3")]}),
-            ("select_component", {"name": "core", "reason": "the only one"}),
-            ("record_tasks", {"component": "core", "tasks": [task("Write the third")]}),
-        ),
-        tools(*code("c"), *verified("calc-t3")),
-    ]
-    edited.project = project = make_project(script)
-    project.specify()
-
-    ran = project.approved_run("calc")
-
-    assert ran.code == 0, ran.out + ran.err
-    assert "- AC-3: third\n- AC-2: second\n- AC-1: add(1, 2) is 3" in system(project, 4)

@@ -6,7 +6,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from lopen.cli.app import COMMANDS
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, tools
 from tests.fake_api import Answer
@@ -111,47 +110,23 @@ def test_approve_asks_on_a_terminal_and_needs_yes_elsewhere(make_project: MakePr
     assert "nothing has changed" in project.lopen("approve", "calc", "--yes").out
 
 
-def test_what_check_refuses_cannot_be_approved(make_project: MakeProject) -> None:
-    project = make_project()
-    project.specify(
-        text=specification().replace("- [ ] add(1, 2) is 3\n", "").replace("## Overview", "## Over")
-    )
-
-    approved = project.lopen("approve", "calc", "--yes")
-    ran = project.lopen("run", "calc")
-
-    assert approved.code == 1
-    assert "SPECIFICATION.md:10: no criteria" in approved.err
-    assert "`## Overview` is missing" in approved.err
-    assert ran.code == 1
-    assert "lopen check calc" in ran.err
-    assert project.requests == []
-
-
 PERSONAL = (
     "approve calc --yes",
     "confirm {session}",
     "answer {session} yes",
     "skip calc-t1 --reason x",
     "revert calc",
-    "session delete {session} --yes",
     "config set budget.session_tokens 5",
     "budget extend module:calc 1000 --reason x",
-    "budget reset module:calc",
     "circuit ack session:{session}",
-    "circuit reset session:{session}",
-    "alerts ack all",
     "hooks install",
-    "hooks uninstall",
 )
 ESCAPES = (
-    "env -i PYTHONPATH={here} {lopen} approve calc",
-    "env -i PYTHONPATH={here} {lopen} config set budget.session_tokens 5",
     "cd / && env -i PYTHONPATH={here} {lopen} -C {root} approve calc",
     # From another project, whose locks nobody holds.
     "mkdir -p o/.lopen; env -i PYTHONPATH={here} {lopen} -C o config set budget.session_tokens 5; rm -r o",
     # A daemon: its parent is gone by the time it looks for one.
-    '(setsid sh -c "sleep 0.3; env -i PYTHONPATH={here} {lopen} approve calc >out 2>&1" &) ; sleep 3; cat out; rm out',
+    "mkfifo out; (setsid sh -c 'sh -c \"env -i PYTHONPATH={here} {lopen} approve calc\" >out 2>&1' &); cat out; rm out",
     # In a process namespace of its own it has no ancestors; where the machine allows none, the direct call is refused.
     "own='unshare -Urpf --mount-proc'; $own true 2>/dev/null || own=; "
     'env -i PATH="$PATH" PYTHONPATH={here} $own {lopen} -C {root} approve calc',
@@ -159,15 +134,7 @@ ESCAPES = (
 
 
 def test_a_session_s_own_processes_cannot_start_lopen_here(make_project: MakeProject, tmp_path: Path) -> None:
-    starts = (
-        "run calc",
-        "run other",
-        "resume",
-        "plan calc",
-        "spec calc -p more",
-        "init other",
-        "memory clean",
-    )
+    starts = ("run calc", "resume", "spec calc -p more", "memory clean")
     here = f"PYTHONPATH={shlex.quote(str(HERE))}"
     calls = [
         *(f"{here} {LOPEN} -C {tmp_path / 'project'} {line}" for line in starts),
@@ -183,9 +150,7 @@ def test_a_session_s_own_processes_cannot_start_lopen_here(make_project: MakePro
     project = make_project(
         [plan(), tools(("run_command", {"command": command})), built], LOPEN_SANDBOX__MODE="none"
     )
-    project.specify()
-
-    assert project.lopen("approve", "calc", "--yes").code == 0
+    project.approve_module()
     ran = project.spawned("run", "calc")
 
     assert ran.code == 0, ran.out + ran.err
@@ -195,8 +160,6 @@ def test_a_session_s_own_processes_cannot_start_lopen_here(make_project: MakePro
 
 
 def test_a_session_s_own_processes_cannot_give_a_person_s_commands(make_project: MakeProject) -> None:
-    known = set(COMMANDS)
-    personal = [line for line in PERSONAL if line.split()[0] in known]
     project: Project
 
     def attack(_: dict[str, Any]) -> Answer:
@@ -206,7 +169,7 @@ def test_a_session_s_own_processes_cannot_give_a_person_s_commands(make_project:
             "root": project.root,
             "session": project.lopen("session", "list", "--json").events[0]["session"],
         }
-        direct = (f"PYTHONPATH={shlex.quote(str(HERE))} {LOPEN} {line}" for line in personal)
+        direct = (f"PYTHONPATH={shlex.quote(str(HERE))} {LOPEN} {line}" for line in PERSONAL)
         calls = [line.format(**names) for line in (*direct, *ESCAPES)]
         return tools(("run_command", {"command": "; echo ----;".join(f"({line}) 2>&1" for line in calls)}))
 
@@ -217,13 +180,11 @@ def test_a_session_s_own_processes_cannot_give_a_person_s_commands(make_project:
         return build("calc-t1")
 
     project = make_project([plan(), attack, built])
-    project.specify()
-
-    assert project.lopen("approve", "calc", "--yes").code == 0
+    project.approve_module()
     ran = project.spawned("run", "calc")  # what is above a process is told by command lines
 
     assert ran.code == 0, ran.out + ran.err
-    for line, answer in zip((*personal, *ESCAPES), said, strict=True):
+    for line, answer in zip((*PERSONAL, *ESCAPES), said, strict=True):
         # In a process namespace of its own a command has no ancestors: there the lock of the run refuses it.
         refused = "another lopen works with it" in answer and "unshare" in line
         assert "is a person's command" in answer or refused, (line, answer)

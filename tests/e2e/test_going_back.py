@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
 
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import tool_results, tools, verdict
+from tests.endpoint import tools, verdict
 from tests.fake_api import Answer
 from tests.project import (
     Project,
@@ -19,8 +17,6 @@ from tests.project import (
     task,
     verified,
 )
-
-DATABASE = ".lopen/state.db"
 
 
 def second() -> Answer:
@@ -40,8 +36,7 @@ def two_tasks(make_project: MakeProject) -> Project:
         [plan(tasks=("Add", "Say it")), build("calc-t1"), second(), second(), second()],
         oracle=[not_yet, *[verdict() for _ in range(12)]],
     )
-    project.specify()
-    assert project.approved_run().code == 0
+    project.run_module()
     return project
 
 
@@ -132,37 +127,13 @@ def test_undo_restores_the_latest_backup_once(two_tasks: Project) -> None:
     assert on.code == 0, on.out + on.err
 
 
-def test_a_branch_that_was_moved_back_waits_and_a_revert_opens_the_tasks_again(
-    make_project: MakeProject,
-) -> None:
-    project = make_project(
-        [plan(tasks=("Add", "Say it", "Print it")), build("calc-t1"), second(), second(), third()]
-    )
-    project.specify()
-    assert project.approved_run("calc", "--max-iterations", "3").code == 3
-    project.git("branch", "-q", "-f", "lopen/calc", "lopen/calc^")
-    waits = project.lopen("resume")
-    assert waits.code == 3, waits.out + waits.err
-    assert project.lopen("revert", "calc", "--to", "calc-t1").code == 0
-
-    on = project.lopen("resume")
-
-    assert on.code == 0, on.out + on.err
-    assert project.subjects()[2:] == [
-        "feat(calc): complete Add in core",
-        "feat(calc): complete Say it in core",
-        "feat(calc): complete Print it in core",
-    ]
-
-
 def third() -> Answer:
     return tools(*code("third"), *verified("calc-t3"))
 
 
 def test_what_was_merged_stays_complete(make_project: MakeProject) -> None:
     project = make_project([plan(tasks=("Add", "Say it", "Print it")), build("calc-t1"), second(), third()])
-    project.specify()
-    assert project.approved_run("calc", "--max-iterations", "3").code == 3
+    project.run_module("--max-iterations", "3", code=3)
     project.git("add", "specs")
     project.git("commit", "-q", "-m", "Specify")
     project.git("merge", "-q", "--no-ff", "-m", "Merge", "lopen/calc")
@@ -185,8 +156,7 @@ def test_a_skipped_task_leaves_its_criteria_open_and_the_report_says_so(make_pro
         ("record_tasks", {"component": "report", "tasks": [task("Report")]}),
     )
     project = make_project([first, second(), other, build("calc-t3", "third")])
-    project.specify(text=specification(criteria=("it adds", "it reports")))
-    assert project.lopen("approve", "calc", "--yes").code == 0
+    project.approve_module(text=specification(criteria=("it adds", "it reports")))
     assert project.lopen("plan", "calc").code == 0
 
     skipped = project.lopen("skip", "calc-t1", "--reason", "not needed any more")
@@ -206,43 +176,3 @@ def test_a_skipped_task_leaves_its_criteria_open_and_the_report_says_so(make_pro
     assert done.code == 1
     assert "is complete" in done.err
     assert project.lopen("skip", "calc-t9", "--reason", "x").code == 1
-
-
-MANY = "mkdir -p made && for i in $(seq 30); do echo > made/$i; done"
-
-
-def test_a_command_that_makes_too_many_files_is_told(make_project: MakeProject) -> None:
-    few = [["tests.crash.faults:replace", "lopen.git.ignores:MOST_CHANGED", 20]]
-    few += [["tests.crash.faults:replace", "lopen.tools.file_tools:MANY_FILES_S", 0.0]]
-    make = tools(("run_command", {"command": MANY}))
-    undo = tools(("run_command", {"command": "rm -r made"}))
-    project = make_project([plan(tasks=("Add", "Say it")), build("calc-t1"), make, undo, second()])
-    project.specify()
-    assert project.lopen("approve", "calc", "--yes").code == 0
-
-    ran = project.lopen("run", "calc", arrange=few)
-
-    assert ran.code == 0, ran.err
-    (told,) = tool_results(project.requests[3])
-    assert "30 of them in made" in told.text
-    assert "lopen resume" not in told.text
-    assert project.lopen("revert", "--to", "calc-t1", arrange=few).code == 0  # the clone is there again
-    subprocess.run(["sh", "-c", MANY], cwd=project.clone(), check=True)
-    back = project.lopen("revert", "--to", "calc-t1", arrange=few)
-    assert back.code == 0, back.err
-    assert not (project.clone() / "made").exists()
-
-
-def test_a_branch_that_stands_for_another_is_refused(make_project: MakeProject) -> None:
-    project = make_project([plan(tasks=("Add", "Say it")), build("calc-t1"), second()])
-    project.specify()
-    assert project.approved_run("calc", "--max-iterations", "2").code == 3
-    head = project.git("rev-parse", "lopen/calc")
-    project.git("update-ref", "refs/heads/main", head)
-    project.git("symbolic-ref", "refs/heads/lopen/calc", "refs/heads/main")
-
-    for line in (("revert", "calc"), ("resume",), ("run", "calc"), ("run", "calc", "--new")):
-        ran = project.lopen(*line)
-        assert ran.code == 1, (line, ran.out)
-        assert "the branch lopen/calc is a symbolic reference to main" in ran.err, line
-        assert project.git("rev-parse", "main") == head

@@ -53,11 +53,7 @@ def test_two_components_are_built_in_the_order_of_their_dependencies(make_projec
         tools(*code("report"), *verified("calc-t3")),
     ]
     project = make_project(script)
-    project.specify(text=specification(criteria=("it adds", "it reports")))
-
-    ran = project.approved_run("calc")
-
-    assert ran.code == 0, ran.out + ran.err
+    project.run_module(text=specification(criteria=("it adds", "it reports")))
     assert project.subjects()[2:] == [
         "feat(calc): complete Add in core",
         "feat(calc): complete Subtract in core",
@@ -65,28 +61,3 @@ def test_two_components_are_built_in_the_order_of_their_dependencies(make_projec
     ]
     states = {c["name"]: c["state"] for c in project.status()["components"]}
     assert states == {"core": "complete", "report": "complete"}
-
-
-def test_a_finished_module_is_not_built_again(make_project: MakeProject) -> None:
-    project = make_project([plan(), build("calc-t1")])
-    project.specify()
-    assert project.approved_run("calc").code == 0
-
-    again = project.lopen("run", "calc")
-
-    assert again.code == 0
-    assert "complete" in again.out
-    assert len(project.requests) == 2
-
-
-def test_two_modules_are_built_in_one_project(make_project: MakeProject) -> None:
-    project = make_project([plan(), build("calc-t1"), plan(), tools(*code("tax"), *verified("tax-t1"))])
-    project.specify("calc")
-    assert project.approved_run("calc").code == 0
-    project.specify("tax")
-
-    ran = project.approved_run("tax")
-
-    assert ran.code == 0, ran.out + ran.err
-    assert project.git("branch", "--show-current") == "main"
-    assert project.subjects("lopen/tax")[-1] == "feat(tax): complete Write it in core"

@@ -5,16 +5,12 @@ See docs/reference/sandbox.md.
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import socket
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from lopen.core.process_identity import start_time
 from tests.e2e.conftest import MakeProject
 from tests.e2e.hostile import Traps, Victim, contents, spoil_git, spoil_tools
 from tests.endpoint import tools
@@ -25,22 +21,14 @@ SPECIFICATION = "specs/calc/SPECIFICATION.md"
 BEFORE = (
     ("check", "calc"),
     ("doctor",),
-    ("modules",),
-    ("config", "show"),
     ("run", "calc"),
     ("status",),
-    ("log",),
-    ("demo", "--quiet"),
 )
 AFTER = (
-    ("status",),
     ("log",),
-    ("session", "list"),
-    ("check",),
     ("revert", "calc"),
     ("resume",),
 )
-ESCAPES = "\x1b]0;title\x07\x1b[2J\x1b]8;;http://evil\x1b\\x\x9b31m\u202e\u180e\ufff9\u3164\U000e0041[red]"
 
 
 @pytest.fixture
@@ -63,7 +51,7 @@ def test_nothing_of_it_runs_by_any_command(make_project: MakeProject, traps: Tra
     shut = [victim.lopen(*line).code for line in BEFORE]
 
     assert traps.sprung == []
-    assert shut == [0, 0, 0, 0, 3, 0, 0, 0]
+    assert shut == [0, 0, 3, 0]
 
     approved, ran = victim.lopen("approve", "calc", "--yes"), victim.lopen("run", "calc")
     assert (approved.code, ran.code) == (0, 0), approved.err + ran.err
@@ -79,13 +67,13 @@ def test_nothing_of_it_runs_by_any_command(make_project: MakeProject, traps: Tra
     assert "feat(calc): complete Write it in core" in after["log",].out
 
 
-@pytest.mark.parametrize("kind", ["fsmonitor", "filter-clean", "included", "alias", "pager"])
+@pytest.mark.parametrize("kind", ["fsmonitor", "filter-clean", "alias"])
 def test_the_traps_would_spring_for_plain_git(make_project: MakeProject, traps: Traps, kind: str) -> None:
     """Without this the test above might prove nothing."""
     project = make_project()
     spoil_git(project, traps)
     project.write("README.md", "changed\n")
-    line = {"alias": "nothing", "pager": "-p log"}.get(kind, "add -A")
+    line = "nothing" if kind == "alias" else "add -A"
     if kind == "alias":
         project.git("config", "alias.nothing", f"!{traps.folder / kind}")
     if kind in ("fsmonitor", "filter-clean"):
@@ -93,7 +81,7 @@ def test_the_traps_would_spring_for_plain_git(make_project: MakeProject, traps: 
     subprocess.run(
         ["git", *line.split()], cwd=project.root, capture_output=True, timeout=TIMEOUT_S, check=False
     )
-    assert kind in traps.sprung or kind == "pager"
+    assert kind in traps.sprung
 
 
 def test_hooks_that_the_model_adds_never_run(make_project: MakeProject, traps: Traps) -> None:
@@ -162,33 +150,11 @@ def test_somebody_else_s_approval_opens_no_gate(make_project: MakeProject, tmp_p
     assert list((mine.root / ".lopen" / "corrupted").glob("*-state.db"))
 
 
-def test_a_planted_lock_holder_keeps_no_person_out(make_project: MakeProject) -> None:
-    project = make_project()
-    project.specify()
-    locks = project.root / ".lopen" / "locks"
-    locks.mkdir(parents=True)
-    for pid in (1, os.getppid(), os.getpid()):
-        who = {"pid": pid, "started": start_time(pid), "host": socket.gethostname()}
-        for name, held in {"module-calc": who, f"module-{pid}": who | {"seal": "0" * 64}}.items():
-            (locks / f"{name}.holder").write_text(json.dumps(held))
-        (locks / "module-calc.lock").write_text(str(pid))
-    os.mkfifo(locks / "module-pipe.holder")
-    refused = project.lopen("approve", "calc", "--yes")
-    assert refused.code == 1
-    assert "module-pipe.holder is not a regular file" in refused.err
-    (locks / "module-pipe.holder").unlink()
-
-    approved = project.lopen("approve", "calc", "--yes")
-
-    assert approved.code == 0, approved.err
-
-
 # What would lead out
 
 LINKS = (
-    *(".lopen", ".lopen/state.db", ".lopen/locks", ".lopen/logs", ".lopen/modules", ".lopen/recordings"),
-    *(".lopen/corrupted", ".lopen/config.toml", ".lopen/.gitignore", ".lopen/logs/lopen.jsonl"),
-    *(".lopen/locks/module-calc.lock", ".lopen/locks/module-calc.holder", ".lopen/modules/calc"),
+    *(".lopen", ".lopen/state.db", ".lopen/locks", ".lopen/recordings", ".lopen/config.toml"),
+    *(".lopen/logs/lopen.jsonl", ".lopen/locks/module-calc.holder"),
     *("specs", "specs/calc", "specs/calc/SPECIFICATION.md"),
 )
 
@@ -227,33 +193,7 @@ def test_links_out_of_the_project_are_neither_read_nor_written_through(
         place.unlink()
 
 
-# What would be shown
-
-
-def test_what_a_terminal_is_shown_of_it_is_inert(make_project: MakeProject) -> None:
-    project = make_project()
-    spec = specification(criteria=(f"adds {ESCAPES}",), commands={"verify-lint": f"echo {ESCAPES}"})
-    project.specify(text=spec.replace("The module calc", f"It {ESCAPES}"))
-    project.specify("broken", text=f"# {ESCAPES}\n\n## Overview {ESCAPES}\n")
-    project.write("AGENTS.md", ESCAPES)
-    project.write("specs/calc/RESEARCH-x.md", f"# x\n\n{ESCAPES}\n")
-    project.write(f"specs/{ESCAPES.replace('/', '')}/SPECIFICATION.md", specification())
-    project.write(f"{ESCAPES.replace('/', '')}.py", "x = 1\n")
-    lines = (
-        *(("check",), ("modules",), ("status",), ("approve", "calc"), ("run", "calc"), ("check", "broken")),
-        *(("doctor",), ("log",), ("revert", ESCAPES), ("check", ESCAPES)),
-    )
-    for line in lines:
-        ran = project.lopen(*line)
-        said = ran.out + ran.err
-        assert not set("\x1b\x07\x9b\u202e\u180e\ufff9\u3164\U000e0041") & set(said), (line, said)
-        assert "Traceback" not in said
-
-
 TURNED = {
-    "modules": "rm -rf .lopen/modules; ln -s {elsewhere} .lopen/modules",
-    "logs": "mv .lopen/logs .lopen/l2; ln -s {elsewhere} .lopen/logs",
-    "recording": "rm -f .lopen/recordings/*; ln -s {elsewhere}/file .lopen/recordings/calc.jsonl.gz",
     "lopen itself": "rm -rf .lopen; ln -s {elsewhere} .lopen",
     "specification": "rm -rf specs/calc; ln -s {elsewhere} specs/calc",
 }
@@ -267,11 +207,7 @@ def test_a_link_that_a_command_puts_in_place_of_lopen_s_files_leads_nowhere(
     elsewhere.mkdir()
     command = f"mkdir -p .lopen/recordings .lopen/logs; {TURNED[kind].format(elsewhere=elsewhere)}; echo done"
     project = make_project([plan(), tools(("run_command", {"command": command})), build("calc-t1")])
-    project.specify()
-
-    ran = project.approved_run()
-
-    assert ran.code == 0, ran.out + ran.err
+    project.run_module()
     assert list(elsewhere.iterdir()) == []
     assert [str(path) for path in (project.root / ".lopen").rglob("*") if path.is_symlink()] == []
     built = project.git("ls-tree", "-r", "--name-only", "lopen/calc").split()

@@ -122,16 +122,6 @@ def test_a_terminal_shows_it_and_obeys_none_of_it(make_project: MakeProject) -> 
     assert "\u202e" not in plain
 
 
-def test_nor_does_a_traceback(make_project: MakeProject) -> None:
-    project = make_project()
-    project.specify(text=specification().replace("## Overview", f"## {EVIL}\n\n## {EVIL}"))
-    for line in (("run", "calc", "-v"), ("approve", "calc", "-v"), ("check", "-v")):
-        code, output = on_a_terminal(project, *line)
-        assert code == 1
-        for left in LEFT:
-            assert left not in output, output
-
-
 FENCE = re.compile(r"<(/?)data(?: source=\"[^\"]*\")?>")
 
 

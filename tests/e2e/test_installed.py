@@ -62,17 +62,12 @@ def test_commands_see_what_is_installed_and_cannot_change_it(make_project: MakeP
     project.write("setup.sh", SETUP)
     project.write("cache.sh", CACHE)
     project.write("package-lock.json", "{}\n")
-    project.git("add", "-A")
-    project.git("commit", "-qm", "Add a set-up script")
+    project.commit("Add a set-up script")
     commands = {
         "verify-setup": "sh setup.sh",
         "verify-tests": "sh cache.sh && .venv/bin/python -m unittest -q",
     }
-    project.specify(text=specification(commands=commands))
-
-    ran = project.approved_run()
-
-    assert ran.code == 0, ran.out + ran.err
+    project.run_module(text=specification(commands=commands))
     seen, spoilt = (r for r in tool_results(project.requests[-1]) if r.tool == "run_command")
     assert seen.data["exit_code"] == 0, seen
     assert "from-the-layer" in seen.text
@@ -80,65 +75,3 @@ def test_commands_see_what_is_installed_and_cannot_change_it(make_project: MakeP
     assert project.git("show", "lopen/calc:package-lock.json") == "[3]"
     assert not os.path.lexists(project.root / ".venv")
     assert not os.path.lexists(project.root / "node_modules")
-
-
-def test_a_write_into_what_is_installed_is_explained(make_project: MakeProject) -> None:
-    require_sandbox("bwrap")
-    turns = [plan(), tools(*code(), ("verify_tests", {})), tools(("verify_tests", {}))]
-    project = make_project(turns, LOPEN_SANDBOX__MODE="bwrap", LOPEN_SANDBOX__NETWORK="true")
-    tests = f"touch node_modules/out && {SHELL_PYTHON} -m unittest -q"
-    project.specify(
-        text=specification(
-            commands={"verify-setup": "mkdir node_modules; touch node_modules/x", "verify-tests": tests}
-        )
-    )
-
-    project.approved_run()
-
-    (refused,) = [r for r in tool_results(project.requests[-1]) if r.tool == "verify_tests"][:1]
-    assert refused.data["passed"] is False
-    assert "verify-setup installed" in refused.data["hint"], refused.data
-
-
-BELOW = f"""set -e
-mkdir -p backend
-{SHELL_PYTHON} -m venv --without-pip backend/.venv
-test -f web || (mkdir -p web/app/node_modules; touch web/app/node_modules/x)
-"""
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_the_model_writes_where_verify_setup_made_folders(make_project: MakeProject, mode: Mode) -> None:
-    """A file beside what is installed, and one in place of a folder above something installed."""
-    require_sandbox(mode)
-    look = "ls backend/.venv/pyvenv.cfg web/app" if mode == "bwrap" else 'ls "$VIRTUAL_ENV/pyvenv.cfg"'
-    write: tuple[str, dict[str, str]] = ("write_file", {"path": "backend/x.txt", "content": "1\n"})
-    turns = [
-        plan(),
-        tools(*code(), ("verify_tests", {}), ("run_command", {"command": look})),
-        tools(write, ("verify_task_completion", {"task_id": "calc-t1"})),
-        tools(
-            ("edit_file", {"path": "backend/x.txt", "old_text": "1", "new_text": "2"}),
-            ("write_file", {"path": "web", "content": "mine\n"}),
-            ("run_command", {"command": look.replace(" web/app", "")}),
-        ),
-        tools(*verified("calc-t1")),
-    ]
-    project = make_project(turns, LOPEN_SANDBOX__MODE=mode, LOPEN_SANDBOX__NETWORK="true")
-    project.write(".gitignore", "__pycache__/\n.venv/\nnode_modules/\n")
-    project.write("setup.sh", BELOW)
-    project.git("add", "-A")
-    project.git("commit", "-qm", "Add a set-up script")
-    tests = f"test -f backend/.venv/pyvenv.cfg && {SHELL_PYTHON} -m unittest -q"
-    project.specify(text=specification(commands={"verify-setup": "sh setup.sh", "verify-tests": tests}))
-
-    ran = project.approved_run()
-
-    assert ran.code == 0, ran.out + ran.err
-    results = tool_results(project.requests[-1])
-    assert [r.data["exit_code"] for r in results if r.tool == "run_command"] == [0, 0]
-    assert project.git("show", "lopen/calc:backend/x.txt") == "2"
-    assert project.git("ls-tree", "-r", "--name-only", "lopen/calc", "backend", "web").split() == [
-        "backend/x.txt",
-        "web",
-    ]

@@ -6,49 +6,14 @@ import json
 from typing import Any
 
 from tests.e2e.conftest import MakeProject
-from tests.e2e.test_drift import Edited, system
 from tests.e2e.test_verdicts import complete, write
 from tests.endpoint import last_result, opening, tools, verdict
-from tests.project import UNITTEST, build, code, component, plan, specification, task, verified
+from tests.project import code, component, plan, specification, verified
 
 
 def shown(request: dict[str, Any]) -> str:
     """All that the judge is shown."""
     return "\n".join(block["text"] for block in request["messages"][0]["content"])
-
-
-def test_the_front_matter_is_named_and_a_renamed_heading_leaves_the_judge_the_component_s(
-    make_project: MakeProject,
-) -> None:
-    edited = Edited()
-    part = component("core", "AC-1", spec_sections=["Behaviour"])
-    planned = tools(
-        ("record_dependencies", {"dependencies": []}),
-        ("record_components", {"components": [part]}),
-        ("select_component", {"name": "core", "reason": "it comes first"}),
-        (
-            "record_tasks",
-            {
-                "component": "core",
-                "tasks": [task("Write it", spec_sections=["Rounding"]), task("Subtract")],
-            },
-        ),
-    )
-    renamed = [("description: The module calc", "description: Another"), ("### Rounding", "### Cents")]
-    script = [planned, edited.before(tools(*code(), *verified("calc-t1")), *renamed), build("calc-t2", "sub")]
-    edited.project = project = make_project(script)
-    project.specify()
-
-    ran = project.approved_run("calc", "--json")
-
-    assert ran.code == 0, ran.err
-    [drift] = ran.named("drift")
-    assert (drift["changed"], drift["removed"]) == (["front matter"], ["Behaviour > Rounding"])
-    assert "changed: front matter" in system(project, 2)
-    for asked in project.oracle_requests:
-        sections = shown(asked).partition("# Sections of the specification")[2]
-        assert "Functions live in one file." in sections.partition("\n# ")[0]
-        assert "(none)" not in sections.partition("\n# ")[0]
 
 
 def test_a_component_found_done_is_judged_on_the_files_named(make_project: MakeProject) -> None:
@@ -60,13 +25,8 @@ def test_a_component_found_done_is_judged_on_the_files_named(make_project: MakeP
     project.write("calc.py", "def add(a, b):\n    return a + b\n")
     project.write("tests/test_calc.py", "ASSERTED = True\n")
     project.write("other.py", "UNNAMED = True\n")
-    project.git("add", "-A")
-    project.git("commit", "-q", "-m", "By hand")
-    project.specify(text=specification(commands={"verify-tests": "true"}))
-
-    ran = project.approved_run("calc")
-
-    assert ran.code == 0, ran.err
+    project.commit("By hand")
+    project.run_module(text=specification(commands={"verify-tests": "true"}))
     asked = shown(project.oracle_requests[0])
     files = asked.partition("# Final source of the files that the work names")[2]
     assert "return a + b" in files
@@ -84,13 +44,8 @@ def test_the_judge_sees_files_named_its_earlier_findings_and_the_task(make_proje
     project.write("docs/usage.md", "UNCHANGED USAGE\n")
     project.write("pkg/other.py", "OTHER = 1\n")
     project.write("pkg/unnamed.py", "UNNAMED = 1\n")
-    project.git("add", "-A")
-    project.git("commit", "-q", "-m", "Before")
-    project.specify(text=specification(criteria=criteria))
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
+    project.commit("Before")
+    project.build_module(text=specification(criteria=criteria))
     first, second = map(shown, project.oracle_requests)
     assert "off by one" not in first
     assert "off by one" in second.partition("# Found by the last verdict on this work")[2]
@@ -102,44 +57,6 @@ def test_the_judge_sees_files_named_its_earlier_findings_and_the_task(make_proje
         assert "It computes." in asked, "the specification's overview"
 
 
-def test_nothing_of_a_change_is_hidden_from_the_judge(make_project: MakeProject) -> None:
-    hidden = {
-        "build/made.py": "# @generated\nMADE = 1\n",
-        "vendor/lib.py": "VENDORED = 1\n",
-        "api_pb2.py": "PROTO = 1\n",
-        "poetry.lock": "locked-package\n",
-        "specs/calc/plugin.py": "BESIDE_THE_SPECIFICATION = 1\n",
-        "secret.py": "ATTRIBUTED = 1\n",
-        "colours.txt": "\x1b[31m" * 9 + "COLOURED\x85\u2028\u202e\u3164\n",
-        ".gitattributes": "secret.py -diff\n",
-    }
-    writes = [write(path, content) for path, content in hidden.items()]
-    nul = (
-        "run_command",
-        {"command": "printf 'NULLED = 1 #\\000\\n' > nul.py; printf 'x\\n' > 'a\n# Forged.py'"},
-    )
-    project = make_project([plan(), tools(*code(), *writes, nul, *verified("calc-t1"))])
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
-    shown = opening(project.oracle_requests[0])
-    assert "\\x1b[31mCOLOURED\\x85\\u2028\\u202e\\u3164" in shown
-    for said in (
-        "MADE = 1",
-        "VENDORED = 1",
-        "PROTO = 1",
-        "locked-package",
-        "BESIDE_THE_SPECIFICATION",
-        "ATTRIBUTED = 1",
-    ):
-        assert said in shown
-    assert "NULLED = 1 #\\x00" in shown
-    assert "\n# Forged" not in shown
-    assert "# Not shown" not in shown
-
-
 def test_what_the_judge_cannot_be_shown_blocks(make_project: MakeProject) -> None:
     made = """zeros=$(printf '%040d' 0 | sed 's/0/\\\\000/g'); printf "echo 1 #$zeros" | tee tool.sh >data.bin
     printf "#!/bin/sh\\n$zeros" >program; printf '\\377\\376echo' >half.sh; printf "$zeros$zeros" >>half.sh
@@ -149,11 +66,7 @@ def test_what_the_judge_cannot_be_shown_blocks(make_project: MakeProject) -> Non
     )
     first = tools(*code(), ("run_command", {"command": made}), *verified("calc-t1")[:2])
     project = make_project([plan(), first, again])
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
+    project.build_module()
     told = last_result(project.requests[2], "verify_task_completion").data
     assert not told["passed"]
     blocked = {finding["path"]: finding["message"] for finding in told["findings"]}
@@ -177,9 +90,7 @@ def test_the_judge_is_told_the_note_as_a_claim_and_what_the_person_answered(
         complete("calc-t1"),
     )
     project = make_project([tools(asked), tools(*calls), built])
-    project.specify()
-    ran = project.drive()
-    assert ran.code == 3, ran.err
+    ran = project.build_module(code=3)
     assert project.lopen("answer", ran.named("session_paused")[0]["session"], "half up it is").code == 0
 
     resumed = project.resume()
@@ -196,8 +107,7 @@ def test_a_file_that_git_ignores_is_in_no_commit_and_everybody_is_told(make_proj
     project = make_project([plan(), tools(*code(), write("data/rates.csv"), *verified("calc-t1"))])
     project.specify()
     (project.root / ".gitignore").write_text("data/\n", "utf-8")
-    project.git("add", "-A")
-    project.git("commit", "-qm", "Ignore data")
+    project.commit("Ignore data")
 
     ran = project.drive()
 
@@ -206,25 +116,3 @@ def test_a_file_that_git_ignores_is_in_no_commit_and_everybody_is_told(make_proj
     assert "data/rates.csv" in told
     assert "data/rates.csv" in json.dumps(project.oracle_requests[-1])
     assert "data/rates.csv" not in project.git("ls-tree", "-r", "--name-only", "lopen/calc")
-
-
-def test_a_neutral_change_of_what_a_command_runs_is_shown_as_such(make_project: MakeProject) -> None:
-    edits = [
-        write("Makefile", "# Checks\ncheck:\n\tsh tools/run.sh\n"),
-        write("tools/run.sh", f"{UNITTEST} \n"),
-    ]
-    project = make_project([plan(), tools(*edits, *code(), *verified("calc-t1"))])
-    project.write("Makefile", "check:\n\tsh tools/run.sh\n")
-    project.write("tools/run.sh", f"{UNITTEST}\n")
-    project.git("add", "-A")
-    project.git("commit", "-qm", "Check")
-    project.specify(text=specification(commands={"verify-tests": "make check"}))
-
-    ran = project.approved_run("calc")
-
-    assert ran.code == 0, ran.err
-    asked, reported = shown(project.oracle_requests[0]), project.lopen("show", "calc").out
-    says = "The approved command verify-tests (`make check`) runs by this file, and the work changes it"
-    for path in ("Makefile", "tools/run.sh"):
-        assert f'"{path}": {says}' in asked
-        assert f"{path}: {says}" in reported, reported

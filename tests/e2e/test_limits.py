@@ -9,12 +9,10 @@ import shlex
 import signal
 from typing import Any
 
-import pytest
-
 from lopen.models.messages import ESTIMATED_USAGE, Usage
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import miscounted, silence, status, text, tools
-from tests.project import TIMEOUT_S, Project, billed, build, code, plan, task
+from tests.endpoint import miscounted, silence, text, tools
+from tests.project import Project, billed, build, code, plan, task
 from tests.ran import Ran
 
 
@@ -26,8 +24,7 @@ def budget(project: Project, kind: str, **variables: str) -> dict[str, Any]:
 
 
 def specified(project: Project) -> Project:
-    project.specify()
-    assert project.lopen("approve", "calc", "--yes").code == 0
+    project.approve_module()
     return project
 
 
@@ -100,9 +97,8 @@ def test_what_a_killed_run_left_unsettled_counts_as_spent(make_project: MakeProj
     assert "≤ " in project.lopen("budget", "show").out
 
 
-@pytest.mark.parametrize("signal_name", ["SIGINT", "SIGKILL"])
 def test_what_had_streamed_when_a_run_was_cut_off_is_an_estimate_of_no_task(
-    make_project: MakeProject, signal_name: str
+    make_project: MakeProject,
 ) -> None:
     """Three times in a row: a task with 25,000 tokens still ends, and what was spent is not multiplied."""
     long = text("word " * 3_000, usage=Usage(input_tokens=7_000))
@@ -113,55 +109,19 @@ def test_what_had_streamed_when_a_run_was_cut_off_is_an_estimate_of_no_task(
         with project.start("resume", "--json") as process:
             assert process.stdout is not None
             assert any('"model_text"' in line for line in process.stdout)
-            process.send_signal(getattr(signal, signal_name))
+            process.send_signal(signal.SIGINT)
             process.communicate(timeout=60)
     on = project.resume()
     assert on.code == 0, on.out[-2000:] + on.err
     session = budget(project, "session")
-    if signal_name == "SIGINT":  # the announced input each time, and what had come of the answer
-        assert 21_000 <= session["estimated_tokens"] <= 3 * (7_000 + 5_100)
-    else:  # a process that is killed within a second has kept what it reserved for the input
-        assert 3_000 <= session["estimated_tokens"] <= 3 * 16_000
+    # The announced input each time, and the part of the answer that had come
+    assert 21_000 <= session["estimated_tokens"] <= 3 * (7_000 + 5_100)
     assert budget(project, "task")["estimated_tokens"] == 0
 
 
-def test_a_budget_without_room_for_a_request_is_not_said_to_be_used_up(make_project: MakeProject) -> None:
-    project = specified(make_project([plan()], LOPEN_BUDGET__SESSION_TOKENS="3000"))
-
-    ran = project.lopen("run", "calc", "--json")
-
-    assert ran.code == 3, ran.err
-    (alert,) = [a["message"] for a in ran.named("alert") if a["budget_id"].startswith("session:")]
-    assert "has no room for another request" in ran.named("session_paused")[0]["message"]
-    assert "has no room for another request: 0% (0 / 3,000); to go on: lopen budget extend" in alert
-    assert project.lopen("alerts").out.count("used up") == 0
-
-
-def test_an_interruption_between_two_tries_costs_nothing(make_project: MakeProject) -> None:
-    project = make_project(lambda _: status(529, "busy"), LOPEN_MODEL__RETRY_BASE_S="30")
-    project.specify()
-    assert project.lopen("approve", "calc", "--yes").code == 0
-    process = project.start("run", "calc", "--json")
-    assert process.stdout is not None
-    for line in process.stdout:
-        if '"model_retry"' in line:
-            break
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=TIMEOUT_S)
-    assert process.returncode == 130
-    for kind in ("module", "session"):
-        found = budget(project, kind)
-        assert (found["tokens_used"], found["reserved"]) == (0, 0)
-
-
-@pytest.mark.parametrize(
-    "usage",
-    [{}, {"input_tokens": None, "output_tokens": "20000"}, {"input_tokens": -9, "output_tokens": 2.5}],
-)
-def test_an_endpoint_that_does_not_count_is_limited_by_estimates(
-    make_project: MakeProject, usage: Any
-) -> None:
-    long = miscounted(text("word " * 20_000), usage)  # about 25,000 tokens
+def test_an_endpoint_that_does_not_count_is_limited_by_estimates(make_project: MakeProject) -> None:
+    uncounted = {"input_tokens": None, "output_tokens": "20000"}
+    long = miscounted(text("word " * 20_000), uncounted)  # about 25,000 tokens
     variables = {"LOPEN_BUDGET__SESSION_TOKENS": "100000", "LOPEN_WORKFLOW__FAILURE_THRESHOLD": "100"}
     project = specified(make_project(lambda _: long, **variables))
 

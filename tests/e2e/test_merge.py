@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
-
 from tests.e2e.conftest import MakeProject
 from tests.project import Project, build, plan, specification
 
@@ -16,8 +14,7 @@ RESTORING = ("tests.crash.faults:die", "lopen.git.repository:Repository.restore"
 def built(make_project: MakeProject, commands: Mapping[str, str] | None = None, **more: str) -> Project:
     """A project whose module calc is complete, HEAD on main."""
     project = make_project([plan(), build("calc-t1")], **more)
-    project.specify(text=specification(commands=commands))
-    assert project.approved_run().code == 0
+    project.run_module(text=specification(commands=commands))
     return project
 
 
@@ -103,34 +100,28 @@ def test_the_result_is_what_is_verified_and_committed(make_project: MakeProject)
     assert "return a + b" in project.git("show", "main:calc.py")
 
 
-@pytest.mark.parametrize(
-    ("arrange", "arguments", "says"),
-    [
-        ("conflict", (), "lopen/calc and main conflict in calc.py"),
-        ("dirty", (), "uncommitted work: README.md"),
-        ("settings", (), "uncommitted work: .lopen/config.toml"),
-        ("", ("--into", "elsewhere"), "there is no branch elsewhere"),
-        ("elsewhere", (), "main is checked out in another work tree"),
-    ],
-)
-def test_a_refused_merge_changes_nothing(
-    make_project: MakeProject, arrange: str, arguments: tuple[str, ...], says: str
-) -> None:
+def test_a_refused_merge_changes_nothing(make_project: MakeProject) -> None:
     project = built(make_project)
-    if arrange == "conflict":
-        commit_on_main(project, "calc.py", "mine = 1\n")
-    elif arrange == "dirty":
-        project.write("README.md", "half a sentence\n")
-    elif arrange == "settings":
-        commit_on_branch(project, ".lopen/config.toml", "# theirs\n")
-        project.write(".lopen/config.toml", "# mine\n")
-    elif arrange == "elsewhere":
-        project.git("switch", "-q", "-c", "third")
-        project.git("worktree", "add", "-q", str(project.root.parent / "beside"), "main")
+    assert_refused(project, "there is no branch elsewhere", "--into", "elsewhere")
+    project.write("README.md", "half a sentence\n")
+    assert_refused(project, "uncommitted work: README.md")
+    project.git("checkout", "-q", "README.md")
+    commit_on_branch(project, ".lopen/config.toml", "# theirs\n")
+    settings = project.write(".lopen/config.toml", "# mine\n")
+    assert_refused(project, "uncommitted work: .lopen/config.toml")
+    settings.unlink()
+    project.git("switch", "-q", "-c", "third")
+    project.git("worktree", "add", "-q", "../beside", "main")
+    assert_refused(project, "main is checked out in another work tree")
+    project.git("worktree", "remove", "../beside")
+    project.git("switch", "-q", "main")
+    commit_on_main(project, "calc.py", "mine = 1\n")
+    assert_refused(project, "lopen/calc and main conflict in calc.py")
+
+
+def assert_refused(project: Project, says: str, *arguments: str) -> None:
     before = seen(project)
-
     ran = project.lopen("merge", "calc", *arguments)
-
     assert (ran.code, seen(project)) == (1, before), ran.err
     assert says in ran.err
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from lopen.loop.project_context import WHOLE_CHARS
 from lopen.models.messages import Usage
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import last_result, opening, text, tools, verdict
+from tests.endpoint import opening, text, tools
 from tests.project import build, code, component, plan, specification, task, verified
 
 CRITERIA = ("add(1, 2) is 3", "add(2, 2) is 4", "add(0, 0) is 0")
@@ -81,11 +79,8 @@ def test_a_task_opens_with_its_criteria_and_the_files_it_builds_on(make_project:
     ]
     project = make_project(script)
     project.write("docs/notes.md", "Round half up.\n")
-    project.git("add", "-A")
-    project.git("commit", "-q", "-m", "Note")
-    project.specify(text=specification(criteria=CRITERIA))
-
-    assert project.drive().code == 0
+    project.commit("Note")
+    project.build_module(text=specification(criteria=CRITERIA))
 
     _, one, two, three = project.requests
     assert section(one, "Acceptance criteria of this task").count("- AC-") == 1
@@ -108,19 +103,6 @@ def test_a_task_opens_with_its_criteria_and_the_files_it_builds_on(make_project:
     assert "AC-2: " not in judged
 
 
-def test_unknown_criteria_of_a_task_are_refused_with_those_there_are(make_project: MakeProject) -> None:
-    good = tools(("record_tasks", {"component": "core", "tasks": [task("One")]}))
-    bad = planned(task("One", acceptance_criteria=["AC-9"]))
-    project = make_project([bad, good, build("calc-t1")])
-    project.specify(text=specification(criteria=CRITERIA))
-
-    assert project.drive().code == 0
-
-    refused = last_result(project.requests[1], "record_tasks")
-    assert refused.is_error
-    assert "there is no criterion 'AC-9' in core (its criteria: AC-1, AC-2, AC-3)" in refused.data["error"]
-
-
 def test_a_task_that_is_too_large_is_split_and_its_first_piece_goes_on(make_project: MakeProject) -> None:
     pieces = [task("First half", subtasks=["write it"]), task("Second half", files=["one.py"])]
     split = ("split_task", {"task_id": "calc-t1", "tasks": pieces, "reason": "It is two pieces of work."})
@@ -132,11 +114,7 @@ def test_a_task_that_is_too_large_is_split_and_its_first_piece_goes_on(make_proj
         build("calc-t2", "three"),
     ]
     project = make_project(script)
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
+    project.build_module()
     assert [s.partition("complete ")[2] for s in project.subjects("lopen/calc")[2:]] == [
         "First half in core",
         "Second half in core",
@@ -151,34 +129,13 @@ def test_a_task_that_is_too_large_is_split_and_its_first_piece_goes_on(make_proj
     assert [t["id"] for t in core["tasks"]] == ["calc-t1", "calc-t3", "calc-t2"]
 
 
-def test_calls_that_failed_in_the_turn_that_completed_a_task_are_told_next(make_project: MakeProject) -> None:
-    lost = ("add_task", {"component": "core", "name": "More", "description": "More.", "reason": "needed"})
-    printing = ("run_command", {"command": "echo found nothing; exit 3"})
-    script = [
-        plan(tasks=["One", "Two"]),
-        tools(*code("one"), printing, *verified("calc-t1"), lost),
-        build("calc-t2", "two"),
-    ]
-    project = make_project(script)
-    project.specify()
-
-    assert project.drive().code == 0
-
-    told = section(project.requests[2], "Told by lopen since the last prompt")
-    assert "run_command echo found nothing; exit 3: exit code 3\n    found nothing" in told
-    assert "add_task core: the step's result is recorded already; this call was not run" in told
-    assert "Told by lopen" not in system(project.requests[1])
-
-
 def test_what_is_left_of_the_budget_is_told_in_results_from_half_on(make_project: MakeProject) -> None:
     def turn(n: int, tokens: int) -> Any:
         return tools(("run_command", {"command": f"true {n}"}), usage=Usage(output_tokens=tokens))
 
     script = [plan(), turn(1, 30_000), turn(2, 30_000), turn(3, 25_000), build("calc-t1")]
     project = make_project(script, LOPEN_BUDGET__TASK_TOKENS="100000", LOPEN_MODEL__MAX_TOKENS="2048")
-    project.specify()
-
-    assert project.drive().code == 0
+    project.build_module()
 
     said = [
         [
@@ -196,102 +153,3 @@ def test_what_is_left_of_the_budget_is_told_in_results_from_half_on(make_project
         "Left of the budget: task 15,000 of 100,000 tokens. Verify and complete what you have"
     )
     assert said[3][0] == said[2][0]
-
-
-def test_planning_is_told_the_limits_and_building_the_languages_of_that_moment(
-    make_project: MakeProject,
-) -> None:
-    script = [plan(tasks=["One", "Two"]), build("calc-t1", "one"), build("calc-t2", "two")]
-    project = make_project(script, LOPEN_CIRCUIT__SEQUENTIAL_TOOL__THRESHOLD="7")
-    project.specify(text=specification(commands={"verify-tests": "sh check.sh"}))
-    project.write("check.sh", "echo 1 passed\n")
-    project.git("add", "check.sh")
-    project.git("commit", "-q", "-m", "Check")
-
-    assert project.drive().code == 0
-
-    planning, one, two = project.requests
-    limits = section(planning, "Limits that shape the work")
-    assert "about 96,000 characters" in limits
-    assert "about 400,000 characters of a task's change" in limits
-    assert "A task may use 400,000 tokens" in limits
-    assert "add no requirement that it lacks" in system(planning)
-    for body in project.requests:
-        assert "At most 7 calls of one tool in a turn" in section(body, "Limits that shape the work")
-    assert "Python" not in section(one, "Languages here")
-    assert "Python: Python 3" in section(two, "Languages here")
-    offered = [tool["name"] for tool in one["tools"]]
-    assert offered[-1] == "verify_tests"
-    assert "verify_lint" not in offered
-
-
-def test_a_task_is_shown_its_own_sections_and_nothing_twice(make_project: MakeProject) -> None:
-    failed = ("update_task_status", {"task_id": "calc-t1", "status": "failed", "note": "not yet"})
-    script = [
-        planned(task("One", spec_sections=["Rounding"]), task("Two", spec_sections=["Behaviour"])),
-        tools(*code("one"), failed),
-        build("calc-t1", "one"),
-        build("calc-t2", "two"),
-    ]
-    project = make_project(script)
-    project.specify(text=specification(criteria=CRITERIA))
-
-    assert project.drive().code == 0
-
-    _, one, again, two = map(system, project.requests)
-    assert ["Functions live" in prompt for prompt in (one, again, two)] == [False, False, True]
-    for prompt in (again, two):
-        assert prompt.count("class TestOne") == prompt.count("Nothing is rounded.") == 1
-    assert "New files, shown above: one.py, test_one.py" in again
-
-
-def test_criteria_that_verdicts_found_to_hold_are_counted(make_project: MakeProject) -> None:
-    script = [planned(task("One", acceptance_criteria=["AC-1"]), task("Two")), build("calc-t1", "one")]
-    holds = [{"id": "AC-1", "holds": "yes", "evidence": "one.py:1"}]
-    project = make_project(script, oracle=verdict(criteria=holds))
-    project.specify(text=specification(criteria=CRITERIA))
-
-    assert project.drive().code == 1  # the script ends before the second task
-
-    state = section(project.requests[2], "Workflow state")
-    assert "judged to hold so far: 1 of 3 acceptance criteria" in state
-    assert "criteria 1/3 · components 0/1 · tasks 1/2" in project.lopen("status").out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "who"),
-    [((), "`ask_user` reaches a person"), (("--unattended",), "Nobody answers in this run")],
-)
-def test_step_1_is_told_what_is_here_and_who_answers(
-    make_project: MakeProject, arguments: tuple[str, ...], who: str
-) -> None:
-    project = make_project([tools(("write_spec", {"content": specification()})), plan()])
-
-    assert project.lopen("run", "calc", "-p", "Add numbers.", *arguments).code == 3
-    assert project.lopen("approve", "calc", "--yes").code == 0
-    project.lopen("run", "calc", *arguments)
-
-    drafting, planning = project.requests[:2]
-    assert "A project." in section(drafting, "README.md")
-    assert "Python: Python 3" in section(drafting, "Languages here")
-    assert who in section(drafting, "Questions")
-    assert who in section(planning, "Questions")
-    assert "README.md\n<data>" not in system(planning)
-
-
-def test_a_verdict_that_fails_in_a_batch_leaves_the_claim_behind_it_unrun(make_project: MakeProject) -> None:
-    script = [plan(), build("calc-t1"), tools(*code(value="b + a"), *verified("calc-t1"))]
-    project = make_project(script, oracle=[verdict(passed=False), verdict()])
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
-    claimed = last_result(project.requests[2], "update_task_status")
-    assert claimed.data == {
-        "ok": False,
-        "error": "not run: verify_task_completion failed in this turn",
-        "hint": "call it again once that is done",
-        "skipped": True,
-    }
-    assert not ran.named("guardrail_raised")

@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 import json
-import shlex
-import subprocess
-import sys
-
-import pytest
 
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import status, tools
-from tests.project import Project, build, plan, specification, verified
+from tests.preloaded.shared import run_script
+from tests.project import Project, build, component, plan, specification, verified
+from tests.ran import Ran
 
-HOSTILE = "x'; touch PWNED; echo '"
+
+def pasted(project: Project, line: str) -> Ran:
+    """The line as a person's shell takes it."""
+    return run_script(line, project.root, project.environment())
 
 
-def pasted(project: Project, line: str) -> subprocess.CompletedProcess[str]:
-    """The line as a person's shell takes it, with `lopen` this one."""
-    script = f'lopen() {{ {shlex.quote(sys.executable)} -m lopen "$@"; }}\n{line}'
-    return subprocess.run(
-        ["bash", "-c", script],
-        cwd=project.root,
-        env=project.environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
+def merge_line(project: Project) -> str:
+    """The merge command of git that the latest run reports to programs."""
+    line: str = project.lopen("log", "--json").named("session_complete")[-1]["merge_command"]
+    return line
 
 
 def again(task_id: str) -> object:
@@ -38,6 +29,18 @@ def again(task_id: str) -> object:
 
 
 # Merging
+
+
+def test_a_second_session_is_merged_where_the_first_began(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1"), plan(component("core", "AC-2")), again("calc-t2")])
+    project.git("switch", "-q", "-c", "trunk")
+    project.run_module()
+    project.specify(text=specification(criteria=("add(1, 2) is 3 at once",)))
+    ran = project.approved_run()
+    assert ran.code == 0, ran.out + ran.err
+    line = merge_line(project)
+    assert line.endswith(" -- specs/calc && git merge lopen/calc")
+    assert_merges(project, line, "trunk")
 
 
 def test_a_branch_that_begins_on_another_module_s_is_said_and_can_begin_elsewhere(
@@ -59,42 +62,19 @@ def test_a_branch_that_begins_on_another_module_s_is_said_and_can_begin_elsewher
     assert project.git("rev-parse", "lopen/calc~1") == project.git("rev-parse", "main")
 
 
-def test_from_a_detached_head_it_is_merged_into_the_usual_branch(make_project: MakeProject) -> None:
-    project = make_project([plan(), build("calc-t1")])
-    project.git("switch", "-q", "--detach")
-    project.specify()
-    ran = project.approved_run()
-    assert ran.code == 0, ran.out + ran.err
-    assert "merged lopen/calc into main" in project.lopen("merge", "calc").out
-
-
-def test_after_a_lost_database_it_is_merged_into_the_usual_branch(make_project: MakeProject) -> None:
-    project = make_project([plan(), plan(), build("calc-t1")])
-    project.specify()
-    assert project.approved_run("calc", "--max-iterations", "1").code == 3
-    for path in (project.root / ".lopen").glob("state.db*"):
-        path.write_bytes(b"gone" * 200)
-    assert project.lopen("approve", "calc", "--yes").code == 0
-    ran = project.lopen("run", "calc")
-    assert ran.code == 0, ran.out + ran.err
-    assert "merged lopen/calc into main" in project.lopen("merge", "calc").out
-
-
 def test_a_finished_run_names_what_to_do_next_until_it_is_merged(make_project: MakeProject) -> None:
     project = make_project([plan(), build("calc-t1")])
-    project.specify()
-    ran = project.approved_run()
-    assert ran.code == 0, ran.out + ran.err
+    ran = project.run_module()
     diff, merge, pr = (
         line.split("next:")[-1].partition("(")[0].strip() for line in ran.out.splitlines()[-3:]
     )
     assert [diff, merge, pr] == ["lopen diff calc", "lopen merge calc", "lopen pr calc"]
     for again in ("status calc", "status calc --all", "run calc"):
         assert project.lopen(*again.split()).out.splitlines()[-3:] == ran.out.splitlines()[-3:]
-    assert "+def add(a, b):" in pasted(project, diff).stdout
-    assert "Built with lopen" in pasted(project, pr).stdout
+    assert "+def add(a, b):" in pasted(project, diff).out
+    assert "Built with lopen" in pasted(project, pr).out
     done = pasted(project, merge)
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (
+    assert (done.code, done.out.splitlines()[-1]) == (
         0,
         "to delete the branch: git branch -d lopen/calc",
     )
@@ -115,13 +95,19 @@ def test_a_finished_run_names_what_to_do_next_until_it_is_merged(make_project: M
         assert (shown.code, said in shown.err) == (code, True), (line, shown.err)
 
 
+def assert_merges(project: Project, line: str, into: str) -> None:
+    done = pasted(project, line)
+    assert done.code == 0, line + done.err
+    assert project.git("symbolic-ref", "--short", "HEAD") == into
+    assert project.git("merge-base", "HEAD", "lopen/calc") == project.git("rev-parse", "lopen/calc")
+
+
 # The branch of an earlier run that nobody merged
 
 
 def test_a_new_session_goes_on_with_the_unmerged_branch(make_project: MakeProject) -> None:
     project = make_project([plan(), build("calc-t1"), status(400, "no more")])
-    project.specify()
-    assert project.approved_run().code == 0
+    project.run_module()
     tip = project.git("rev-parse", "lopen/calc")
     project.write("other.py", "1\n")
     project.git("add", "other.py")
@@ -140,8 +126,7 @@ def test_a_new_session_goes_on_with_the_unmerged_branch(make_project: MakeProjec
 def test_what_skipping_left_stuck_goes_on_with_the_command_it_names(make_project: MakeProject) -> None:
     fails = [tools(("update_task_status", {"task_id": "calc-t1", "status": "failed", "note": "no"}))] * 3
     project = make_project([plan(), *fails, plan(), build("calc-t2")])
-    project.specify()
-    assert project.approved_run().code == 3
+    project.run_module(code=3)
     assert project.lopen("skip", "calc-t1", "--reason", "not now").code == 0
     stuck = project.lopen("resume")
     assert stuck.code == 3, stuck.out + stuck.err
@@ -149,14 +134,13 @@ def test_what_skipping_left_stuck_goes_on_with_the_command_it_names(make_project
     assert "a person skipped it" in stuck.out
     assert stuck.last_line == "next: lopen run calc --new"
     on = pasted(project, stuck.last_line.removeprefix("next: "))
-    assert on.returncode == 0, on.stdout + on.stderr
+    assert on.code == 0, on.out + on.err
     assert project.status()["status"] == "complete"
 
 
 def test_building_wants_a_plan(make_project: MakeProject) -> None:
     project = make_project([plan()])
-    project.specify()
-    assert project.lopen("approve", "calc", "--yes").code == 0
+    project.approve_module()
     refused = project.lopen("build", "calc")
     assert (refused.code, "lopen plan calc" in refused.err) == (1, True)
     assert project.requests == []
@@ -164,67 +148,24 @@ def test_building_wants_a_plan(make_project: MakeProject) -> None:
     assert project.lopen("build", "calc", "--new").code == 1
 
 
-def test_a_specification_that_is_missing_is_asked_for_by_its_name(make_project: MakeProject) -> None:
-    asked = tools(("read_spec", {}))
-    project = make_project([asked, status(400, "no more")])
-    assert "lopen spec calc -p 'what it should do'" in project.lopen("run", "calc").err
-    project.lopen("spec", "calc", "-p", "Make it")
-    told = json.dumps(project.requests[1]["messages"])
-    assert "does not exist" in told
-    assert "lopen spec" not in told
-    assert "write_spec" in told
-
-
-def test_a_refused_request_names_settings_that_can_be_seen(make_project: MakeProject) -> None:
-    project = make_project([status(400, "thinking is not supported")])
-    project.specify()
-    refused = project.approved_run()
-    assert refused.code == 1
-    assert "`lopen config show model`" in refused.err
-    shown = pasted(project, "lopen config show model")
-    assert "model.max_tokens" in shown.stdout
-    assert "models.planning" in shown.stdout
-
-
 # What a repository says is data
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [("models.building", HOSTILE), ("models.fallback", [HOSTILE, "$(touch PWNED)"])],
-)
-def test_a_model_that_a_repository_names_is_quoted_in_the_command(
-    make_project: MakeProject, key: str, value: str | list[str]
-) -> None:
+def test_a_model_that_a_repository_names_is_quoted_in_the_command(make_project: MakeProject) -> None:
     project = make_project([status(400, "no more")])
-    section, _, name = key.partition(".")
-    project.write(".lopen/config.toml", f"[{section}]\n{name} = {json.dumps(value)}\n")
+    named = json.dumps(["x'; touch PWNED; echo '", "$(touch PWNED)"])
+    project.write(".lopen/config.toml", f"[models]\nfallback = {named}\n")
     project.git("add", "-f", ".lopen/config.toml")
     project.git("commit", "-q", "-m", "Configure")
-    project.specify()
-    assert project.lopen("approve", "calc", "--yes").code == 0
+    project.approve_module()
     asked = project.lopen("run", "calc")
     assert asked.code == 3
     assert "for this project only" in asked.err
     line = asked.last_line.removeprefix("next: ")
     done = pasted(project, line)
-    assert done.returncode == 0, line + done.stderr
+    assert done.code == 0, line + done.err
     assert not (project.root / "PWNED").exists()
     assert "no more" in project.lopen("run", "calc").err  # confirmed, and so it came to the model
-
-
-@pytest.mark.parametrize("scope", [(), ("--user",)])
-def test_a_model_that_the_person_sets_needs_no_confirmation(
-    make_project: MakeProject, scope: tuple[str, ...]
-) -> None:
-    project = make_project([status(400, "no more")])
-    project.specify()
-    for key in ("models.planning", "oracle.model"):
-        assert project.lopen("config", "set", *scope, key, "haiku").code == 0
-        assert "lopen asks you once" not in project.lopen("config", "show", key).err
-    project.git("add", "-A")
-    project.git("commit", "-q", "-m", "Configure")
-    assert "no more" in project.approved_run().err
 
 
 # Going back
@@ -234,8 +175,7 @@ def test_revert_leaves_the_specification_and_names_no_command_that_does_nothing(
     make_project: MakeProject,
 ) -> None:
     project = make_project([plan(tasks=("Write it",)), build("calc-t1")])
-    project.specify()
-    assert project.approved_run().code == 0
+    project.run_module()
     edited = specification(criteria=("add(1, 2) is 3, always",))
     project.specify(text=edited)
     assert project.lopen("revert", "calc").last_line.startswith("nothing to revert")

@@ -15,8 +15,7 @@ REMOVE = ("run_command", {"command": "rm test_old.py"})
 
 def begin(project: Project) -> None:
     project.write("test_old.py", OLD)
-    project.git("add", "-A")
-    project.git("commit", "-q", "-m", "An old test")
+    project.commit("An old test")
     project.specify()
 
 
@@ -63,10 +62,3 @@ def test_where_the_specification_changed_the_judge_decides(make_project: MakePro
     assert f"{GONE}. The specification changed since they were written (Acceptance Criteria)" in asked
     judged = last_result(project.requests[4], "verify_task_completion").data
     assert [f["message"] for f in judged["findings"] if f["severity"] == "error"] == ["that test still holds"]
-
-
-def test_absurd_globs_are_refused_at_the_gate(make_project: MakeProject) -> None:
-    project = make_project()
-    project.specify()
-    refused = project.lopen("approve", "calc", "--yes", "--allow-test-removal", "x" * 5_000)
-    assert (refused.code, "the glob is longer than" in refused.err) == (2, True)

@@ -25,9 +25,7 @@ def second(*before: tuple[str, dict[str, Any]]) -> Answer:
 def begun(make_project: MakeProject) -> Project:
     """A module of two tasks, the first of which is complete."""
     project = make_project([plan(tasks=TASKS), build("calc-t1"), second()])
-    project.specify()
-    ran = project.approved_run("calc", "--max-iterations", "2")
-    assert ran.code == 3, ran.out + ran.err
+    project.run_module("--max-iterations", "2", code=3)
     assert len(project.subjects()) == 3
     return project
 
@@ -77,11 +75,7 @@ def test_a_commit_made_while_the_task_is_done_is_taken_over_and_verified(make_pr
         return tools(*code(), *verified("calc-t1"))
 
     project = make_project([plan(), meanwhile, tools(*verified("calc-t1"))])
-    project.specify()
-
-    ran = project.approved_run()
-
-    assert ran.code == 0, ran.out + ran.err
+    project.run_module()
     assert "the person committed on the branch" in str(project.requests[-1])
     assert project.subjects()[-2:] == ["Mine", "feat(calc): complete Write it in core"]
 
@@ -103,8 +97,7 @@ def test_a_branch_that_the_person_deleted_begins_anew_and_its_tasks_are_open_aga
     make_project: MakeProject,
 ) -> None:
     project = make_project([plan(tasks=TASKS), build("calc-t1"), build("calc-t1"), second()])
-    project.specify()
-    assert project.approved_run("calc", "--max-iterations", "2").code == 3
+    project.run_module("--max-iterations", "2", code=3)
     project.git("branch", "-q", "-D", "lopen/calc")
 
     ran = resumed(project)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,30 +13,20 @@ import yaml
 
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import text, tools
-from tests.project import TIMEOUT_S, Project, build, component, plan, verified
-from tests.ran import HERE
+from tests.preloaded.shared import run_script
+from tests.project import Project, build, component, plan, verified
+from tests.ran import HERE, Ran
 
 DOCS = HERE / "docs"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def shell(script: str, project: Project, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a script as CI does, with lopen on PATH."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = project.environment(PATH=path)
+def shell(script: str, project: Project, **variables: str) -> Ran:
+    """Run a script as CI does; both output streams are in `out`."""
+    environment = project.environment(**variables)
     for name in ("GIT_DIR", "PYTHONPATH"):
         environment.pop(name, None)
-    return subprocess.run(
-        ["bash", "-eo", "pipefail", "-c", script],
-        cwd=project.root,
-        env=environment | variables,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    return run_script(f"exec 2>&1\n{script}", project.root, environment)
 
 
 def shown_in(wanted: str, output: str) -> bool:
@@ -73,8 +61,8 @@ def test_the_tutorial_runs_as_written(make_project: MakeProject) -> None:
     # All blocks in one shell, as a reader types them; a line divides what they print
     script = "".join(f"{block}\necho '<<<>>>'\n" for kind, block in blocks if kind == "sh")
     ran = shell(script, project)
-    assert ran.returncode == 0, ran.stdout[-3000:]
-    printed, at = ran.stdout.split("<<<>>>\n"), -1
+    assert ran.code == 0, ran.out[-3000:]
+    printed, at = ran.out.split("<<<>>>\n"), -1
     for kind, block in blocks:
         at += kind == "sh"
         if kind == "text":
@@ -118,8 +106,7 @@ def test_a_pipeline_builds_and_opens_a_pull_request(
 ) -> None:
     project = make_project([plan(), build("calc-t1"), text("nothing more")])
     project.specify()
-    project.git("add", "-A")
-    project.git("commit", "-q", "-m", "Specify")
+    project.commit("Specify")
     remote, programs, asked = tmp_path / "remote.git", tmp_path / "bin", tmp_path / "asked"
     subprocess.run(["git", "init", "-q", "--bare", str(remote)], check=True)
     project.git("remote", "add", "origin", str(remote))
@@ -137,9 +124,9 @@ def test_a_pipeline_builds_and_opens_a_pull_request(
     script = f'export PATH="{programs}:$PATH"\n' + service(variables)
     ran = shell(script, project, **variables)
 
-    assert ran.returncode == 0, ran.stdout[-3000:]
-    assert "calc is complete" in ran.stdout
-    assert "push-1234567" not in ran.stdout
+    assert ran.code == 0, ran.out[-3000:]
+    assert "calc is complete" in ran.out
+    assert "push-1234567" not in ran.out
     opened = asked.read_text()
     assert re.search(r"(pr|mr) create .*feat\(calc\): build calc", opened)
     assert "--draft" not in opened

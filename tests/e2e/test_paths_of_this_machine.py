@@ -30,8 +30,7 @@ def test_paths_that_no_clone_has_are_found(make_project: MakeProject) -> None:
         [plan(), tools(*made, *code(), *verified("calc-t1"))], LOPEN_CIRCUIT__SEQUENTIAL_TOOL__THRESHOLD="100"
     )
     project.write("old.py", f"X = '{project.root}/x'\n")
-    project.git("add", "-A")
-    project.git("commit", "-qm", "Name a path")
+    project.commit("Name a path")
     project.specify()
 
     project.drive()

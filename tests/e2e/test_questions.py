@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import last_result, text, tools
+from tests.endpoint import last_result, tools
 from tests.fake_api import Answer
 from tests.project import build, plan, specification
 
@@ -34,17 +34,6 @@ def test_run_with_a_prompt_drafts_a_specification_and_stops_at_the_gate(make_pro
     assert project.read(SPEC) == specification()
     on = project.lopen("approve", "calc", "--yes", "--run")
     assert on.code == 0, on.out + on.err
-
-
-def test_a_review_ends_with_its_turn_where_the_specification_passes(make_project: MakeProject) -> None:
-    project = make_project([text("Nothing is missing. The rounding could be said more clearly.")])
-    project.specify()
-
-    ran = project.lopen("spec", "calc", "-p", "Is anything missing?")
-
-    assert ran.code == 0, ran.out + ran.err
-    assert ran.last_line == "next: lopen approve calc --run"
-    assert len(project.requests) == 1
 
 
 def test_a_question_while_drafting_waits_and_the_request_is_kept(make_project: MakeProject) -> None:
@@ -89,18 +78,6 @@ def test_a_question_while_drafting_waits_and_the_request_is_kept(make_project: M
     assert (third.code, third.last_line) == (3, "next: lopen approve calc --run")
 
 
-def test_a_model_that_writes_no_specification_is_said_to_have_drafted_nothing(
-    make_project: MakeProject,
-) -> None:
-    project = make_project([text("An adder, then.")] * 3)
-
-    ran = project.lopen("spec", "calc", "-p", "A module that adds numbers.")
-
-    assert ran.code == 1
-    assert "the model drafted nothing" in ran.err
-    assert "SPECIFICATION.md does not exist" in ran.err
-
-
 def test_planning_may_ask_once_and_then_assumes_also_after_a_resume(make_project: MakeProject) -> None:
     asked: list[Any] = []
 
@@ -130,32 +107,3 @@ def test_planning_may_ask_once_and_then_assumes_also_after_a_resume(make_project
     assert "Which style? Assumed: plain" in on.out
     assert "Which style? Assumed: plain" in project.read(".lopen/modules/calc/plan.md")
     assert project.status()["assumptions"] == ["Which style? Assumed: plain"]
-
-
-def test_unattended_every_question_gets_its_default(make_project: MakeProject) -> None:
-    answers: list[Any] = []
-
-    def answered(*then: Answer) -> Any:
-        def turn(body: dict[str, Any]) -> Answer:
-            answers.append(last_result(body, "ask_user").data["assumed"])
-            return then[0]
-
-        return turn
-
-    project = make_project(
-        [
-            tools(("ask_user", {"question": "Which name?", "default": "calc"})),
-            answered(tools(("write_spec", {"content": specification()}))),
-            tools(("ask_user", {"question": "Which style?", "default": "plain"})),
-            answered(plan()),
-            build("calc-t1"),
-        ]
-    )
-
-    drafted = project.lopen("run", "calc", "-p", "adds", "--unattended")
-    assert (drafted.code, drafted.last_line) == (3, "next: lopen approve calc --run")
-    ran = project.approved_run("calc", "--unattended")
-
-    assert ran.code == 0, ran.out + ran.err
-    assert answers == [True, True]
-    assert project.status()["assumptions"] == ["Which name? Assumed: calc", "Which style? Assumed: plain"]

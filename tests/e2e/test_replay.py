@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import status, tools
+from tests.endpoint import tools
 from tests.project import Project, build, code, plan, verified
 from tests.ran import Ran
 
@@ -20,9 +20,7 @@ class Old(unittest.TestCase):
 def _recorded(make_project: MakeProject, script: list[object], **given: object) -> Project:
     """A finished module whose exchanges were recorded."""
     project = make_project(script, **given)
-    project.specify()
-    ran = project.approved_run()
-    assert ran.code == 0, ran.out + ran.err
+    project.run_module()
     return project
 
 
@@ -69,13 +67,6 @@ class TestInAnotherProject:
         assert ran.code == 1
         assert "tool call 3 verify_tests: passed was True in the recording, is False now" in ran.err
 
-    def test_a_file_that_is_no_recording_is_named(self, make_project: MakeProject) -> None:
-        project = make_project()
-        project.specify()
-        ran = project.lopen("run", "calc", "--model", "replay:README.md")
-        assert ran.code == 1
-        assert "README.md is damaged, or not a recording" in ran.err
-
 
 class TestInAScratchClone:
     def test_a_later_session_gives_the_same_tree_and_the_checkout_is_not_touched(
@@ -97,44 +88,6 @@ class TestInAScratchClone:
         assert _everything(project) == before
         assert project.endpoint is not None
         assert project.endpoint.left == 0
-
-    def test_a_session_with_a_question_a_failure_and_two_resumptions_is_replayed_as_far_as_it_came(
-        self, make_project: MakeProject
-    ) -> None:
-        question = tools(("ask_user", {"question": "Whole numbers only?", "default": "yes"}))
-        unfinished = tools(*code("sub", "a - b"))
-        script = [question, plan(tasks=("Add", "Subtract")), build("calc-t1"), unfinished, status(400, "no")]
-        project = make_project([*script, build("calc-t2", "sub")])
-        project.specify()
-        assert project.approved_run().code == 3
-        session = project.status()["session"]
-        assert project.lopen("answer", session, "no").code == 0
-        assert project.lopen("resume").code == 1
-
-        assert "gives the same tree" in project.lopen("replay", session).out
-
-        assert project.lopen("resume").code == 0
-        whole = project.lopen("replay", session)
-        assert whole.code == 0, _said(whole)
-        assert "gives the same tree" in whole.out
-
-    def test_a_killed_session_is_replayed_as_far_as_it_came(self, make_project: MakeProject) -> None:
-        project = make_project([status(400, "no"), plan(), build("calc-t1")])
-        project.specify()
-        assert project.approved_run().code == 1
-        session = project.status()["session"]
-        [file] = (project.root / ".lopen" / "recordings").iterdir()
-        nothing = project.lopen("replay", session)
-        assert (nothing.code, "gives the same tree" in nothing.out) == (0, True)
-        other = make_project(name="another")
-        other.specify()
-        unplayed = other.approved_run("calc", "--model", f"replay:{file}")
-        assert (unplayed.code, "the recording has no exchange" in unplayed.err) == (1, True)
-        for _ in range(2):  # after the plan, and within the task
-            killed = project.ended_at("after:lopen.loop.model_calls:ModelCalls._settle", "resume", session)
-            assert killed.code < 0
-            replayed = project.lopen("replay", session)
-            assert (replayed.code, "gives the same tree" in replayed.out) == (0, True), _said(replayed)
 
     def test_another_tree_and_a_missing_recording_are_said(self, make_project: MakeProject) -> None:
         project = make_project([plan(tasks=["Add", "Test"]), build("calc-t1"), build("calc-t2", "calc2")])

@@ -108,13 +108,8 @@ def test_a_secret_that_the_model_meets_goes_nowhere(make_project: MakeProject, t
     project.write(".env", f"# local\nexport DATABASE_PASSWORD='{FILED}'\nCOLOUR=blue-and-green\n")
     project.write(".gitignore", "__pycache__/\n.env\nsettings.py\n")
     project.write("settings.py", f"PASSWORD = {FILED!r}\nTOKEN = {VARIABLE!r}\n")
-    project.git("add", "-A")
-    project.git("commit", "-q", "-m", "Mine")
-    project.specify(text=specification())
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
+    project.commit("Mine")
+    ran = project.build_module(text=specification())
     assert told[0]["ok"] is False
     assert told[0]["error"] == "calc.py:1 holds what looks like a secret (known); not committed", told
     sent = json.dumps(project.requests)
@@ -130,8 +125,7 @@ def test_a_secret_that_the_model_meets_goes_nowhere(make_project: MakeProject, t
 
 def test_neither_an_approval_nor_a_backup_stores_one(make_project: MakeProject) -> None:
     project = make_project([plan(tasks=("Add", "Say it")), build("calc-t1")], DEPLOY_TOKEN=VARIABLE)
-    project.specify(text=specification(extra=f"\n## Notes\nThe token is {VARIABLE}.\n"))
-    assert project.lopen("approve", "calc", "--yes").code == 0
+    project.approve_module(text=specification(extra=f"\n## Notes\nThe token is {VARIABLE}.\n"))
 
     shut = project.lopen("run", "calc")
 
@@ -139,8 +133,7 @@ def test_neither_an_approval_nor_a_backup_stores_one(make_project: MakeProject) 
     assert "specs/calc/SPECIFICATION.md:30 holds what looks like a secret (known)" in shut.err
     assert VARIABLE.encode() not in objects(project.root)
 
-    project.specify()
-    assert project.approved_run("calc", "--max-iterations", "2").code == 3
+    project.run_module("--max-iterations", "2", code=3)
     notes = project.clone() / "notes.txt"
     notes.write_text(f"line\n{VARIABLE}\n", "utf-8")
     before = project.git("rev-parse", "lopen/calc")
@@ -155,20 +148,6 @@ def test_neither_an_approval_nor_a_backup_stores_one(make_project: MakeProject) 
     assert project.lopen("revert", "calc").code == 0
     assert project.git("for-each-ref", "refs/lopen/backup") != ""
     assert not notes.exists()
-
-
-def test_a_file_deep_in_the_project_is_known_too(make_project: MakeProject) -> None:
-    project = make_project([plan(), tools(("read_file", {"path": "services/api/.env"})), build("calc-t1")])
-    project.write("services/api/.env", f"DEPLOY_TOKEN={FILED}\n")
-    project.git("add", "-A")
-    project.git("commit", "-qm", "Known to all")
-    project.specify()
-
-    assert project.approved_run().code == 0
-
-    assert "DEPLOY_TOKEN=[redacted:known]" in json.dumps(project.requests)
-    assert FILED not in json.dumps([project.requests, project.oracle_requests])
-    assert not [path for path, raw in whole(project.root / ".lopen") if FILED.encode() in raw]
 
 
 def test_values_that_the_model_writes_hide_nothing_from_the_judge(make_project: MakeProject) -> None:
@@ -186,32 +165,9 @@ def test_values_that_the_model_writes_hide_nothing_from_the_judge(make_project: 
     project.write("kept.env", f"A_PASSWORD={VARIABLE}\n")
     project.git("add", ".gitignore")
     project.git("commit", "-q", "-m", "Mine")
-    project.specify(text=specification())
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
+    project.build_module(text=specification())
     assert VARIABLE not in json.dumps(project.requests)
     judged = json.dumps(project.oracle_requests)
     assert "add(1, 2) is 3" in judged
     assert "Functions live in one file" in judged
     assert "[redacted:known]" not in judged
-
-
-def test_the_judge_is_told_which_values_it_does_not_see(make_project: MakeProject) -> None:
-    """The value was committed before, so that a change beside it is no leak."""
-    edit = ("edit_file", {"path": "compose.yml", "old_text": "size: 1", "new_text": "size: 2"})
-    project = make_project([plan(), tools(edit, *code(), *verified("calc-t1"))], DEPLOY_TOKEN=VARIABLE)
-    project.write("compose.yml", f"token: {VARIABLE}\nagain: {VARIABLE}\nsize: 1\n")
-    project.specify(text=specification(criteria=[f"add(1, 2) is 3 with {VARIABLE}"]))
-    project.git("add", "-A")
-    project.git("commit", "-q", "-m", "Mine")
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
-    shown = project.lopen("show", "calc-t1").out
-    assert "does not see 2 values in this file" in shown
-    assert "does not see a value in this criterion" in shown
-    judged = project.oracle_requests[0]["messages"][0]["content"]
-    assert "does not see 2 values in this file" in json.dumps(judged)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -9,8 +10,8 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import status, tools
-from tests.project import Project, build, component, plan, specification, verified
+from tests.endpoint import silence, status, tools
+from tests.project import Project, build, plan, verified
 
 HOLD = """
 import sys
@@ -37,8 +38,7 @@ def sessions(project: Project) -> dict[str, str]:
 
 def test_a_session_that_is_worked_on_is_not_deleted(make_project: MakeProject) -> None:
     project = make_project([plan()])
-    project.specify()
-    assert project.approved_run("calc", "--max-iterations", "1").code == 3
+    project.run_module("--max-iterations", "1", code=3)
     (session,) = sessions(project)
 
     with subprocess.Popen(
@@ -56,38 +56,9 @@ def test_a_session_that_is_worked_on_is_not_deleted(make_project: MakeProject) -
     assert list(sessions(project)) == [session]
 
 
-def test_the_number_of_a_deleted_session_is_not_given_again(make_project: MakeProject) -> None:
-    project = make_project([plan(), build("calc-t1"), plan(component("core", "AC-1")), again("calc-t1")])
-    project.specify()
-    assert project.approved_run().code == 0
-    (first,) = sessions(project)
-    assert project.lopen("session", "delete", first).code == 0
-
-    ran = project.lopen("run", "calc", "--max-iterations", "1")
-
-    assert ran.code == 3, ran.err
-    stem = first.removesuffix("1")
-    assert list(sessions(project)) == [f"{stem}2"]
-
-
-def test_what_a_session_may_cost_holds_until_it_is_changed(make_project: MakeProject) -> None:
-    project = make_project([plan(), build("calc-t1")])
-    project.specify()
-    assert project.lopen("approve", "calc", "--yes").code == 0
-
-    ran = project.lopen("run", "calc", "--max-cost", "0.001")
-    on = project.lopen("resume")
-
-    assert (ran.code, on.code) == (3, 3), on.out + on.err
-    assert "has cost $0.00 of the $0.0010 it may" in ran.out
-    assert "has cost $0.00 of the $0.0010 it may" in on.out
-    assert project.lopen("resume", "--max-cost", "5").code == 0
-
-
 def test_a_session_that_a_completed_one_left_behind_is_not_gone_on_with(make_project: MakeProject) -> None:
     project = make_project([status(400, "no"), plan(), build("calc-t1")])
-    project.specify()
-    assert project.approved_run().code == 1
+    project.run_module(code=1)
     assert project.lopen("run", "calc", "--new").code == 0
     assert list(sessions(project).values()) == ["complete", "failed"]
 
@@ -100,41 +71,11 @@ def test_a_session_that_a_completed_one_left_behind_is_not_gone_on_with(make_pro
     assert (shown.code, ran.code, resumed.code) == (0, 0, 0)
 
 
-def test_after_its_plan_a_session_waits_and_was_not_cut_off(make_project: MakeProject) -> None:
-    project = make_project([plan(), build("calc-t1")])
-    project.specify()
-    assert project.lopen("approve", "calc", "--yes").code == 0
-    planned = project.lopen("plan", "calc")
-    assert (planned.code, planned.last_line) == (0, "planning is complete; next: lopen run calc")
-
-    shown = project.lopen("status", "calc")
-
-    assert "calc: paused" in shown.out
-    assert "interrupted" not in shown.out
-    assert project.lopen("build", "calc").code == 0
-    assert list(sessions(project).values()) == ["complete"]
-
-
-def test_another_home_sees_nothing_and_moves_nothing(make_project: MakeProject, tmp_path: Path) -> None:
-    project = make_project([plan(), build("calc-t1")])
-    project.specify()
-    assert project.approved_run().code == 0
-    elsewhere = {"XDG_DATA_HOME": str(tmp_path / "elsewhere")}
-
-    for line in (("status",), ("log",), ("resume",), ("session", "list"), ("budget", "show")):
-        other = project.lopen(*line, **elsewhere)
-        assert "not created by you on this machine (or by you with another HOME" in other.err, line
-
-    assert list(sessions(project).values()) == ["complete"]
-    assert not (project.root / ".lopen" / "corrupted").exists()
-
-
 def test_a_database_that_was_moved_comes_back_by_the_command_that_is_named(
     make_project: MakeProject, tmp_path: Path
 ) -> None:
     project = make_project([plan(), build("calc-t1")])
-    project.specify()
-    assert project.approved_run().code == 0
+    project.run_module()
     began = project.lopen("run", "calc", XDG_DATA_HOME=str(tmp_path / "elsewhere"))
     assert began.code == 3, began.err
     line = began.err.partition("To restore it: mv ")[2].splitlines()[0]
@@ -143,15 +84,6 @@ def test_a_database_that_was_moved_comes_back_by_the_command_that_is_named(
     (project.root / kept).rename(project.root / place)
 
     assert "complete" in sessions(project).values()
-
-
-def test_a_module_that_is_not_there_is_named_as_such(make_project: MakeProject) -> None:
-    project = make_project([])
-    project.specify(text=specification())
-    refused = project.lopen("revert", "clac")
-    assert refused.code == 1
-    assert "no module named clac" in refused.err
-    assert "did you mean calc?" in refused.err
 
 
 def test_a_killed_run_shows_as_interrupted_and_an_approval_as_given(make_project: MakeProject) -> None:
@@ -183,8 +115,7 @@ def test_a_killed_run_shows_as_interrupted_and_an_approval_as_given(make_project
 
 def test_a_session_that_cannot_be_read_is_set_aside_with_a_line(make_project: MakeProject) -> None:
     project = make_project([plan(), build("calc-t1"), plan(), again("calc-t2")])
-    project.specify()
-    assert project.approved_run().code == 0
+    project.run_module()
     [first] = sessions(project)
     assert project.lopen("merge", "calc").code == 0
     with closing(sqlite3.connect(project.root / ".lopen" / "state.db")) as database, database:
@@ -201,3 +132,30 @@ def test_a_session_that_cannot_be_read_is_set_aside_with_a_line(make_project: Ma
     assert (named.code, "its rows stay in .lopen/state.db" in named.err) == (1, True)
     assert project.lopen("run", "calc").code == 0, "the next session goes on without it"
     assert set(sessions(project).values()) == {"complete"}
+
+
+def last_lines(project: Project, *arguments: str) -> list[str]:
+    shown = project.lopen("status", *arguments)
+    assert shown.code == 0, shown.err
+    return shown.out.splitlines()
+
+
+def test_after_a_killed_run_it_says_so_but_not_while_one_works(make_project: MakeProject) -> None:
+    project = make_project([plan(), silence()])
+    project.approve_module()
+    process = project.start("run", "calc", "--json")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if '"iteration_started"' in line and '"iterate_through_tasks"' in line:
+            break
+    assert not any(line.startswith("next: ") for line in last_lines(project))
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    *_, cause, command = last_lines(project)
+    assert "was interrupted" in cause
+    assert command.startswith("next: lopen resume calc-")
+    followed = project.lopen("log", "-f")  # it ends, for nothing more will happen
+    assert followed.code == 0
+    assert f"was interrupted; everything up to then is saved; {command}" in followed.err
+    assert project.lopen("resume", LOPEN_MODEL__BASE_URL="nowhere").code == 2
+    assert last_lines(project)[-2:] == [cause, command]  # what was refused changes nothing

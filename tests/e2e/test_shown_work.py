@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.e2e.conftest import MakeProject
 from tests.e2e.test_memory import aged
 from tests.endpoint import tools, verdict
@@ -17,7 +19,8 @@ def test_the_output_of_a_failed_verification_is_shown_wherever_a_person_looks(
 ) -> None:
     secret = "q7Zk2mXw9PbR4tLs8Vn3"
     broken = f"print('{secret}')\n{BROKEN}"
-    failing = tools(("write_file", {"path": "test_calc.py", "content": broken}), ("verify_tests", {}))
+    test = ("write_file", {"path": "test_calc.py", "content": broken})
+    failing = tools(("run_command", {"command": "exit 3"}), test, ("verify_tests", {}))
     project = make_project([plan(), failing, GIVE_UP, GIVE_UP, GIVE_UP], MY_API_KEY=secret)
     project.specify()
     ran = project.lopen("approve", "calc", "--yes", "--run")
@@ -29,6 +32,7 @@ def test_the_output_of_a_failed_verification_is_shown_wherever_a_person_looks(
     assert MISSING not in project.lopen("log").out.partition("paused: ")[0]
     log = project.lopen("log", "-v").out
     assert MISSING in log.partition("paused: ")[0]
+    assert re.search(r"run_command exit 3: failed, [\d.]+ s: exit code 3", log)
     number = log.partition("[verification-")[2].partition("]")[0]
     call = next(line for line in log.splitlines() if "verify_tests:" in line).partition("[call-")[2]
     for wanted in ("calc-t1", f"verification-{number}", f"call-{call.partition(']')[0]}"):
@@ -43,8 +47,7 @@ def test_the_output_of_a_failed_verification_is_shown_wherever_a_person_looks(
 def test_a_task_is_shown_with_its_criteria_verdict_cost_and_change(make_project: MakeProject) -> None:
     judged = verdict(criteria=[{"id": "AC-1", "holds": "yes", "evidence": "test_add"}])
     project = make_project([plan(), build("calc-t1")], oracle=[judged])
-    project.specify()
-    assert project.lopen("approve", "calc", "--yes", "--run").code == 0
+    project.build_module()
     for archived in (False, True):
         if archived:
             aged(project, project.status()["session"], days=8)

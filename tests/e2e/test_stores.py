@@ -42,7 +42,7 @@ def greedy(body: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("kind", "kept_in"),
-    [("module", "sqlite"), ("session", "redis"), ("task", "sqlite")],
+    [("module", "sqlite"), ("session", "redis")],
     indirect=["kept_in"],
 )
 def test_a_budget_without_room_pauses_before_the_call_and_its_command_is_enough(
@@ -53,11 +53,7 @@ def test_a_budget_without_room_pauses_before_the_call_and_its_command_is_enough(
     script = [plan(), greedy, greedy, build("calc-t1")]
     limits = {**others, LIMITS[kind]: str(limit), "LOPEN_BUDGET__CONFIRMATION_THRESHOLD": "1.0"}
     project = make_project(script, **limits, **kept_in)
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 3, ran.err
+    ran = project.build_module(code=3)
     assert ran.named("session_paused")[0]["kind"] == "budget"
     state = budgets(project)[kind]
     assert state["status"] in ("paused", "exhausted")
@@ -81,29 +77,6 @@ def test_a_budget_without_room_pauses_before_the_call_and_its_command_is_enough(
     assert f"{kind} {state['tokens_used']:,}/{extended.events[0]['max_tokens']:,} (" in told
 
 
-def test_a_module_near_its_limit_asks_once_before_the_call_and_goes_on_at_its_turn(
-    make_project: MakeProject,
-) -> None:
-    near = text("Soon.", usage=Usage(900_000, 3_000))
-    limits = {LIMITS["module"]: "1000000", LIMITS["task"]: "0"}
-    project = make_project([plan(), near, build("calc-t1")], **limits)
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 3, ran.err
-    [paused] = ran.named("session_paused")
-    assert (paused["kind"], len(project.requests)) == ("confirmation", 2)
-    assert "module:calc needs a person's confirmation" in paused["message"]
-    assert [e["alert_type"] for e in ran.named("alert")] == ["warning_threshold", "confirmation"]
-    confirmed = project.lopen(*shlex.split(ran.last_line.removeprefix("next: lopen ")))
-    assert confirmed.code == 0, confirmed.err
-    resumed = project.resume()
-    assert resumed.code == 0, resumed.out[-2000:] + resumed.err
-    assert resumed.named("alert") == []
-    assert "Soon." in str(project.requests[-1]["messages"])  # the same conversation goes on
-
-
 def test_a_redis_that_hangs_in_mid_run_is_tolerated_and_paid_by_the_next_command(
     redis: RedisServer, make_project: MakeProject
 ) -> None:
@@ -112,11 +85,7 @@ def test_a_redis_that_hangs_in_mid_run_is_tolerated_and_paid_by_the_next_command
         return build("calc-t1")
 
     project = make_project([plan(), hanging], LOPEN_BUDGET__STORE=redis.url)
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.out[-2000:] + ran.err
+    ran = project.build_module()
     assert ran.out.count("work goes on, what is used is counted when the store is back") == 1
     reported = ran.named("session_complete")[0]
     assert reported["tokens"] == billed(*ran.named("turn_ended"))
@@ -136,8 +105,7 @@ def test_a_redis_that_hangs_in_mid_run_is_tolerated_and_paid_by_the_next_command
 
 def test_a_redis_that_is_away_all_along_is_said_once(redis: RedisServer, make_project: MakeProject) -> None:
     project = make_project([plan(), build("calc-t1")], LOPEN_BUDGET__STORE=redis.url)
-    project.specify()
-    assert project.lopen("approve", "calc", "--yes").code == 0
+    project.approve_module()
     redis.stop()
     arranged = [["tests.e2e.test_model_failures:let_pass", 1]]
 
@@ -157,9 +125,8 @@ def hurry() -> None:
     Database.__init__.__kwdefaults__["timeout_s"] = 0.05  # type: ignore[index]  # it has one
 
 
-@pytest.mark.parametrize("last", [False, True], ids=["in-mid-run", "at-its-end"])
 def test_a_database_that_is_locked_when_an_answer_comes_loses_neither_it_nor_its_charge(
-    make_project: MakeProject, tmp_path: Path, *, last: bool
+    make_project: MakeProject, tmp_path: Path
 ) -> None:
     state_db = tmp_path / "project" / ".lopen" / "state.db"
 
@@ -173,8 +140,7 @@ def test_a_database_that_is_locked_when_an_answer_comes_loses_neither_it_nor_its
         return turn
 
     script = [plan(), locking(build("calc-t1"))]
-    oracle = locking(verdict()) if last else None
-    project = make_project(script, oracle=oracle)
+    project = make_project(script, oracle=locking(verdict()))
     project.specify()
     arranged = [["tests.e2e.test_stores:hurry"]]
 
@@ -228,44 +194,3 @@ def test_what_needs_no_limits_is_shown_while_redis_is_gone(
         refused = project.lopen(*command)
         assert refused.code == 1
         assert "start it, or use the local store" in refused.err
-
-
-def test_commands_say_what_a_person_did_wrong(make_project: MakeProject) -> None:
-    project = make_project([plan()])
-    project.specify()
-    assert project.lopen("approve", "calc", "--yes").code == 0
-    assert project.lopen("plan", "calc").code == 0
-    session = next(b for b in budgets(project).values() if b["budget_type"] == "session")["budget_id"]
-    extend = ("budget", "extend", session, "--reason", "x")
-    wrong = {
-        (*extend, "--tokens", "0"): "between 1 and 1,000,000 tokens, not 0",
-        (*extend, "--tokens", "-5"): "between 1 and 1,000,000 tokens, not -5",
-        (*extend, "1000001"): "between 1 and 1,000,000 tokens, not 1,000,001",
-        (*extend, "many"): "Invalid value for 'tokens'",
-        extend: "missing number of tokens",
-        ("budget", "extend", session, "500", "--reason", "  "): "needs a reason",
-    }
-    for arguments, words in wrong.items():
-        ran = project.lopen(*arguments)
-        assert (ran.code, words in ran.err) == (2, True), (arguments, ran.err)
-    unknown = {
-        ("budget", "show", "session:none"): "there is no budget session:none",
-        ("budget", "extend", "session:none", "5", "--reason", "x"): "there is no budget session:none",
-        ("budget", "reset", "session:none"): "there is no budget session:none",
-        ("circuit", "status", "session:none"): "there is no circuit session:none",
-        ("circuit", "incidents", "session:none"): "there is no circuit session:none",
-        ("circuit", "ack", "session:none"): "there is no circuit session:none",
-        ("circuit", "reset", "session:none"): "there is no circuit session:none",
-        ("alerts", "ack", "none"): "there is no alert none",
-        ("session", "show", "none"): "there is no session none",
-        ("log", "none"): "there is no session none",
-        ("skip", "none-t1", "--reason", "x"): "no task named none-t1",
-        ("check", "none"): "no module named none",
-    }
-    for arguments, words in unknown.items():
-        ran = project.lopen(*arguments)
-        assert (ran.code, words in ran.err) == (1, True), (arguments, ran.err)
-    assert "No new alerts" in project.lopen("alerts").out
-    report = project.lopen("memory", "report", "--json").named("memory")[0]
-    assert {e["name"] for e in report["evidence"]} == {"verdicts", "alerts", "incidents"}
-    assert project.lopen("memory", "clean", "--json").named("memory_cleaned")[0]["logs_rotated"] == 0

@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import socket
 from typing import Any
 
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import tools
 from tests.fake_api import Answer
 from tests.project import (
     Meanwhile,
     build,
-    code,
     plan,
     specification,
-    verified,
 )
-
-DATABASE = ".lopen/state.db"
-
-
-def second() -> Answer:
-    return tools(*code("other"), *verified("calc-t2"))
 
 
 def test_a_second_process_is_told_whose_turn_it_is(make_project: MakeProject) -> None:
@@ -48,8 +38,7 @@ def test_a_second_process_is_told_whose_turn_it_is(make_project: MakeProject) ->
         return plan(tasks=("Add",))
 
     project = make_project([busy, build("calc-t1")])
-    project.specify()
-    assert project.lopen("approve", "calc", "--yes").code == 0
+    project.approve_module()
 
     ran = meanwhile.run(project, "run", "calc")
 
@@ -73,8 +62,7 @@ def test_a_dead_process_s_lock_is_taken_over(make_project: MakeProject) -> None:
         return plan()
 
     project = make_project([killed, plan(), build("calc-t1")])
-    project.specify()
-    assert project.lopen("approve", "calc", "--yes").code == 0
+    project.approve_module()
     assert meanwhile.run(project, "run", "calc").code == -signal.SIGKILL
 
     assert project.lopen("resume").code == 0
@@ -82,17 +70,3 @@ def test_a_dead_process_s_lock_is_taken_over(make_project: MakeProject) -> None:
     holder = project.root / ".lopen/locks/module-calc.holder"
     holder.write_text(json.dumps({"pid": os.getpid(), "started": 1, "host": socket.gethostname()}))
     assert project.lopen("approve", "calc", "--yes").code == 0
-
-
-def test_sessions_are_numbered_by_module_and_day_and_new_begins_another(make_project: MakeProject) -> None:
-    project = make_project([plan(), build("calc-t1")])
-    project.specify()
-    assert project.lopen("run", "calc").code == 3
-    assert project.lopen("run", "calc").code == 3
-    assert project.lopen("run", "calc", "--new").code == 3
-
-    ids = [event["session"] for event in project.lopen("session", "list", "--json").events]
-
-    assert [re.sub(r"\d{8}", "DAY", i) for i in ids] == ["calc-DAY-2", "calc-DAY-1"]
-    assert project.approved_run("calc").code == 0
-    assert project.status()["session"] == ids[0]

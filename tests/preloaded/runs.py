@@ -127,6 +127,11 @@ class Preloaded:
         os.close(err[1])
         return StartedCommand(control, name, out[0], err[0])
 
+    @property
+    def descriptor(self) -> int:
+        """The socket that takes requests, for `tests/preloaded/launcher.py` to inherit."""
+        return self._requests.fileno()
+
     def _send(self, request: Mapping[str, Any], *streams: int) -> socket.socket:
         """Have a run started; the socket on which it tells how it goes."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
