@@ -187,7 +187,7 @@ BEHAVIOURS: Sequence[Behaviour] = (
         "reads one file 40 times in one turn",
         tools(*[("read_file", {"path": "README.md"})] * 40),
         2,
-        [CIRCUIT, CIRCLE, DISCIPLINE],
+        [CIRCLE, DISCIPLINE, CIRCUIT],
         "circuit",
         "in_progress",
     ),
