@@ -18,47 +18,9 @@ _RESERVED = frozenset(["if", "then", "elif", "else", "fi", "while", "until", "do
 _HERE_DOCUMENT = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _COMMENT = re.compile(r"(?:^|(?<=[\s;]))#[^\n]*")
 # Programs that run the program named in their arguments
-_WRAPPERS = frozenset(
-    [
-        "env",
-        "eval",
-        "exec",
-        "command",
-        "time",
-        "timeout",
-        "nice",
-        "ionice",
-        "nohup",
-        "stdbuf",
-        "setsid",
-        "sudo",
-        "doas",
-        "xargs",
-        "parallel",
-        "watch",
-        "xvfb-run",
-        "run",
-        "uv",
-        "uvx",
-        "pipx",
-        "poetry",
-        "pipenv",
-        "pdm",
-        "hatch",
-        "rye",
-        "pixi",
-        "conda",
-        "npx",
-        "bunx",
-        "pnpx",
-        "bash",
-        "sh",
-        "zsh",
-        "dash",
-        "ksh",
-        "source",
-        ".",
-    ]
+_WRAPPER = re.compile(
+    r"env|eval|exec|command|time|timeout|nice|ionice|nohup|stdbuf|setsid|sudo|doas|xargs|parallel|watch|xvfb-run"
+    r"|run|uv|uvx|pipx|poetry|pipenv|pdm|hatch|rye|pixi|conda|npx|bunx|pnpx|bash|sh|zsh|dash|ksh|source|\."
 )
 _WITH_EXEC = frozenset(["pnpm", "yarn", "bundle"])  # the same only with the word `exec` behind them
 _PASSED = re.compile(r"-.*|\w+=.*|\d+(\.\d+)?[smhd]?")  # options, variables and durations of wrappers
@@ -153,7 +115,7 @@ def unwrapped(words: Sequence[str]) -> Sequence[str]:
         name = posixpath.basename(words[at])
         if name in _WITH_EXEC and list(words[at + 1 : at + 2]) == ["exec"]:
             at += 2
-        elif name in _WRAPPERS or _PASSED.fullmatch(words[at]):
+        elif _WRAPPER.fullmatch(name) or _PASSED.fullmatch(words[at]):
             at += 1
         else:
             break

@@ -448,15 +448,6 @@ class Hooks(SettingsSection):
     )
 
 
-class Serve(SettingsSection):
-    """The address of the server."""
-
-    host: OwnText = Field("127.0.0.1", description="Address for the server to listen on.")
-    port: Annotated[int, USER_ONLY] = Field(
-        8_750, ge=0, le=65_535, description="Port for the server to listen on; 0 takes a free one."
-    )
-
-
 class Settings(SettingsSection):
     """All of it. Immutable; made by `lopen.settings.sources.load`."""
 
@@ -474,4 +465,3 @@ class Settings(SettingsSection):
     memory: Memory = Field(default_factory=Memory)
     mcp: Mcp = Field(default_factory=Mcp)
     hooks: Hooks = Field(default_factory=Hooks)
-    serve: Serve = Field(default_factory=Serve)

@@ -210,14 +210,6 @@ REMOVED = {
     "git.isolation": "lopen always works in a clone of its own",
     "git.enabled": "lopen needs a git repository, which receives only the branch lopen/<module>",
     "git.auto_commit": "lopen commits each finished task in its own clone",
-    "git.branch_prefix": "a module's branch is lopen/<module>",
-    "session.auto_resume": "lopen run goes on with an unfinished session; --new begins another",
-    "session.retention": "it is memory.sessions_kept now",
-    "session.retention_days": "it is memory.session_max_age_days now",
-    "recording.enabled": "it is workflow.record now",
-    "notify.command": "it is workflow.notify_command now",
-    "guardrails.disabled": "no guardrail can be switched off; those that advise never block",
-    "sandbox.package_indexes": "verify-setup needs slirp4netns or pasta; without them lopen asks first",
 }
 
 
@@ -259,7 +251,7 @@ def _from_file(text: str | None, path: Path, name: SourceName) -> Iterator[_Sett
     tables = toml.parse(text, str(path))
     lines = toml.lines(text) if tables else {}
     for key, value in flatten(tables):
-        line = lines.get(key)
+        line = lines.get(key) or lines.get(key.rpartition(".")[0])  # in an inline table
         yield _Setting(key, value, Source(name, f"{path}:{line}" if line else str(path)))
 
 

@@ -25,7 +25,6 @@ class Installed:
         ([None, '{"url": "file:///src/lopen", "dir_info": {"editable": true}}'], "-e '/src/lopen[serve]'"),
         (['{"url": "file:///tmp/lopen-1-py3-none-any.whl"}'], "'/tmp/lopen-1-py3-none-any.whl[serve]'"),
         ([None], "'lopen[serve]'"),
-        ([], "'lopen[serve]'"),
     ],
 )
 def test_the_command_names_where_lopen_came_from(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lopen.core.errors import StorageError
-from lopen.core.files import create_file, replace_at, replace_file, replace_linked, store_text
+from lopen.core.files import create_file, replace_at, replace_linked, store_text
 
 
 def test_a_file_is_made_with_its_folders_and_replaced_as_a_whole(tmp_path: Path) -> None:
@@ -89,16 +89,6 @@ def test_a_linked_file_stays_a_link_and_keeps_its_permissions(tmp_path: Path) ->
     assert stat.S_IMODE((tmp_path / "other").stat().st_mode) == 0o604
 
 
-@pytest.mark.parametrize(("mode", "expected"), [(None, 0o640), (0o604, 0o604)])
-def test_the_umask_counts_where_no_mode_is_given(tmp_path: Path, mode: int | None, expected: int) -> None:
-    before = os.umask(0o027)
-    try:
-        replace_file(tmp_path / "file", b"x", mode=mode)
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == expected
-
-
 def test_a_temporary_name_that_is_taken_is_a_lock(tmp_path: Path) -> None:
     (tmp_path / "index").write_bytes(b"old")
     (tmp_path / "index.lock").write_bytes(b"theirs")
@@ -113,10 +103,3 @@ def test_a_temporary_name_that_is_taken_is_a_lock(tmp_path: Path) -> None:
         os.close(folder)
     assert (tmp_path / "index").read_bytes() == b"new"
     assert [p.name for p in tmp_path.iterdir()] == ["index"]
-
-
-def test_a_short_write_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = os.write
-    monkeypatch.setattr(os, "write", lambda descriptor, data: real(descriptor, bytes(data[:3])))
-    replace_file(tmp_path / "file", b"0123456789")
-    assert (tmp_path / "file").read_bytes() == b"0123456789"

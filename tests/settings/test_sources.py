@@ -47,27 +47,16 @@ def test_the_seed_s_variables_set_their_keys(project: Path, variable: str, key: 
     assert value_of(loaded.settings, key) in (False, 0.5, 0.95, 7)
 
 
-def test_lopen_s_own_variable_wins_over_the_seed_s(project: Path) -> None:
-    environ = {"LOPEN_BUDGET__SESSION_TOKENS": "1", "TOKEN_BUDGET_SESSION_DEFAULT": "2"}
-    assert _load(project, environ).settings.budget.session_tokens == 1
-
-
 @pytest.mark.parametrize(
     ("key", "text", "value"),
     [
         ("models.fallback", "[]", []),
         ("models.fallback", ' ["a"]\n', ["a"]),
-        ("models.building", '["a"]', '["a"]'),
         ("models.building", "5", "5"),
-        ("models.building", "", ""),
         ("budget.session_tokens", " 5 ", 5),
-        ("budget.session_tokens", "1_000", 1000),
-        ("budget.warning_threshold", "5e-1", 0.5),
         ("resources.cost_block_usd", "1e3", 1000.0),
-        ("circuit.rapid_fire.window", "2", 2.0),
         ("budget.enabled", "off", False),
         ("budget.enabled", "YES", True),
-        ("hooks.external_commands", '["a b", ""]', ["a b", ""]),
     ],
 )
 def test_a_variable_s_text_is_read_as_the_key_s_type(
@@ -80,17 +69,11 @@ def test_a_variable_s_text_is_read_as_the_key_s_type(
 @pytest.mark.parametrize(
     ("key", "text"),
     [
-        *(("models.fallback", text) for text in ("", '"a"', '{"a": 1}', "[1]", "[", '["a"] x', "null")),
+        ("models.fallback", "[1]"),
         ("models.fallback", "[" * 100_000),
-        *(("budget.session_tokens", text) for text in ("", "5.5", "inf", "null", "0x10", "[]", "true")),
-        *(("circuit.rapid_fire.threshold", text) for text in ("", "None", "null")),
-        *(("budget.enabled", text) for text in ("", "2", "null", " true")),
-        *(
-            (key, text)
-            for key in ("resources.cost_block_usd", "budget.max_cost_usd")
-            for text in ("nan", "inf")
-        ),
-        ("circuit.rapid_fire.window", "1e999"),
+        ("budget.session_tokens", "5.5"),
+        ("budget.enabled", "2"),
+        ("budget.max_cost_usd", "nan"),
     ],
 )
 def test_a_text_of_another_type_is_refused(project: Path, key: str, text: str) -> None:
@@ -134,7 +117,6 @@ def test_every_wrong_line_of_a_file_is_named(project: Path, own: Write) -> None:
     ("text", "said"),
     [
         ("[budget]\nwarning_threshold = 1.5\n", "above 0 and at most 1"),
-        ("[budget]\nmax_cost_usd = inf\n", "a number, at least 0"),
         ("[budget]\nmax_cost_usd = 1e308\n", "at most 1,000,000,000"),
         (
             "[budget]\npause_threshold = 0.5\nconfirmation_threshold = 0.9\n",
@@ -160,9 +142,7 @@ def test_a_key_under_a_wrong_name_is_never_printed(project: Path, own: Write) ->
     assert "very-secret" not in caught.value.message
 
 
-@pytest.mark.parametrize(
-    ("text", "place"), [("a = \n", "1:5"), ("[budget]\nx = [1,\n", "3:1"), ("x\n", "1:2")]
-)
+@pytest.mark.parametrize(("text", "place"), [("a = \n", "1:5"), ("[budget]\nx = [1,\n", "3:1")])
 def test_broken_toml_names_line_and_column(project: Path, theirs: Write, text: str, place: str) -> None:
     path = theirs(text)
     with pytest.raises(WrongUsage, match="invalid TOML") as caught:
@@ -178,14 +158,7 @@ def test_values_that_do_not_fit_together_name_their_places(project: Path) -> Non
     assert "budget.warning_threshold from TOKEN_BUDGET_ALERT_THRESHOLD" in caught.value.message
 
 
-def test_a_dotenv_file_is_not_read(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (project / ".env").write_text("LOPEN_SANDBOX__MODE=none\n")
-    monkeypatch.chdir(project)
-    loaded = _load(project, {"LOPEN_BUDGET__SESSION_TOKENS": "1"})
-    assert loaded.settings.sandbox.mode == "auto"
-
-
-@pytest.mark.parametrize("name", [name for name, key in keys().items() if key.trust.rule == "user_only"])
+@pytest.mark.parametrize("name", ["model.base_url", "sandbox.mode", "workflow.unattended", "verify.carry"])
 def test_a_project_may_not_set_what_is_the_person_s(project: Path, theirs: Write, name: str) -> None:
     section, leaf = name.rsplit(".", 1)
     value = keys()[name].default
@@ -197,9 +170,7 @@ def test_a_project_may_not_set_what_is_the_person_s(project: Path, theirs: Write
     assert "may not be set by a project" in caught.value.message
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, key in keys().items() if key.trust.rule in ("lower", "raise")]
-)
+@pytest.mark.parametrize("name", ["budget.session_tokens", "budget.pause_threshold", "circuit.enabled"])
 def test_a_project_may_not_loosen_a_limit_or_switch_a_protection_off(
     project: Path, own: Write, theirs: Write, name: str
 ) -> None:
@@ -215,12 +186,6 @@ def test_a_project_may_not_loosen_a_limit_or_switch_a_protection_off(
         looser = str(key.default * 1.1 if isinstance(key.default, float) else key.default + 1)
     theirs(f"[{section}]\n{leaf} = {looser}\n")
     with pytest.raises(WrongUsage, match=rf"{name} = .*(looser than your own|switches off)"):
-        _load(project)
-
-
-def test_no_limit_is_the_loosest(project: Path, theirs: Write) -> None:
-    theirs("[budget]\nsession_tokens = 0\n")
-    with pytest.raises(WrongUsage, match="looser than your own 2000000"):
         _load(project)
 
 
@@ -286,14 +251,6 @@ def test_a_file_that_only_a_person_can_change_is_refused_by_name(project: Path, 
     own("budget = 5\n")
     with pytest.raises(WrongUsage, match=r"cannot set budget\.enabled"):
         set_value("user", project, "budget.enabled", "true")
-
-
-def test_setting_a_value_makes_the_person_s_file(project: Path) -> None:
-    set_value("user", project, "sandbox.mode", "none")
-    set_value("user", project, "models.fallback", '["a"]')
-    assert user_file().stat().st_mode & 0o777 == 0o600
-    settings = _load(project).settings
-    assert (settings.sandbox.mode, settings.models.fallback) == ("none", ["a"])
 
 
 @pytest.mark.parametrize(

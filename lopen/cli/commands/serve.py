@@ -22,13 +22,10 @@ ProjectsArgument = Annotated[
 class ServeOptions:
     """The server's address, and its actions at the start."""
 
-    host: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Address to listen on (default: serve.host).")
-    ] = None
-    port: Annotated[
-        int | None,
-        typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one (default: serve.port)."),
-    ] = None
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1"
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one.")] = (
+        8_750
+    )
     name: Annotated[
         list[str] | None,
         typer.Option(metavar="HOST", help="Host name that the server also answers to; may be repeated."),
@@ -56,13 +53,10 @@ def serve(
         raise LopenError(
             f"the server is not installed ({error.name} is missing)", hint=install_command("serve")
         ) from error
-    settings = context.load().settings.serve
-    host = settings.host if options.host is None else options.host
-    port = settings.port if options.port is None else options.port
-    if not is_loopback(host):
+    if not is_loopback(options.host):
         context.warn(
-            f"the server listens on {host} without TLS: everybody who reaches this address or is on the way can read"
-            " the token and approve in your name; use an SSH tunnel or a proxy to a server on 127.0.0.1"
+            f"the server listens on {options.host} without TLS: everybody who reaches this address or is on the way can"
+            " read the token and approve in your name; use an SSH tunnel or a proxy to a server on 127.0.0.1"
         )
     roots = [_root(folder) for folder in projects or [context.root]]
 
@@ -74,7 +68,7 @@ def serve(
         if options.open:
             typer.launch(opening)
 
-    run(roots, host, port, tell, names=options.name or (), new_token=options.new_token)
+    run(roots, options.host, options.port, tell, names=options.name or (), new_token=options.new_token)
     return ExitCode.OK
 
 
