@@ -136,19 +136,8 @@ def recorded_call(store: SessionStore, session: str, number: int) -> CallRecord 
 
 
 def _call(row: Mapping[str, Any]) -> CallRecord:
-    return CallRecord(
-        row["seq"],
-        row["iteration"],
-        row["turn"],
-        row["task"],
-        row["tool"],
-        row["arguments"],
-        datetime.fromisoformat(row["started_at"]),
-        row["seconds"],
-        row["outcome"],
-        row["content_hash"],
-        row["error"],
-    )
+    own = {name: value for name, value in dict(row).items() if name != "session"}
+    return CallRecord(**own | {"started_at": datetime.fromisoformat(row["started_at"])})
 
 
 PREFIX = "verification-"  # of the number, where a person names one

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -73,14 +73,6 @@ class Connection(sqlite3.Connection):
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
         try:
             return super().execute(sql, parameters)
-        except _BUGS:
-            raise
-        except sqlite3.Error as error:
-            raise storage_error(self.path, error) from error
-
-    def executemany(self, sql: str, parameters: Iterable[Any], /) -> sqlite3.Cursor:
-        try:
-            return super().executemany(sql, parameters)
         except _BUGS:
             raise
         except sqlite3.Error as error:

@@ -256,10 +256,9 @@ class SessionStore:
         if not (new := {i: t for i, t in criteria.items() if known.get(t) != i}):
             return
         with self.database.transaction() as connection:
-            connection.executemany(
-                "INSERT OR REPLACE INTO criteria (module, id, text) VALUES (?, ?, ?)",
-                [(module, i, t) for i, t in new.items()],
-            )
+            for i, t in new.items():
+                sql = "INSERT OR REPLACE INTO criteria (module, id, text) VALUES (?, ?, ?)"
+                connection.execute(sql, (module, i, t))
 
     def remember_verdict(
         self,

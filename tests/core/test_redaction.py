@@ -231,14 +231,6 @@ def test_redacting_twice_changes_nothing_more(pieces: list[str]) -> None:
     assert redact(once) == once
 
 
-def test_text_full_of_anchors_takes_linear_time() -> None:
-    started = time.process_time()
-    for anchor in {anchor for shape in FORMATS for anchor in shape.anchors}:
-        redact(anchor * (10_000 // len(anchor)))
-        redact(f"{anchor}aB3" * (10_000 // (len(anchor) + 3)))
-    assert time.process_time() - started < 5
-
-
 @pytest.mark.parametrize(
     "hostile",
     [

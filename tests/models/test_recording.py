@@ -19,7 +19,6 @@ from lopen.models.recording import (
     Recorder,
     RecordingModel,
     UnreadableRecording,
-    calls_since,
     load,
     member,
 )
@@ -84,16 +83,6 @@ class TestRecording:
             RecordedCall("write_file", {"path": "a"}, True),
             RecordedCall("write_file", {"path": "b"}, False, None, 2),
         )
-
-    def test_only_what_is_new_is_written(self, tmp_path: Path) -> None:
-        path = tmp_path / "s.jsonl.gz"
-        writing = recorder(path)
-        history = list(request("long " * 50_000).messages)
-        for n in range(5):
-            reply = response(call(n, path=f"f{n}"))
-            writing.record(request(messages=history), reply, step="s")
-            history = answered(history, reply, '{"ok": true}')
-        assert path.stat().st_size < 5_000
 
     def test_secrets_are_taken_out_everywhere_and_ids_stay(self, tmp_path: Path) -> None:
         path = tmp_path / "s.jsonl.gz"
@@ -230,20 +219,3 @@ class TestRecordingModel:
         for _ in range(3):
             model.send(request(), ignore)
         assert [isinstance(e, Notice) and e.level for e in events] == ["warning"]
-
-
-class TestCalls:
-    def test_calls_without_a_result_and_results_without_json_are_read_as_far_as_they_go(self) -> None:
-        messages = [
-            *request().messages,
-            {"role": "assistant", "content": [call(1, a=1), call(2), call(3), {"type": "text", "text": "x"}]},
-            {"role": "user", "content": [
-                {"type": "tool_result", "tool_use_id": "toolu_1", "content": "boom", "is_error": True},
-                {"type": "tool_result", "tool_use_id": "toolu_3",
-                 "content": [{"type": "text", "text": '{"ok": true, "passed": false, "exit_code": 1}\nraw'}]},
-            ]},
-        ]  # fmt: skip
-        assert calls_since(messages) == (
-            RecordedCall("write_file", {"a": 1}, False),
-            RecordedCall("write_file", {}, True, False, 1),
-        )

@@ -14,7 +14,6 @@ from lopen.limits.sqlite_store import SqliteStore
 from lopen.store.archives import (
     archive_session,
     archived_sessions,
-    erase_session,
     newest_archived,
     open_archive,
 )
@@ -137,11 +136,3 @@ def test_an_archive_of_another_version_is_named(store: SessionStore) -> None:
     rewrite(path, schema=999)
     with pytest.raises(NewerSchema, match="another version"):
         open_archive(store.archives, ID)
-
-
-def test_a_deleted_session_leaves_no_file_behind(store: SessionStore) -> None:
-    session = lived(store, ID, calls=20)
-    archive_session(store, ID, NOW)
-    erase_session(store, session)
-    assert list(store.archives.glob("*/*")) == []
-    assert archived_sessions(store.database) == []

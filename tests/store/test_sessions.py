@@ -12,12 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from lopen.core.clock import FakeClock
 from lopen.core.events import Notice
 from lopen.store.database import Database, UnreadableDatabase
-from lopen.store.journal import Journal
 from lopen.store.sessions import SessionStore
-from lopen.workflow import changes
 from lopen.workflow.pauses import Pause, Reason
 from lopen.workflow.session import (
     Approval,
@@ -30,7 +27,7 @@ from lopen.workflow.session import (
     SessionLimits,
 )
 from lopen.workflow.steps import Step
-from lopen.workflow.task_tree import Component, State, Task, TaskTree
+from lopen.workflow.task_tree import Component, Task, TaskTree
 from tests.sessions import changed
 from tests.store.conftest import statements
 from tests.workflow.trees import TEXTS, tree_of, trees
@@ -115,27 +112,6 @@ def test_the_rows_follow_the_tree_whatever_becomes_of_it(
         store = store if same_store else fresh(database)
         store.save(changed(wanted, tree=tree), NOW)
         assert fresh(database).load(wanted.id).tree == tree
-
-
-def told(count: int, database: Database) -> list[str]:
-    """The statements of ending a task and telling of it, in a plan of so many tasks."""
-    store = fresh(database)
-    journal = Journal(
-        store, session(tree_of(2, count // 2), id=f"calc-20260301-{count}"), FakeClock(), redact=str
-    )
-    journal.save(journal.session)
-    last = journal.session.tree.components[-1].tasks[-1]
-    with statements(database) as seen:
-        after = changes.with_task(journal.session, last.to(State.IN_PROGRESS))
-        journal.save(after, Notice("info", "it ended"))
-        journal.tell(Notice("info", "and so on"))
-    return [" ".join(s.split()[:4]) for s in seen]
-
-
-def test_an_event_costs_the_same_statements_with_10_tasks_and_with_10_000(database: Database) -> None:
-    few = told(10, database)
-    assert told(10_000, database) == few
-    assert len(few) <= 16
 
 
 def test_what_a_rollback_took_back_is_written_again(database: Database) -> None:

@@ -14,7 +14,7 @@ from lopen.store.archives import archived_sessions, open_archive
 from lopen.store.folder import exclusive_lock
 from lopen.store.journal import Journal
 from lopen.store.sessions import SET_ASIDE, SessionStore
-from lopen.store.upkeep import CleanupResult, counted, footprint
+from lopen.store.upkeep import counted, footprint
 from tests.limits.conftest import charged
 from tests.store.conftest import MakeUpkeep
 from tests.store.history import NOW, lived, many
@@ -65,13 +65,6 @@ def test_the_session_that_is_driven_here_is_not_archived_under_its_driver(
     ):
         assert make_upkeep(session=ours).clean().sessions_archived == 1
     assert set(store.ids()) == {"calc-20260301-1", "tax-20260301-1"}
-
-
-def test_one_process_at_a_time_cleans(store: SessionStore, make_upkeep: MakeUpkeep, folder: Path) -> None:
-    many(store, 11)
-    with exclusive_lock(folder / "locks", "upkeep", "the upkeep"):
-        assert make_upkeep().clean() == CleanupResult()
-    assert make_upkeep().clean().sessions_archived == 1
 
 
 def test_older_rows_of_a_running_session_go_while_it_runs(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lopen.models.prompts.parts import NOTE_CHARS, SMALLEST_PIECE, Part, bullet, cut, fit
+from lopen.models.prompts.parts import NOTE_CHARS, Part, bullet, cut, fit
 
 PIECES = st.lists(
     st.sampled_from(
@@ -43,11 +43,6 @@ def test_data_can_neither_close_its_fence_nor_open_another(title: str, text: str
     assert rendered.endswith("\n</data>")
     label = rendered.split("\n", 1)[0].removeprefix("## ")
     assert rendered.startswith(f"## {label}\n<data>\n")
-
-
-def test_data_is_otherwise_given_as_it_is() -> None:
-    text = 'if a < b and data:\n    return "<div>" + dataclass'
-    assert Part("Code", text, data=True).rendered() == f"## Code\n<data>\n{text}\n</data>"
 
 
 def test_nor_can_it_hold_a_fence_or_a_title() -> None:
@@ -98,10 +93,3 @@ def test_the_least_important_parts_shrink_first_and_what_matters_most_is_never_c
         assert not gone.text
     uncuttable = sum(len(p.text) for p in parts if p.priority == 0)
     assert sum(len(k.text) for k in kept) <= max(limit, uncuttable) + NOTE_CHARS
-
-
-def test_a_part_that_no_longer_has_room_is_emptied_and_named() -> None:
-    parts = [Part("Task", "t" * 50), Part("Plan", "p" * 1_000, 4, rest="read_plan gives all of it")]
-    task, plan, gone = fit(parts, 50 + SMALLEST_PIECE)
-    assert (task.text, plan.text) == ("t" * 50, "")
-    assert gone == Part("Left out for size", "Plan (read_plan gives all of it)")
