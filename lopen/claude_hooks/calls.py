@@ -12,7 +12,7 @@ from lopen.claude_hooks.answers import Answer
 from lopen.claude_hooks.event import AGENT_TOOLS, edited, kind_of, polls
 from lopen.claude_hooks.session import HookSession
 from lopen.claude_hooks.verify_commands import passed, runs_one, verify_commands
-from lopen.guardrails.call_history import CallEnd, signature
+from lopen.guardrails.call_history import CallEnd, signature, subject_of
 from lopen.limits.agents import OVERRIDE, Agents, spawn
 from lopen.limits.call_counting import announce_call, end_call, trip, trip_on_cost
 from lopen.limits.circuits import ALLOW, LATER, WAIT, CallDecision, CircuitCall, trip_text
@@ -153,6 +153,7 @@ class CallGuard:
             call.id,
             self._event.agent,
             self._session.book.verifiable and runs_one(call.command, verify_commands(self._root)),
+            subject_of(call.tool, "".join(edited(call))),
         )
 
     def _in_probe(self) -> bool:

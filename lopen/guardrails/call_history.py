@@ -1,41 +1,39 @@
-"""The history of a session's tool calls as running counts.
+"""The log of a session's tool calls, with what is counted of them beside it.
 
-Each call is counted once, when it is announced and when it ends. The rules of the circuit breaker
-(`limits.circuits`) and of the guardrails (`habits`) read these counts. All of them are bounded. Two calls are
-the same if tool and arguments are, after normalisation of blanks and paths; what only words or times a call does not
-count. A signature is a hash, so that no argument lies in the store.
+Each call is logged once, when it is announced, and its entry is completed when it ends. The rules of the circuit
+breaker (`limits.circuits`) and of the guardrails (`habits`) count over this one log, which keeps the newest calls of each
+kind. Two calls are the same if tool and arguments are, after normalisation of blanks and paths; what only words or times
+a call does not count. A signature is a hash, so that no argument lies in the store.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from posixpath import normpath
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-V = TypeVar("V")
-FindingKind = Literal["circle", "same_failures", "reread", "retry", "untested_edits"]
+HabitKind = Literal["circle", "retry", "untested_edits"]
 
 READS = frozenset({"read_file", "read_spec"})
 LOOKS = READS | {"list_files", "search_files"}
 RUN = "run_command"
-CALLS_KEPT = 50  # signatures of each kind
+CALLS_KEPT = 50  # of each kind
 EDITED_KEPT = 200
-TESTS_KEPT = 20  # failing tests, by name
-FINDINGS_KEPT = 10
+HABITS_KEPT = 10
 PATH_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
 class WastefulHabit:
-    """A wasteful habit: its kind, the resource, how often it was seen, and the instruction that corrects it."""
+    """A wasteful habit: its kind, the file or command that it is about, and how often it was seen."""
 
-    kind: FindingKind
+    kind: HabitKind
     resource: str
     count: int
-    correction: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +42,9 @@ class CallEnd:
 
     `signature` and `nonce` identify the call. `resource` is its path, section, pattern or command line, for messages.
     `content_hash` is of the text read, printed or written, None where unknown. `exit_code` is None where no command
-    ended. `failed_tests` are named by a test run. `edited` are the paths that the call changed. `tree_before` and
-    `tree` are ids of the work tree before and after a command that failed, earlier or now; each costs a process.
-    `agent` is the sub-agent that made the call. `progressed`: the call polls, and its output has changed.
+    ended. `edited` are the paths that the call changed. `tree_before` and `tree` are ids of the work tree before and
+    after a command that failed, earlier or now; each costs a process. `agent` is the sub-agent that made the call.
+    `progressed`: the call polls, and its output has changed.
     """
 
     tool: str
@@ -62,7 +60,6 @@ class CallEnd:
     is_test_run: bool = False
     agent: str = ""
     progressed: bool = False
-    failed_tests: tuple[str, ...] = ()
 
     @property
     def mark(self) -> str:
@@ -92,95 +89,127 @@ class CallEnd:
 
 
 @dataclass(frozen=True, slots=True)
+class LoggedCall:
+    """A call as it was announced (the first eight fields), and what its end added.
+
+    `mark` identifies the call, `turn` numbers its agent's turns, `label` names this one, `at` is in seconds since the
+    epoch. `subject` is the tool, or of a call that writes the file. `content` is what the call gave in this conversation, `unchanged` how many calls in a
+    row gave it. `tree` numbers the work tree as it left it, `failures` counts failures in a row over an unchanged tree.
+    `failed`: the circuit counts it as a failure. `progressed`: it polls, and gave something new. `past`: it was made
+    before the last cooldown, and counts only in a row of identical calls.
+    """
+
+    mark: str
+    signature: str
+    kind: str = "tool"
+    agent: str = ""
+    turn: int = 0
+    label: str = ""
+    at: float = 0.0
+    subject: str = ""
+    past: bool = False
+    content: str = ""
+    unchanged: int = 0
+    tree: int | None = None
+    failures: int = 0
+    failed: bool = False
+    progressed: bool = False
+
+    @property
+    def tool(self) -> str:
+        """The tool's name."""
+        return self.signature.partition(":")[0]
+
+
+@dataclass(frozen=True, slots=True)
 class CallHistory:
-    """Counts over the calls of one session.
+    """The log of one session's calls, the latest last, and counts that outlast it.
 
     `tree` numbers the known states of the work tree, `tree_id` is its id after the last failed command.
-    `unchanged`: signature → (content, how often in a row in this conversation).
-    `failing`: signature → (tree after the failure, failures in a row over an unchanged tree).
-    `failing_tests`: name → failing test runs in a row; a passing test run clears them. `tests_known`: the project had
-    tests before the present turn, or they ran.
+    `tests_known`: the project had tests before the present turn, or they ran.
     """
 
     task: str = ""
     iteration_count: int = 0  # calls of the task since the last passing verify command
-    history: tuple[str, ...] = ()  # signatures, the latest last
+    log: tuple[LoggedCall, ...] = ()
     subject: str = ""  # of the conversation: a task's id, or a planning step
     tree: int = 0
     tree_id: str = ""
-    unchanged: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-    failing: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     edited: tuple[str, ...] = ()  # since the last test run; before tests are known, in this turn
     tests_known: bool = False
-    failing_tests: Mapping[str, int] = field(default_factory=dict)
-    findings: tuple[WastefulHabit, ...] = ()  # in this conversation
+    habits: tuple[WastefulHabit, ...] = ()  # in this conversation
 
     def in_task(self, task: str) -> CallHistory:
         """Count iterations from nothing where the task changed."""
         return self if task == self.task else replace(self, task=task, iteration_count=0)
 
-    def announced(self, signature: str, *, of_task: bool, kept: int = CALLS_KEPT) -> CallHistory:
-        """Count a call that is about to be made. `of_task`: it counts towards the task's iterations."""
-        count = self.iteration_count + of_task
-        return replace(self, iteration_count=count, history=(*self.history, signature)[-kept:])
+    def announced(self, call: LoggedCall, *, of_task: bool = False, kept: int = CALLS_KEPT) -> CallHistory:
+        """Log a call that is about to be made. `of_task`: it counts towards the task's iterations."""
+        log = _newest((*self.log, call), kept)
+        return replace(self, iteration_count=self.iteration_count + of_task, log=log)
 
-    def ended(self, end: CallEnd, kept: int = CALLS_KEPT) -> CallHistory:
-        """Count the end of a call. A change that no call reported is found by the ids of the work tree."""
+    def turn(self, agent: str, label: str) -> int:
+        """Return the number of an agent's turn; a new label is a new turn. Lopen's own calls are in no turn."""
+        last = next((c for c in reversed(self.log) if c.agent == agent and c.kind != "oracle"), None)
+        return last.turn + (last.label != label) if last else 0
+
+    def call(self, mark: str) -> LoggedCall | None:
+        """Return the newest call of that mark."""
+        return next((call for call in reversed(self.log) if call.mark == mark), None)
+
+    def changed(self, call: LoggedCall | None, **fields: Any) -> CallHistory:
+        """Return the history with fields of a logged call changed."""
+        return replace(self, log=tuple(replace(c, **fields) if c is call else c for c in self.log))
+
+    def ended(self, end: CallEnd) -> CallHistory:
+        """Complete a call's entry. A change that no call reported is found by the ids of the work tree."""
         seen = end.tree_before or end.tree
         before = self.tree + (1 if seen and self.tree_id and seen != self.tree_id else 0)
         after = before + (1 if end.changed_tree else 0)
+        row = self._failures(end, before)
+        told = self.changed(self.call(end.mark), tree=after, failures=row, **self._content(end, after))
         return replace(
-            self,
+            told,
             tree=after,
             tree_id=end.tree or self.tree_id,
-            unchanged=self._with_content(end, after, kept),
-            failing=self._with_failure(end, before, after, kept),
-            edited=self._with_edits(end),
+            edited=self._edited(end),
             tests_known=self.tests_known or end.tested,
-            failing_tests=self._with_failing_tests(end),
-            findings=tuple(f for f in self.findings if not (end.tested and f.kind == "untested_edits")),
+            habits=tuple(h for h in self.habits if not (end.tested and h.kind == "untested_edits")),
         )
 
-    def _with_content(self, end: CallEnd, tree: int, kept: int) -> Mapping[str, tuple[str, int]]:
+    def _content(self, end: CallEnd, tree: int) -> dict[str, Any]:
         """Unknown content neither extends a row nor ends it. Output is compared within one state of the tree."""
         if end.content_hash is None or (end.tool not in LOOKS and end.tool != RUN):
-            return self.unchanged
+            return {}
         content = f"{tree}:{end.content_hash}" if end.tool == RUN else end.content_hash
-        before, row = self.unchanged.get(end.signature, ("", 0))[:2]
-        counts = (content, row + 1) if before == content else (content, 1)
-        return _latest({**_without(self.unchanged, end.signature), end.signature: counts}, kept)
+        before = next((call for call in self._same(end.signature) if call.content), None)
+        row = before.unchanged + 1 if before and before.content == content else 1
+        return {"content": content, "unchanged": row}
 
-    def _with_failure(
-        self, end: CallEnd, before: int, after: int, kept: int
-    ) -> Mapping[str, tuple[int, int]]:
+    def _failures(self, end: CallEnd, tree: int) -> int:
         """A success, or a change to the work tree by another call, ends a command's row of failures."""
-        if not end.is_run:
-            return self.failing
-        others = _without(self.failing, end.signature)
-        if not end.failed:
-            return others
-        tree, row = self.failing.get(end.signature, (before, 0))
-        return _latest({**others, end.signature: (after, row + 1 if tree == before else 1)}, kept)
+        if not end.is_run or not end.failed:
+            return 0
+        before = next((call for call in self._same(end.signature) if call.tree is not None), None)
+        return before.failures + 1 if before and before.failures and before.tree == tree else 1
 
-    def _with_edits(self, end: CallEnd) -> tuple[str, ...]:
+    def _same(self, signature: str) -> Iterator[LoggedCall]:
+        """Yield the logged calls of a signature, the latest first."""
+        return (call for call in reversed(self.log) if call.signature == signature)
+
+    def _edited(self, end: CallEnd) -> tuple[str, ...]:
         if end.tested:
             return ()
         new = dict.fromkeys(path for path in map(_short_path, end.edited) if path not in self.edited)
         return (*self.edited, *new)[:EDITED_KEPT]
 
-    def _with_failing_tests(self, end: CallEnd) -> Mapping[str, int]:
-        if not end.tested:
-            return self.failing_tests
-        names = end.failed_tests or (end.tool,) if end.failed else ()
-        return {name: self.failing_tests.get(name, 0) + 1 for name in map(_short_path, names[:TESTS_KEPT])}
-
     def unchanged_in_row(self, signature: str) -> int:
         """Return how often in a row the call gave the same content in this conversation."""
-        return self.unchanged.get(signature, ("", 0))[1]
+        return next((call.unchanged for call in self._same(signature) if call.content), 0)
 
     def failures_in_row(self, signature: str) -> int:
         """Return how often in a row the command failed over an unchanged work tree."""
-        return self.failing.get(signature, (0, 0))[1]
+        return next((call.failures for call in self._same(signature) if call.tree is not None), 0)
 
     def conversation(self, subject: str, shown: Collection[str] = ()) -> CallHistory:
         """Begin a new conversation about `subject`, whose context holds nothing that was read before but `shown`.
@@ -194,24 +223,27 @@ class CallHistory:
         return replace(
             self,
             subject=subject,
-            unchanged={call: row for call, row in self.unchanged.items() if call in kept},
+            log=tuple(c if c.signature in kept else replace(c, content="", unchanged=0) for c in self.log),
             edited=edited,
-            findings=tuple(f for f in self.findings if edited and f.kind == "untested_edits"),
+            habits=tuple(h for h in self.habits if edited and h.kind == "untested_edits"),
         )
 
     def found(self, habits: tuple[WastefulHabit, ...]) -> CallHistory:
-        """Add findings; a higher count replaces the lower count of the same habit."""
+        """Add habits; a higher count replaces the lower count of the same habit."""
         renewed = {(habit.kind, habit.resource) for habit in habits}
-        others = [habit for habit in self.findings if (habit.kind, habit.resource) not in renewed]
-        return replace(self, findings=(*others, *habits)[-FINDINGS_KEPT:]) if habits else self
+        others = [habit for habit in self.habits if (habit.kind, habit.resource) not in renewed]
+        return replace(self, habits=(*others, *habits)[-HABITS_KEPT:]) if habits else self
 
 
-def _without(counts: Mapping[str, V], signature: str) -> dict[str, V]:
-    return {call: count for call, count in counts.items() if call != signature}
-
-
-def _latest(counts: Mapping[str, V], kept: int) -> Mapping[str, V]:
-    return dict(list(counts.items())[-kept:])
+def _newest(log: Sequence[LoggedCall], kept: int) -> tuple[LoggedCall, ...]:
+    """Return the newest calls of each kind: many calls of one kind push out none of another."""
+    counts: Counter[str] = Counter()
+    newest = []
+    for call in reversed(log):
+        counts[call.kind] += 1
+        if counts[call.kind] <= kept:
+            newest.append(call)
+    return tuple(reversed(newest))
 
 
 def _short_path(path: str) -> str:
@@ -220,6 +252,11 @@ def _short_path(path: str) -> str:
         return path
     digest = blake2b(path.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
     return f"{path[: PATH_LENGTH - len(digest) - 1]}\0{digest}"
+
+
+def subject_of(tool: str, written: str) -> str:
+    """Return what a tool is called over and over for: itself, or the file that the call writes."""
+    return signature(tool, {"path": written}) if written else tool
 
 
 LONGEST_PATH = 4_096

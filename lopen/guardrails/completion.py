@@ -94,39 +94,19 @@ def check_quality(facts: GuardFacts) -> GuardResult:
     )
 
 
-def scope_known(completed: int | None, original: int | None) -> bool:
-    """Tell whether both counts are usable: an original scope of at least one, and a count of completed parts."""
-    return original is not None and original > 0 and completed is not None and completed >= 0
-
-
-def scope_fulfilled(completed: int | None, original: int | None) -> bool:
-    """Tell whether the scope lets a module complete; False for an unknown scope."""
-    if completed is None or original is None or not scope_known(completed, original):
-        return False
-    return completed >= original
-
-
 def check_scope(facts: GuardFacts) -> GuardResult:
-    """From step 4 on, pass with the count, or block where the count is unknown."""
+    """From step 4 on, pass with the count, or block where the original scope or the completed part is unknown."""
     if number(facts.step) < SCOPE_FROM:
         return passing(SCOPE)
     completed, original = facts.scope.completed, facts.scope.original
-    if not scope_known(completed, original):
-        return _unknown_scope(facts)
-    count = f"{completed} of the {original} acceptance criteria and components are complete"
-    return passing(SCOPE, count if scope_fulfilled(completed, original) else f"{count}: the run continues")
-
-
-def _unknown_scope(facts: GuardFacts) -> GuardResult:
-    original = facts.scope.original
-    if original is None or original <= 0:
-        what = f"the original scope is {'unknown' if original is None else original}"
-    else:
-        what = "the completed part of the original scope is unknown"
+    if original and original > 0 and completed is not None and completed >= 0:
+        count = f"{completed} of the {original} acceptance criteria and components are complete"
+        return passing(SCOPE, count if completed >= original else f"{count}: the run continues")
     return GuardResult(
         SCOPE,
         GuardVerdict.BLOCK,
-        f"{what}, so lopen cannot tell when module {facts.module} is complete",
+        f"the original scope of module {facts.module} or its completed part is not recorded, "
+        "so lopen cannot tell when the module is complete",
         "The scope of this module was not recorded. Record components that cover every acceptance criterion "
         "with record_components before anything else.",
         plan_command(facts.module),
@@ -139,20 +119,17 @@ HOOK = "pre-commit"
 OFFER = "commands are named under Skills & Hooks"
 
 
-def missing_gates(
-    commands: Mapping[str, str | None], hooks: Collection[str], *, commits: bool = True
-) -> tuple[str, ...]:
+def missing_gates(commands: Mapping[str, str | None], hooks: Collection[str]) -> tuple[str, ...]:
     """Name the quality gates that the repository lacks.
 
-    `commands` are the approved verify commands, `hooks` the repository's own hooks. A hook is not needed
-    where lopen makes no commits (`commits` false).
+    `commands` are the approved verify commands, `hooks` the repository's own hooks.
     """
     missing = []
     if not commands.get("verify-tests"):
         missing.append("a test runner (verify-tests is none)")
     if not commands.get("verify-lint"):
         missing.append("a linter (verify-lint is none)")
-    if commits and HOOK not in hooks:
+    if HOOK not in hooks:
         missing.append("a pre-commit hook that runs the verify commands")
     return tuple(missing)
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from lopen.core.errors import LopenError
 from lopen.limits.agents import put_agents, read_agents
 from lopen.limits.budget import BudgetState, cleared, extended
-from lopen.limits.circuits import MAIN, AgentRow, CircuitState, acknowledged
+from lopen.limits.circuits import CircuitState, acknowledged
 from lopen.limits.records import Alert, Incident
 from lopen.limits.store import LimitsStore, Rows
 
@@ -79,8 +79,7 @@ def reset_circuit(store: LimitsStore, circuit_id: str, now: datetime) -> Circuit
         state = CircuitState(
             circuit_id,
             last_updated=now.timestamp(),
-            calls=replace(before.calls, iteration_count=0),
-            rows={MAIN: AgentRow(before.row().turn, before.row().label)},
+            calls=replace(before.calls, iteration_count=0, log=()),
             trips=before.trips,
         )
         rows.put_circuit(state)

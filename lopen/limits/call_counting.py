@@ -17,15 +17,15 @@ from lopen.limits.circuits import (
     after_call,
     before_call,
     opened,
-    probe_lost,
     refusal,
     trip_alert,
     verified,
+    without_probe,
 )
 from lopen.limits.records import Alert, Incident
 from lopen.limits.store import Rows
 
-FindHabits = Callable[[CallHistory, CallHistory, CallEnd], tuple[WastefulHabit, ...]]
+FindHabits = Callable[[CallHistory, CallEnd], tuple[WastefulHabit, ...]]
 Answer = tuple[CallDecision, tuple[Alert, ...]]
 
 
@@ -39,7 +39,7 @@ class CountedEnd:
     alerts: tuple[Alert, ...] = ()
 
 
-def no_habits(before: CallHistory, after: CallHistory, end: CallEnd) -> tuple[WastefulHabit, ...]:
+def no_habits(calls: CallHistory, end: CallEnd) -> tuple[WastefulHabit, ...]:
     """Look for no habits: hooks apply the rules of circuits only."""
     return ()
 
@@ -66,7 +66,7 @@ def end_call(
     """Count the end of a call. `find` applies the rules for habits."""
     before = rows.circuit(circuit_id) or CircuitState(circuit_id)
     after, decision = after_call(before, end, now.timestamp(), book)
-    habits = find(before.calls, after.calls, end)
+    habits = find(after.calls, end)
     after = replace(after, calls=after.calls.found(habits))
     if passed_verify:
         after = verified(after)
@@ -95,11 +95,11 @@ def trip_on_cost(
     return trip(rows, circuit_id, "external_api", seen, now, book)
 
 
-def lose_probe(rows: Rows, circuit_id: str, now: datetime, book: RuleBook) -> None:
-    """Count the probe of a dead process as failed."""
+def drop_probe(rows: Rows, circuit_id: str) -> None:
+    """Let the next call be the probe: the process of the one that ran is gone."""
     before = rows.circuit(circuit_id)
     if before is not None and before.probe is not None:
-        rows.put_circuit(probe_lost(before, now.timestamp(), book))
+        rows.put_circuit(without_probe(before))
 
 
 def log_trip(rows: Rows, decision: CallDecision, now: datetime) -> tuple[Alert, ...]:

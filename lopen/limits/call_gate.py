@@ -10,11 +10,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from hashlib import blake2b
 from typing import Any, Protocol, TypeVar
 
 from lopen.core.clock import Clock
 from lopen.core.events import CircuitChanged, Event, Notice
-from lopen.guardrails.call_history import RUN, CallEnd, CallHistory, WastefulHabit, signature
+from lopen.guardrails.call_history import RUN, CallEnd, CallHistory, WastefulHabit, signature, subject_of
 from lopen.guardrails.habits import HabitLimits, after_turn, find_habits, untested_edits
 from lopen.limits.agents import OVERRIDE, AgentLimits, ended, put_agents, read_agents, spawn
 from lopen.limits.call_counting import Answer, CountedEnd, announce_call, end_call, trip, trip_on_cost
@@ -26,6 +27,7 @@ from lopen.limits.circuits import (
     CircuitCall,
     CircuitState,
     RuleBook,
+    cut_off,
     trip_text,
 )
 from lopen.limits.records import Alert, Incident, new_id, raised
@@ -93,6 +95,8 @@ class CallGate:
         self._task = ""
         self._lifted = False
         self._inside = ""  # the sub-agent whose calls these are
+        self._running = ""  # the mark of the model's call that began last
+        self._asked = 0  # external calls made inside it
         self._here = new_id()  # turn labels of two processes never mean one turn
         self.book = book
         self.circuit_id = ""
@@ -130,9 +134,31 @@ class CallGate:
 
     # tools
 
-    def before_tool(self, tool: str, arguments: Mapping[str, Any], turn: int) -> ToolPass | ToolTrip:
-        """Decide whether the call may be made."""
-        return self._asked(self._call(tool, signature(tool, arguments), turn, "tool"))
+    def before_tool(
+        self, tool: str, arguments: Mapping[str, Any], turn: int, call_id: str = "", *, writes: str = ""
+    ) -> ToolPass | ToolTrip:
+        """Decide whether the call may be made. `call_id` is the model's, `writes` the file that the call writes.
+
+        A call that a kill cut off and lopen runs again has the same turn and id: it counts once.
+        """
+        call = self._call(tool, signature(tool, arguments), turn, "tool", self._mark(turn, call_id))
+        call = replace(call, subject=subject_of(tool, writes))
+        now = self._clock.now()
+        answer = self._answered(
+            lambda rows: announce_call(rows, self.circuit_id, call, now, self.book), call, now
+        )
+        self._running, self._asked = call.nonce, 0
+        return answer
+
+    def cut_off(self, turn: int, call_id: str) -> None:
+        """Take back a call that is answered as interrupted: it is held against nobody."""
+
+        def work(rows: Rows) -> None:
+            state = rows.circuit(self.circuit_id)
+            if state is not None:
+                rows.put_circuit(cut_off(state, self._mark(turn, call_id), of_task=bool(self._task)))
+
+        self._atomically(work, None)
 
     def failed_before(self, tool: str, arguments: Mapping[str, Any]) -> bool:
         """Tell whether the call runs a command that failed when it last ran."""
@@ -152,7 +178,13 @@ class CallGate:
         if passed.counted:
             counted = self._atomically(
                 lambda rows: end_call(
-                    rows, self.circuit_id, end, now, self.book, passed_verify=passed_verify, find=self._find
+                    rows,
+                    self.circuit_id,
+                    end,
+                    now,
+                    self.book,
+                    passed_verify=passed_verify,
+                    find=lambda calls, end: find_habits(calls, end, self._habits),
                 ),
                 counted,
             )
@@ -179,22 +211,22 @@ class CallGate:
         self._calls, found = self._atomically(work, (here, unknown))
         return found
 
-    def _find(self, before: CallHistory, after: CallHistory, end: CallEnd) -> tuple[WastefulHabit, ...]:
-        return find_habits(before, after, end, self._habits)
-
     # external calls
 
     def external_call(self, turn: int, name: str = "oracle") -> ToolPass | ToolTrip:
         """Ask for one of lopen's own calls to another model; where the window is full, the trip has `until`."""
         now = self._clock.now()
-        call = self._call(name, f"external:{name}", turn, "oracle", inner=True)
+        mark = f"{self._running}/{self._asked}" if self._running else new_id()
+        call = self._call(name, f"external:{name}", turn, "oracle", mark, inner=True)
 
         def work(rows: Rows) -> Answer:
             if spent := trip_on_cost(rows, self.circuit_id, self._limits, now, self.book):
                 return spent
             return announce_call(rows, self.circuit_id, call, now, self.book)
 
-        return self._answered(work, call, now)
+        answer = self._answered(work, call, now)
+        self._asked += isinstance(answer, ToolPass)
+        return answer
 
     def external_done(self, passed: ToolPass, ok: bool) -> ToolTrip | None:
         """Count the end of an external call."""
@@ -209,6 +241,10 @@ class CallGate:
         return self._tripped(*answer, now) if answer else None
 
     # sub-agents
+
+    def name_agent(self, kind: str) -> str:
+        """Name a sub-agent by the call that starts it, so that one that is cut off and starts again counts once."""
+        return f"{kind}-{blake2b((self._running or new_id()).encode(), digest_size=4).hexdigest()}"
 
     @contextmanager
     def inside(self, agent_id: str) -> Iterator[None]:
@@ -231,7 +267,8 @@ class CallGate:
     def spawn_agent(self, agent_id: str, turn: int) -> ToolPass | ToolTrip:
         """Decide whether the sub-agent may start; `ended` in the pass names the agent that has to end for it."""
         now = self._clock.now()
-        call = replace(self._call("agent", f"agent:{agent_id}", turn, "agent", inner=True), nonce="")
+        mark = f"agent:{agent_id}"
+        call = self._call("agent", mark, turn, "agent", mark, inner=True)
         oldest: list[str] = []
         no_alerts: tuple[Alert, ...] = ()
 
@@ -239,8 +276,10 @@ class CallGate:
             oldest.clear()
             if spent := trip_on_cost(rows, self.circuit_id, self._limits, now, self.book):
                 return spent
-            agents = read_agents(rows, self.circuit_id)
-            agents, answer = spawn(agents, agent_id, now.timestamp(), self._limits, lifted=self._lifted)
+            circuit = rows.circuit(self.circuit_id)
+            again = circuit is not None and circuit.calls.call(mark) is not None
+            agents, lifted = read_agents(rows, self.circuit_id), self._lifted or again
+            agents, answer = spawn(agents, agent_id, now.timestamp(), self._limits, lifted=lifted)
             if not answer.allowed and answer.until is None:
                 return trip(rows, self.circuit_id, "agent_spawn", answer.seen, now, self.book)
             if not answer.allowed:
@@ -268,17 +307,17 @@ class CallGate:
 
     # inside
 
-    def _call(self, tool: str, sign: str, turn: int, kind: str, *, inner: bool = False) -> CircuitCall:
+    def _call(
+        self, tool: str, sign: str, turn: int, kind: str, mark: str, *, inner: bool = False
+    ) -> CircuitCall:
         label = f"{self._here}{self._inside}/{turn}"
         verifies = CallEnd(tool, sign).is_run and tool != RUN
         inner = inner or bool(self._inside)
-        return CircuitCall(tool, sign, label, kind, self._task, inner, new_id(), self._inside, verifies)
+        return CircuitCall(tool, sign, label, kind, self._task, inner, mark, self._inside, verifies)
 
-    def _asked(self, call: CircuitCall) -> ToolPass | ToolTrip:
-        now = self._clock.now()
-        return self._answered(
-            lambda rows: announce_call(rows, self.circuit_id, call, now, self.book), call, now
-        )
+    def _mark(self, turn: int, call_id: str) -> str:
+        """Return the mark of a call of the model: some endpoints give each turn's calls the same ids."""
+        return f"{turn}{self._inside}/{call_id}" if call_id else new_id()
 
     def _answered(
         self, work: Callable[[Rows], Answer], call: CircuitCall, now: datetime

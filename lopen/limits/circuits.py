@@ -1,27 +1,27 @@
 """Circuits: the table of rules, the state of a circuit, and the effects of a call and its end.
 
 closed → open → half_open → closed. In half_open one probe is allowed: its success closes the circuit, its
-failure opens it again with the next longer cooldown. The call that trips the circuit is not made. State is bounded: a
-window holds one entry more than its threshold. Pure: `before_call` and `after_call` decide, and `call_counting` applies them to a store. `now` is in seconds since the epoch.
+failure opens it again with the next longer cooldown. The call that trips the circuit is not made, and not logged. Every
+rule counts over one log of calls (`guardrails.call_history`). Pure: `before_call` and `after_call` decide, and
+`call_counting` applies them to a store. `now` is in seconds since the epoch.
 
 See docs/reference/budgets-and-circuits.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from lopen.guardrails.call_history import CallEnd, CallHistory
+from lopen.guardrails.call_history import CALLS_KEPT, CallEnd, CallHistory, LoggedCall
 from lopen.limits.records import Alert, new_id
 from lopen.settings.rule_numbers import RULE_NUMBERS
 
 # the rules
 
 UNVERIFIABLE = "say what is done and what is in the way"
-HISTORY = 50  # ten turns of five calls
 LADDER = (1.0, 2.0, 6.0, 12.0, 60.0)  # cooldowns of trips in a row, as multiples of the first
 LAST_RUNG = len(LADDER)  # the trip in a row that needs a person
 Unit = Literal["seconds", "turns", "task", "row"]
@@ -62,11 +62,6 @@ class CircuitRule:
     def cooldown(self, trips_in_row: int) -> float:
         """Seconds to wait after the n-th trip in a row (from 1)."""
         return self.ladder[min(trips_in_row, len(self.ladder)) - 1] if self.ladder else 0.0
-
-    def counted(self, window: tuple[float, ...], at: float) -> tuple[float, ...]:
-        """Return the window with a call at this second or turn; a clock that was set back empties it."""
-        kept = [each for each in window if 0 <= at - each < self.window]
-        return (*kept, at)[-(self.threshold + 1) :]
 
 
 def _ladder(rule: str, base: float | None) -> tuple[float, ...]:
@@ -145,11 +140,17 @@ class RuleBook:
     rules: Mapping[str, CircuitRule] = field(default_factory=lambda: BY_NAME)
     api_session_max: int = 50
     enabled: bool = True
-    history: int = HISTORY
+    history: int = CALLS_KEPT
     verifiable: bool = True
 
     def __getitem__(self, name: str) -> CircuitRule:
         return self.rules[name]
+
+    @property
+    def kept(self) -> int:
+        """Calls of each kind that are logged: at least as many as a rule counts."""
+        counted = (rule.threshold + 1 for rule in self.rules.values() if rule.unit != "task")
+        return max(self.history, *counted)
 
 
 def _configured(rule: CircuitRule, settings: Mapping[str, Any]) -> CircuitRule:
@@ -168,7 +169,7 @@ def rule_book(
     *,
     api_session_max: int = 50,
     exempt: tuple[str, ...] = (),
-    history: int = HISTORY,
+    history: int = CALLS_KEPT,
     verifiable: bool = True,
 ) -> RuleBook:
     """The book of the settings' `circuit` table. `exempt` rules never trip (a model on loopback, a replay)."""
@@ -182,9 +183,7 @@ def rule_book(
 # a circuit
 
 WHOLE_SESSION = "*"  # the task of a caller without tasks
-AGENTS_KEPT = 32
-MAIN = ""  # the main agent's name among the rows
-OUTLIVES_COOLDOWN = ("external_api", "agent_spawn")  # windows that count on after it
+OUTLIVES_COOLDOWN = ("external", "oracle", "agent")  # kinds of calls that count on after it
 ALLOW, TRIP, WAIT, ACK, LATER = "allow", "trip", "wait", "ack", "later"
 
 
@@ -192,12 +191,12 @@ ALLOW, TRIP, WAIT, ACK, LATER = "allow", "trip", "wait", "ack", "later"
 class CircuitCall:
     """A call that is about to be made.
 
-    `turn` is the caller's label of the turn: a new label is a new turn, and `head/7` is two turns after `head/5`.
-    `kind`: "tool", "hook", "agent", "external" (a script that calls an outside model) or "oracle" (lopen's own such
-    call). An oracle call waits for its turn and does not trip. `inner`: made inside an allowed call, by a sub-agent
-    or the oracle; it belongs to that call's probe. `task` is "" where no verify command can end a count. `nonce`
-    identifies this one call, where the caller has an id for it. `agent` is the sub-agent that makes the call, whose
-    rows are counted apart. `verifies`: it runs a verify command.
+    `turn` is the caller's label of the turn: a new label is a new turn. `kind`: "tool", "hook", "agent", "external" (a script that calls an outside model) or "oracle"
+    (lopen's own such call, which waits for its turn and does not trip). `inner`: made inside an allowed call, by a
+    sub-agent or the oracle; it belongs to that call's probe. `task` is "" where no verify command can end a
+    count. `nonce` identifies this one call, where the caller has an id for it. `agent` is the sub-agent that makes
+    the call, whose rows are counted apart. `verifies`: it runs a verify command. `subject` is the file that a call
+    writes (`call_history.subject_of`).
     """
 
     tool: str
@@ -207,8 +206,9 @@ class CircuitCall:
     task: str = WHOLE_SESSION
     inner: bool = False
     nonce: str = ""
-    agent: str = MAIN
+    agent: str = ""
     verifies: bool = False
+    subject: str = ""
 
     @property
     def mark(self) -> str:
@@ -244,26 +244,8 @@ class CallDecision:
 
 
 @dataclass(frozen=True, slots=True)
-class AgentRow:
-    """The turn of one agent, the calls of each tool in it, its identical calls in a row, and its latest failures.
-
-    A failure is (tool, turn, number of the work tree's state).
-    """
-
-    turn: int = 0
-    label: str = ""
-    calls: Mapping[str, int] = field(default_factory=dict)
-    last_call: str = ""
-    same_calls: int = 0
-    failures: tuple[tuple[str, int, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class CircuitState:
-    """The state of a circuit, with the history of calls that its rules count.
-
-    `windows` holds the seconds or turns of the calls that a rule counts; `rows` the counts of each agent.
-    """
+    """The state of a circuit, with the history of calls that its rules count."""
 
     circuit_id: str
     state: str = "closed"  # closed, open, half_open
@@ -277,8 +259,6 @@ class CircuitState:
     trips_in_row: int = 0
     trips: int = 0
     probe: tuple[str, float] | None = None  # the running probe's mark, and when it began
-    windows: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    rows: Mapping[str, AgentRow] = field(default_factory=dict)
     external_total: int = 0
 
     @property
@@ -297,16 +277,19 @@ class CircuitState:
             return False
         return self.holds_all or call.kind in BY_NAME[self.rule].kinds
 
-    def row(self, agent: str = MAIN) -> AgentRow:
-        """Return the counts of an agent."""
-        return self.rows.get(agent, AgentRow())
+    def identical_calls(self, agent: str = "") -> int:
+        """Return how many calls of an agent in a row are the same as its latest."""
+        row = 0
+        own = [call for call in self.calls.log if call.agent == agent and call.kind in TOOLS]
+        for call in reversed(own):
+            if call.signature != own[-1].signature or call.progressed:
+                break
+            row += 1
+        return row
 
-    def with_row(self, agent: str, row: AgentRow) -> CircuitState:
-        """Keep the counts of an agent; of sub-agents the latest."""
-        others = [(name, each) for name, each in self.rows.items() if name not in (MAIN, agent)]
-        main = {MAIN: row if agent == MAIN else self.row()}
-        named = [*others, (agent, row)] if agent != MAIN else others
-        return replace(self, rows={**main, **dict(named[-AGENTS_KEPT:])})
+    def recent_external(self, now: float) -> int:
+        """Return the external calls of the last minute."""
+        return len(_within(BY_NAME["external_api"], self.calls.log, now))
 
 
 def verified(state: CircuitState) -> CircuitState:
@@ -331,9 +314,9 @@ def opened(
     """Open the circuit for `rule`; the fifth trip in a row needs a person, with any rule."""
     row = state.trips_in_row + 1
     free_at = 0.0
-    window = state.windows.get(rule.name, ())
-    if rule.name == "external_api" and len(window) >= rule.threshold:
-        free_at = window[-rule.threshold] + rule.window
+    times = [call.at for call in state.calls.log if call.kind in rule.kinds]
+    if rule.name == "external_api" and len(times) >= rule.threshold:
+        free_at = times[-rule.threshold] + rule.window
     return replace(
         state,
         state="open",
@@ -362,11 +345,9 @@ def refusal(state: CircuitState, book: RuleBook, seen: str = "") -> CallDecision
     )
 
 
-def probe_lost(state: CircuitState, now: float, book: RuleBook) -> CircuitState:
-    """Count the running probe as failed: its process is gone."""
-    if state.state != "half_open" or state.probe is None:
-        return state
-    return opened(state, book[state.rule], "the probe after the cooldown never ended", now)
+def without_probe(state: CircuitState) -> CircuitState:
+    """Let the next call be the probe: the process of the one that ran is gone, which says nothing of the call."""
+    return replace(state, probe=None)
 
 
 def cooled(state: CircuitState, now: float) -> CircuitState:
@@ -383,26 +364,23 @@ def half_open(state: CircuitState) -> CircuitState:
 
 
 def _cleared(state: CircuitState) -> CircuitState:
-    """Empty the windows, so that the calls that tripped the circuit do not count for the probe.
+    """Let the calls that tripped the circuit not count for the probe.
 
-    The counts of external calls and of sub-agents outlive a cooldown, and so does a row of identical calls. Only a
-    person's acknowledgement begins them anew.
+    External calls and starts of sub-agents count on after a cooldown, and so does a row of identical calls: only the
+    person who lets one go on begins it anew.
     """
     anew = state.rule == "duplicate_call" or state.needs_ack
-    rows = {
-        agent: AgentRow(row.turn, row.label)
-        if anew
-        else AgentRow(row.turn, row.label, last_call=row.last_call, same_calls=row.same_calls)
-        for agent, row in state.rows.items()
-    }
+    log = (
+        call if call.kind in OUTLIVES_COOLDOWN else replace(call, past=True)
+        for call in state.calls.log
+        if call.kind in OUTLIVES_COOLDOWN or not anew
+    )
     iterations = 0 if state.rule == "max_iterations" else state.calls.iteration_count
     return replace(
         state,
         probe=None,
         cooldown_until=0.0,
-        calls=replace(state.calls, iteration_count=iterations),
-        windows={name: window for name, window in state.windows.items() if name in OUTLIVES_COOLDOWN},
-        rows=rows,
+        calls=replace(state.calls, iteration_count=iterations, log=tuple(log)),
         external_total=0 if state.rule == "external_api" and state.needs_ack else state.external_total,
     )
 
@@ -420,99 +398,94 @@ PROBE_LOST_S = 900.0  # longer than any call may take
 def before_call(
     state: CircuitState, call: CircuitCall, now: float, book: RuleBook
 ) -> tuple[CircuitState, CallDecision]:
-    """Decide whether `call` may be made; return the new state and the decision."""
+    """Decide whether `call` may be made; return the new state and the decision.
+
+    A call that was cut off and is made again (by its `nonce`) was counted already.
+    """
     if not book.enabled:
-        return _in_history(state, call, book), CallDecision(ALLOW, state.circuit_id)
+        return _logged(state, call, now, book), CallDecision(ALLOW, state.circuit_id)
     if state.probe is not None and now - state.probe[1] > PROBE_LOST_S:
-        state = probe_lost(state, now, book)
+        state = without_probe(state)
     state = cooled(state, now)
     held = state.holds(call)
     if held and state.tripped:
         return state, refusal(state, book)
-    if held and state.probe is not None and not call.inner:
+    if held and state.probe is not None and state.probe[0] != call.nonce and not call.inner:
         return state, refusal(replace(state, cooldown_until=now + 1.0), book, "a probe is under way")
-    counted = _counted(state, call, now, book)
-    external = book["external_api"]
-    if call.kind == "oracle" and external.trips(len(counted.windows["external_api"])):
-        free_at = counted.windows["external_api"][0] + external.window
-        full = "the window for external calls is full"
-        return state, CallDecision(LATER, state.circuit_id, external.name, full, free_at)
-    refused = replace(counted, windows=_uncounted(counted, state), external_total=state.external_total)
     probes = held and state.probe is None
-    for rule in book.rules.values():
-        count = _count(rule, counted, call)
-        if rule.trips(count) and not (probes and rule.name == state.rule):
-            return _trip(refused, rule, _seen(rule, call, count, book), now, book)
-    if external.enabled and counted.external_total > book.api_session_max:
-        seen = f"{book.api_session_max} external calls were made in this session, which is all it may"
-        return _trip(refused, external, seen, now, book, ack=True)
+    logged = state
+    if not call.nonce or state.calls.call(call.nonce) is None:
+        logged = _logged(state, call, now, book)
+        if refused := _refused(state, logged, call, now, book, probed=state.rule if probes else ""):
+            return refused
     if probes:
-        counted = replace(counted, probe=(call.mark, now))
-    return counted, CallDecision(ALLOW, state.circuit_id)
+        logged = replace(logged, probe=(call.mark, now))
+    return logged, CallDecision(ALLOW, state.circuit_id)
 
 
-def _uncounted(counted: CircuitState, before: CircuitState) -> dict[str, tuple[float, ...]]:
-    """The windows without the external call or start of a sub-agent that is refused: it does not count in them."""
-    return {**counted.windows, **{n: before.windows.get(n, ()) for n in ("external_api", "agent_spawn")}}
+def _refused(
+    state: CircuitState, logged: CircuitState, call: CircuitCall, now: float, book: RuleBook, *, probed: str
+) -> tuple[CircuitState, CallDecision] | None:
+    """Refuse the call that is one too many; None where it may be made. `probed`: the rule that it is the probe of."""
+    external = book["external_api"]
+    if call.kind == "oracle":  # lopen's own: it waits for its turn
+        window = _within(external, logged.calls.log, now)
+        if external.trips(len(window)):
+            free_at, full = window[0].at + external.window, "the window for external calls is full"
+            return state, CallDecision(LATER, state.circuit_id, external.name, full, free_at)
+    else:
+        for rule in book.rules.values():
+            count = _count(rule, logged, call, now)
+            if rule.trips(count) and rule.name != probed:
+                return _trip(state, rule, _seen(rule, call, count, book), now, book)
+    if external.enabled and logged.external_total > book.api_session_max:
+        seen = f"{book.api_session_max} external calls were made in this session, which is all it may"
+        return _trip(state, external, seen, now, book, ack=True)
+    return None
 
 
-def _counted(state: CircuitState, call: CircuitCall, now: float, book: RuleBook) -> CircuitState:
-    """Count `call` in each window that it belongs to. An oracle's call is lopen's own: it is in no turn of the model."""
-    row = state.row(call.agent)
-    if call.kind != "oracle":
-        row = _in_turn(row, call)
-    windows = dict(state.windows)
-    for rule in book.rules.values():
-        if call.kind in rule.kinds and (rule.own or rule.unit == "seconds"):
-            at = now if rule.unit == "seconds" else float(row.turn)
-            windows[rule.name] = rule.counted(windows.get(rule.name, ()), at)
-    if call.kind in TOOLS:
-        same = row.same_calls + 1 if call.signature == row.last_call else 1
-        calls = {**row.calls, call.tool: row.calls.get(call.tool, 0) + 1}
-        row = replace(row, calls=calls, last_call=call.signature, same_calls=same)
-    total = state.external_total + (call.kind in ("external", "oracle"))
-    counted = replace(state, windows=windows, external_total=total, last_updated=now)
-    return _in_history(counted.with_row(call.agent, row), call, book)
-
-
-def _in_turn(row: AgentRow, call: CircuitCall) -> AgentRow:
-    if call.turn == row.label:
-        return row
-    return replace(row, turn=row.turn + _turns(row.label, call.turn), label=call.turn, calls={})
-
-
-def _turns(before: str, after: str) -> int:
-    """Count the turns between two labels: the difference of two numbers under one head, else one."""
-    head, _, number = after.rpartition("/")
-    earlier_head, _, earlier = before.rpartition("/")
-    if head != earlier_head or not (number.isdecimal() and earlier.isdecimal()):
-        return 1
-    return max(1, int(number) - int(earlier))
-
-
-def _in_history(state: CircuitState, call: CircuitCall, book: RuleBook) -> CircuitState:
+def _logged(state: CircuitState, call: CircuitCall, now: float, book: RuleBook) -> CircuitState:
+    """Log `call`, in its task. An oracle's call is lopen's own: it is of no task, and in no turn of the model."""
     calls = state.calls
     if call.kind != "oracle" and not call.inner:
         calls = calls.in_task(call.task)
-    if call.kind in TOOLS:
-        calls = calls.announced(call.signature, of_task=call.of_task, kept=book.history)
-    return replace(state, calls=calls)
+    turn, subject = calls.turn(call.agent, call.turn), call.subject or call.tool
+    entry = LoggedCall(call.mark, call.signature, call.kind, call.agent, turn, call.turn, now, subject)
+    calls = calls.announced(entry, of_task=call.kind in TOOLS and call.of_task, kept=book.kept)
+    total = state.external_total + (call.kind in ("external", "oracle"))
+    return replace(state, calls=calls, external_total=total, last_updated=now)
 
 
-def _count(rule: CircuitRule, state: CircuitState, call: CircuitCall) -> int:
-    """Return the calls that the rule counts up to this one; 0 where the rule is not about it."""
-    row = state.row(call.agent)
-    if call.kind not in rule.kinds or call.kind == "oracle":  # an oracle's call waits for its turn
+def _count(rule: CircuitRule, state: CircuitState, call: CircuitCall, now: float) -> int:
+    """Return the calls that the rule counts up to this one, which is logged; 0 where the rule is not about it."""
+    if call.kind not in rule.kinds:
         return 0
     match rule.name:
         case "max_iterations":
             return state.calls.iteration_count if call.of_task and not call.verifies else 0
         case "duplicate_call":
-            return row.same_calls
+            return state.identical_calls(call.agent)
+        case "tool_failure":  # failures are counted when a call ends
+            return 0
         case "sequential_tool":
-            return row.calls.get(call.tool, 0)
-        case _:  # failures are counted when a call ends
-            return len(state.windows.get(rule.name, ()))
+            own = _in_turns(rule, state.calls.log, call.agent)
+            return sum(each.subject == (call.subject or call.tool) for each in own)
+        case _ if rule.unit == "seconds":
+            return len(_within(rule, state.calls.log, now))
+        case _:
+            return len(_in_turns(rule, state.calls.log, call.agent))
+
+
+def _within(rule: CircuitRule, log: Sequence[LoggedCall], now: float) -> list[LoggedCall]:
+    """Return the calls in the last seconds that the rule counts; a clock that was set back leaves none."""
+    return [c for c in log if c.kind in rule.kinds and not c.past and 0 <= now - c.at < rule.window]
+
+
+def _in_turns(rule: CircuitRule, log: Sequence[LoggedCall], agent: str) -> list[LoggedCall]:
+    """Return the calls in the latest turns of an agent that the rule counts."""
+    own = [call for call in log if call.agent == agent and call.kind != "oracle"]
+    recent = [call for call in own if own[-1].turn - call.turn < rule.window]
+    return [call for call in recent if call.kind in rule.kinds and not call.past]
 
 
 def _seen(rule: CircuitRule, call: CircuitCall, count: int, book: RuleBook) -> str:
@@ -524,13 +497,12 @@ def after_call(
     state: CircuitState, end: CallEnd, now: float, book: RuleBook
 ) -> tuple[CircuitState, CallDecision | None]:
     """Count the end of a call; return the new state, and a decision where the end tripped the circuit."""
-    state = replace(state, calls=state.calls.ended(end, book.history))
-    row = state.row(end.agent)
-    if end.progressed and row.last_call == end.signature:
-        state = state.with_row(end.agent, replace(row, same_calls=0))
+    calls = state.calls.ended(end)
+    failed = is_failure(calls, end)
+    calls = calls.changed(calls.call(end.mark), failed=failed, progressed=end.progressed)
+    state = replace(state, calls=calls)
     if not book.enabled:
         return state, None
-    failed = is_failure(state, end)
     state = replace(state, last_updated=now)
     if state.state == "half_open" and state.probe is not None and state.probe[0] == end.mark:
         if not failed:
@@ -541,28 +513,43 @@ def after_call(
     return _failed(state, end, now, book)
 
 
-def is_failure(state: CircuitState, end: CallEnd) -> bool:
-    """Tell whether a counted end is a failure: not `ok`, or the command failed again.
-
-    Failures count over one state of the work tree only.
-    """
-    again = state.calls.failures_in_row(end.signature) > 1
+def is_failure(calls: CallHistory, end: CallEnd) -> bool:
+    """Tell whether a counted end is a failure: not `ok`, or the command failed again over an unchanged tree."""
+    again = calls.failures_in_row(end.signature) > 1
     return not end.ok or (bool(end.exit_code) and bool(end.tree) and again)
+
+
+def cut_off(state: CircuitState, mark: str, *, of_task: bool) -> CircuitState:
+    """Take back a call that was cut off, with the external calls made inside it: it counts nowhere.
+
+    `of_task`: it counted as an iteration of the task.
+    """
+    gone = [call for call in state.calls.log if call.mark == mark or call.mark.startswith(f"{mark}/")]
+    external = sum(call.kind in ("external", "oracle") for call in gone)
+    iterations = state.calls.iteration_count - (of_task and external < len(gone))
+    left = tuple(call for call in state.calls.log if call not in gone)
+    state = without_probe(state) if state.probe is not None and state.probe[0] == mark else state
+    return replace(
+        state,
+        calls=replace(state.calls, log=left, iteration_count=max(0, iterations)),
+        external_total=max(0, state.external_total - external),
+    )
 
 
 def _failed(
     state: CircuitState, end: CallEnd, now: float, book: RuleBook
 ) -> tuple[CircuitState, CallDecision | None]:
-    """Count a failure of a tool within its turns."""
-    rule, row, tree = book["tool_failure"], state.row(end.agent), state.calls.tree
-    recent = [f for f in row.failures if f[2] == tree and row.turn - f[1] < rule.window]
-    recent = [*recent, (end.tool, row.turn, tree)][-book.history :]
-    state = state.with_row(end.agent, replace(row, failures=tuple(recent)))
-    count = sum(tool == end.tool for tool, *_ in recent)
-    if not rule.trips(count):
+    """Open the circuit where a tool failed too often within its turns, over one state of the work tree."""
+    rule, calls = book["tool_failure"], state.calls
+    recent = [
+        call
+        for call in _in_turns(rule, calls.log, end.agent)
+        if call.failed and call.tree == calls.tree and call.tool == end.tool
+    ]
+    if not rule.trips(len(recent)):
         return state, None
-    same = end.tool in RECORDS and state.calls.history.count(end.signature) >= count
-    seen = rule.seen.format(tool=end.tool, count=count, window=rule.window)
+    same = end.tool in RECORDS and len({call.signature for call in recent}) == 1
+    seen = rule.seen.format(tool=end.tool, count=len(recent), window=rule.window)
     return _trip(state, rule, f"{seen}{' with the same input' if same else ''}", now, book, ack=same)
 
 

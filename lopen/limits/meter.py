@@ -36,7 +36,7 @@ from lopen.limits.budget import (
     specs_for,
     standing_text,
 )
-from lopen.limits.call_counting import lose_probe
+from lopen.limits.call_counting import drop_probe
 from lopen.limits.call_gate import CallGate
 from lopen.limits.charging import (
     EXTERNAL_AGENTS,
@@ -172,7 +172,7 @@ class Meter:
         self._atomically(lambda rows: open_all(rows, self._specs, now), list)
 
     def recover(self, session_id: str) -> tuple[Event, ...]:
-        """Count what dead processes left unsettled as spent, in every session of this module, and a probe as failed.
+        """Count what dead processes left unsettled as spent, in every session of this module; their probe is nobody's failure.
 
         The holder of the module's lock calls it after `open`, before anything is reserved. While the
         store is gone it waits until the store is back.
@@ -192,7 +192,7 @@ class Meter:
             dead = [left for left in rows.reservations() if ours(left) and is_gone(left.owner)]
             alerts = [alert for left in dead for alert in charge_cut_off(rows, left, self._limits, now)]
             circuit_id = f"session:{session_id}"
-            lose_probe(rows, circuit_id, now, self.gate.book)
+            drop_probe(rows, circuit_id)
             agents = read_agents(rows, circuit_id)
             if agents.running:  # they went with their process
                 put_agents(rows, circuit_id, replace(agents, running=()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -124,7 +124,7 @@ def raised(alerts: Sequence[Alert]) -> tuple[Event, ...]:
 
 
 def dump(value: object) -> str:
-    """One JSON value; a dataclass becomes an object."""
+    """One JSON value; a dataclass becomes an object of the fields that are not as they are by default."""
     return json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -134,7 +134,15 @@ def field_values(value: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, datetime) else field_values(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    kind: Any = type(value)
+    return {name: each for name, default in _defaults(kind) if (each := getattr(value, name)) != default}
+
+
+@cache
+def _defaults(kind: type) -> tuple[tuple[str, Any], ...]:
+    return tuple((field.name, field.default) for field in fields(kind))
 
 
 def load(kind: type[V], text: str) -> V:
@@ -144,33 +152,37 @@ def load(kind: type[V], text: str) -> V:
 
 def decoded(kind: type[V], value: Any) -> V:
     """The value of type `kind` that JSON data describes; ValueError where it describes none."""
+    described: Any = kind
     try:
-        found: V = _decoded(kind, value)
+        found: V = _decoder(described)(value)
     except (TypeError, AttributeError) as error:
         raise ValueError(f"not a stored {kind.__name__}: {error}") from error
     return found
 
 
 @cache
-def _field_types(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
-def _decoded(kind: Any, value: Any) -> Any:
+def _decoder(kind: Any) -> Callable[[Any], Any]:
+    """Return what makes a value of a type from JSON data: plain functions, for hooks have no time to import pydantic."""
     origin, parts = get_origin(kind), get_args(kind)
     if isinstance(kind, type) and is_dataclass(kind):
-        types = _field_types(kind)
-        return kind(**{name: _decoded(types[name], each) for name, each in value.items() if name in types})
+        of = {name: _decoder(each) for name, each in get_type_hints(kind).items()}
+        return lambda value: kind(**{name: of[name](each) for name, each in value.items() if name in of})
     if origin is UnionType:
-        return None if value is None else _decoded(next(p for p in parts if p is not NoneType), value)
+        inner = _decoder(next(part for part in parts if part is not NoneType))
+        return lambda value: None if value is None else inner(value)
     if origin is tuple and parts[-1] is Ellipsis:
-        return tuple(_decoded(parts[0], each) for each in value)
+        item = _decoder(parts[0])
+        return lambda value: tuple(map(item, value))
     if origin is tuple:
-        return tuple(_decoded(part, each) for part, each in zip(parts, value, strict=True))
-    if origin is Mapping:
-        return {name: _decoded(parts[1], each) for name, each in value.items()}
+        items = tuple(map(_decoder, parts))
+        return lambda value: tuple(of(each) for of, each in zip(items, value, strict=True))
     if kind is datetime:
-        return datetime.fromisoformat(value)
-    if isinstance(kind, type) and not isinstance(value, (int, float) if kind is float else kind):
-        raise TypeError(f"{value!r} is no {kind.__name__}")
-    return value
+        return datetime.fromisoformat
+    plain = (int, float) if kind is float else kind if isinstance(kind, type) else object
+
+    def checked(value: Any) -> Any:
+        if not isinstance(value, plain):
+            raise TypeError(f"{value!r} is no {kind.__name__}")
+        return value
+
+    return checked

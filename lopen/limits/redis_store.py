@@ -2,7 +2,7 @@
 
 Keys: `<prefix>:budget:state:<id>` hash of fields, `:budget:usage:<id>` counter, `:budget:spend:<id>` hash,
 `:budget:alerts:<id>` list, `:budget:active` set, `:budget:reservations` hash, `:circuit:state:<id>` hash of fields,
-`:circuit:iterations:<id>` counter, `:circuit:toollog:<id>` list of at most 50, `:circuit:incidents:<id>` list,
+`:circuit:iterations:<id>` counter, `:circuit:toollog:<id>` list of the newest calls, `:circuit:incidents:<id>` list,
 `:circuit:active` set, `:memo:<key>` string. Every key expires after the configured time without a write.
 
 See docs/reference/budgets-and-circuits.md.
@@ -25,6 +25,7 @@ from redis.retry import Retry
 
 from lopen.core.errors import StoreUnreachable, WrongUsage
 from lopen.core.person import sealed
+from lopen.guardrails.call_history import LoggedCall
 from lopen.limits.budget import BudgetSpec, BudgetState, Charge
 from lopen.limits.circuits import CircuitState
 from lopen.limits.records import (
@@ -136,21 +137,22 @@ class RedisRows:
             if not fields:
                 return None
             found = decoded(CircuitState, {name: json.loads(text) for name, text in fields.items()})
-            log = self._pipe.lrange(self._key("circuit:toollog", circuit_id), 0, -1)
+            toollog = self._pipe.lrange(self._key("circuit:toollog", circuit_id), 0, -1)
+            log = tuple(load(LoggedCall, text) for text in toollog)
             count = int(self._pipe.get(self._key("circuit:iterations", circuit_id)) or 0)
-            return replace(found, calls=replace(found.calls, history=tuple(log), iteration_count=count))
+            return replace(found, calls=replace(found.calls, log=log, iteration_count=count))
 
         return self._read(key, read)
 
     def put_circuit(self, state: CircuitState) -> None:
         key, log = (self._key(f"circuit:{part}", state.circuit_id) for part in ("state", "toollog"))
         self._seen[key] = state
-        fields = field_values(replace(state, calls=replace(state.calls, history=(), iteration_count=0)))
+        fields = field_values(replace(state, calls=replace(state.calls, log=(), iteration_count=0)))
         self._write("HSET", key, *_flat({name: dump(each) for name, each in fields.items()}))
         self._write("SET", self._key("circuit:iterations", state.circuit_id), state.calls.iteration_count)
         self._write("DEL", log)
-        if state.calls.history:
-            self._write("RPUSH", log, *state.calls.history)
+        if state.calls.log:
+            self._write("RPUSH", log, *map(dump, state.calls.log))
         self._write("SADD", self._key("circuit:active"), state.circuit_id)
 
     def _reservations(self) -> dict[str, Reservation]:

@@ -55,7 +55,7 @@ def circuit_object(state: CircuitState, book: RuleBook) -> dict[str, Any]:
         "state": state.state,
         "iteration_count": state.calls.iteration_count,
         "max_iterations": book["max_iterations"].threshold,
-        "duplicate_call_count": state.row().same_calls,
+        "duplicate_call_count": state.identical_calls(),
         "duplicate_threshold": book["duplicate_call"].threshold,
         "trip_reason": state.trip_reason,
         "tripped_at": _epoch(state.tripped_at),
@@ -99,7 +99,7 @@ def circuit_lines(state: CircuitState, book: RuleBook, now: datetime) -> list[st
     """Return the paused budgets and circuits with the ends of their pauses, and the others in one line."""
     count = f"{state.calls.iteration_count}/{book['max_iterations'].threshold} calls"
     if state.state == "closed":
-        busy = _recent(state, now) > book["external_api"].threshold
+        busy = state.recent_external(now.timestamp()) > book["external_api"].threshold
         return [f"{state.circuit_id}: {'nothing paused' if busy else 'all limits OK'} ({count})"]
     left = max(0.0, state.cooldown_until - now.timestamp())
     if state.state == "half_open":
@@ -132,18 +132,13 @@ def resource_object(
         "max_concurrent_agents": limits.max_concurrent_agents,
         "agents_spawned": agents.spawned,
         "max_agents_per_session": limits.max_agents_per_session,
-        "external_last_minute": _recent(circuit, now),
+        "external_last_minute": circuit.recent_external(now.timestamp()),
         "external_total": circuit.external_total,
         "api_session_max": limits.api_session_max,
         "external_cost_usd": round(agents.cost_usd, 6),
         "cost_warn_usd": limits.cost_warn_usd,
         "cost_block_usd": limits.cost_block_usd,
     }
-
-
-def _recent(circuit: CircuitState, now: datetime) -> int:
-    """Return the external calls of the last minute."""
-    return sum(now.timestamp() - at < 60 for at in circuit.windows.get("external_api", ()))
 
 
 def resource_lines(

@@ -198,7 +198,6 @@ class Conversation:
             n=self.counts.nudges,
             of=MAX_NUDGES,
             task_id=session.task.id if session.task else "",
-            component=session.plan.selected or "",
             may_ask=not self.bench.settings.workflow.unattended
             and session.dialogue.clarifications < MAX_CLARIFICATIONS,
         )

@@ -98,7 +98,7 @@ def lacks(context: SessionContext) -> tuple[str, ...]:
     hooks = {
         h.name for h in HooksSnapshot.from_json(context.record.journal.session.examined.hooks or "[]").hooks
     }
-    return missing_gates(context.project.verifier.commands, hooks, commits=True)
+    return missing_gates(context.project.verifier.commands, hooks)
 
 
 def work_in_progress(context: SessionContext, shown: Collection[str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from uuid import uuid4
 
 from lopen.core.events import Notice
 from lopen.loop.context import SessionContext
@@ -26,7 +25,8 @@ TOOLS = ("read_file", "list_files", "search_files", "read_spec", "read_research"
 
 def research(context: SessionContext, bench: Workbench, topic: str, question: str) -> ToolResult:
     """Ask the sub-agent; its findings are logged under the topic."""
-    gate, agent, turn = context.guards.meter.gate, f"research-{uuid4().hex[:8]}", context.guards.watch.turn
+    gate, turn = context.guards.meter.gate, context.guards.watch.turn
+    agent = gate.name_agent("research")
     refused = context.models.calls.start_agent(agent, turn)
     if refused is not None:
         refusal = failed(refused.text, "go on without research", outcome="refused")

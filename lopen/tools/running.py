@@ -24,7 +24,7 @@ from lopen.store.journal import Journal
 from lopen.tools.calls import ToolResult, failed, refused
 from lopen.tools.catalogue import Registry, Tool, rests_on_earlier_calls
 from lopen.tools.workbench import Project, Workbench
-from lopen.verification.runners import failed_tests, runs_tests
+from lopen.verification.runners import runs_tests
 from lopen.workflow.pauses import Pause, circuit_open
 
 TURNS_AN_ITERATION = 100_000  # more than there can be
@@ -69,7 +69,9 @@ class Watch:
 
     def before(self, use: ToolUse) -> ToolResult | None:
         """Return None where the call may run, else the refusal that the model gets."""
-        answer = self.gate.before_tool(use.name, use.input or {}, self.turn)
+        given = use.input or {}
+        writes = str(given.get("path", "")) if use.name in EDITS else ""
+        answer = self.gate.before_tool(use.name, given, self.turn, use.id, writes=writes)
         if isinstance(answer, ToolPass):
             self._passes[use.id] = answer
             return None
@@ -93,6 +95,10 @@ class Watch:
         if seconds > 0:
             self.journal.tell(Waiting("a circuit cools down", seconds))
             self.clock.sleep(seconds)
+
+    def cut_off(self, use: ToolUse) -> None:
+        """Count a call that was cut off, and is answered as interrupted, nowhere."""
+        self.gate.cut_off(self.turn, use.id)
 
     def failed_before(self, use: ToolUse) -> bool:
         """Tell whether the call runs a command that failed when it last ran."""
@@ -145,9 +151,6 @@ class Watch:
             edited=(str(given.get("path", "")),) if result.ok and use.name in EDITS else (),
             tree_before=before,
             is_test_run=runs_tests(str(given.get("command", "")), self.project.test_command),
-            failed_tests=failed_tests(str(result.raw or result.fields.get("output", "")))
-            if exit_code
-            else (),
         )
 
 
@@ -269,6 +272,7 @@ class ToolRunner:
 
     def interrupted(self, use: ToolUse) -> ToolResult:
         """Answer a call that was running when the run ended; it may have had its effect."""
+        self.watch.cut_off(use)
         return self._answer_unrun(use, ToolResult(False, INTERRUPTED), "interrupted", "error")
 
     def skipped(self, use: ToolUse, why: str) -> ToolResult:

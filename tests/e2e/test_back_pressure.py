@@ -71,7 +71,7 @@ def test_failures_are_counted_on_by_the_next_process_and_every_climb_is_kept(
     ran = project.lopen("resume", "--json")
 
     assert ran.code == 3
-    assert told(ran, "tool_discipline") == [("warn", "5 files were edited since the last test run")]
+    assert told(ran, "tool_discipline") == [("warn", "5 different files were edited since the last test run")]
     assert [(e["before"], e["after"], e["failures"]) for e in ran.named("escalation")] == [
         ("normal", "warning", 2),
         ("warning", "intervention", 3),

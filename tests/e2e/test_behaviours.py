@@ -77,5 +77,5 @@ def test_edits_without_a_test_run_are_told_at_the_end_of_the_turn_and_not_to_the
     *results, last = after_edits["messages"][-1]["content"]
     assert [block["type"] for block in results] == ["tool_result"] * 8
     assert not any("[lopen]" in str(block) for block in results)
-    assert last["text"].startswith("[lopen] You have edited 8 different files since the last test run")
+    assert last["text"].startswith("[lopen] 8 different files were edited since the last test run")
     assert "Corrections" not in str(second_task["system"]) + str(second_task["messages"])

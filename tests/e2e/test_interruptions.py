@@ -18,7 +18,7 @@ from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools
 from tests.fake_api import Answer
 from tests.preloaded.started import StartedCommand
-from tests.project import TIMEOUT_S, Project, code, component, task, verified
+from tests.project import TIMEOUT_S, UNITTEST, Project, code, component, specification, task, verified
 from tests.ran import Ran
 
 CODES = {"KILL": -signal.SIGKILL, "INT": 130, "TERM": 143, "HUP": 129}
@@ -176,6 +176,30 @@ def test_a_run_whose_terminal_is_closed_is_saved(make_project: MakeProject) -> N
 
     assert project.status()["status"] == "paused"
     assert project.lopen("resume").code == 0
+    is_as_if_nothing_had_happened(project)
+
+
+def test_a_verification_that_was_cut_off_is_run_again_and_held_against_nobody(
+    make_project: MakeProject,
+) -> None:
+    # The command ends lopen, by the signal that the file names.
+    project = crashing(make_project)
+    file = project.root / ".git/stop"
+    stop = f"if test -f {file}; then s=$(cat {file}); rm {file}; kill -$s $PPID; sleep 60; fi"
+    project.specify(text=specification(commands={"verify-tests": f"{stop}; {UNITTEST}"}))
+    assert project.lopen("approve", "calc", "--yes").code == 0
+    assert project.lopen("plan", "calc").code == 0  # the command is tried here, and starts
+
+    for word in ("TERM", *["KILL"] * 5):
+        file.write_text(word)
+        ran = ended(begun(project))
+        assert ran.code == CODES[word], ran.out + ran.err
+
+    on = project.lopen("resume")
+
+    assert on.code == 0, on.out + on.err
+    # The six runs of one verification are one call, and no circuit holds them against anybody.
+    assert "duplicate_call" not in project.lopen("circuit", "incidents").out
     is_as_if_nothing_had_happened(project)
 
 

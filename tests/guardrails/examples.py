@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from lopen.guardrails.call_history import CallEnd, CallHistory, WastefulHabit, signature
+from lopen.guardrails.call_history import CallEnd, CallHistory, LoggedCall, WastefulHabit, signature
 from lopen.guardrails.guard import GuardFacts
 from lopen.guardrails.habits import HabitLimits, after_turn, find_habits, notice, untested_edits
 from lopen.workflow.steps import Step
@@ -65,9 +65,9 @@ def turn(
     """Count the calls of one turn and its end, and return the history and the habits found."""
     told: list[WastefulHabit] = []
     for end in ends:
-        after = calls.ended(end)
-        found = find_habits(calls, after, end, limits)
-        calls = after.found(found)
+        calls = calls.announced(LoggedCall(end.mark, end.signature)).ended(end)
+        found = find_habits(calls, end, limits)
+        calls = calls.found(found)
         told += found
     calls = after_turn(calls, lambda: True)
     habit = untested_edits(calls, limits)

@@ -34,11 +34,8 @@ def judged(failures: int, confirmed_at: int = 0, threshold: int = 3) -> GuardRes
         (2, 0, GuardVerdict.WARN, 0),
         (3, 0, GuardVerdict.BLOCK, 3),
         (3, 3, GuardVerdict.WARN, 0),
-        (4, 0, GuardVerdict.BLOCK, 3),
-        (4, 3, GuardVerdict.WARN, 0),
         (5, 3, GuardVerdict.BLOCK, 5),
         (5, 5, GuardVerdict.WARN, 0),
-        (6, 5, GuardVerdict.WARN, 0),
         (7, 5, GuardVerdict.BLOCK, 7),
         (100, 7, GuardVerdict.BLOCK, 99),
     ],
@@ -82,29 +79,6 @@ def test_the_threshold_moves_the_whole_ladder(threshold: int, rungs: tuple[int, 
     assert judged(threshold, threshold=threshold).level == threshold
 
 
-def test_a_threshold_below_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least 1"):
-        pressure_at(3, 0)
-
-
-@given(st.lists(st.booleans(), max_size=60), st.integers(1, 6))
-def test_failures_count_in_a_row_and_each_gate_asks_once(outcomes: list[bool], threshold: int) -> None:
-    """Played as the loop plays it: a block is confirmed at once, a success resets count and confirmation."""
-    failures, confirmed = 0, {"t1": 0}
-    asked: list[int] = []
-    for succeeded in outcomes:
-        failures = 0 if succeeded else failures + 1
-        if succeeded:
-            confirmed = {}
-            asked = []
-        result = judged(failures, confirmed.get("t1", 0), threshold)
-        if result.verdict is GuardVerdict.BLOCK:
-            asked.append(result.level)
-            confirmed = {**confirmed, "t1": result.level}
-            assert judged(failures, confirmed["t1"], threshold).verdict is not GuardVerdict.BLOCK
-    assert asked == list(range(threshold, failures + 1, 2))
-
-
 def session(failures: int = 0, *, step_failures: int = 0, given_up: str = "") -> Session:
     task = Task("t1", "Parse", failures=failures, reasons=("it broke",), given_up=given_up)
     tree = TaskTree((Component("c1", "Core", tasks=(task,)),))
@@ -117,21 +91,10 @@ def climbs(before: Session, threshold: int = 3) -> tuple[Session, list[tuple[str
     return after, [(t.subject, t.before, t.after, t.failures) for t in told]
 
 
-def test_nothing_is_told_where_nothing_fails() -> None:
-    calm = session()
-    assert escalated(calm, 3) == (calm, ())
-
-
 def test_each_rung_is_told_once() -> None:
     kept, told = climbs(session(2))
     assert told == [("t1", "normal", "warning", 2)]
     assert climbs(kept) == (kept, [])
-
-
-def test_what_was_told_says_why_and_what_lopen_does() -> None:
-    _, [told] = escalated(session(3), 3)
-    assert told.reason == "failed 3 times in a row"
-    assert told.action == "asks a person before another try"
 
 
 def test_a_success_comes_down_to_normal() -> None:

@@ -13,7 +13,7 @@ from lopen.limits.store import LimitsStore
 from lopen.store.database import Database
 from tests.limits.conftest import charged
 
-SPEC = BudgetSpec("session:counted", "session", 8_000)
+SPEC = BudgetSpec("session:counted", "session", 2_000)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 

@@ -15,6 +15,7 @@ from lopen.limits.circuits import (
     acknowledged,
     after_call,
     before_call,
+    cut_off,
     rule_book,
     verified,
 )
@@ -42,10 +43,8 @@ class Run:
         self.state, decision = before_call(self.state, call, self.now, self.book)
         return decision
 
-    def end(
-        self, tool: str = "read_file", ok: bool = True, signature: str = "", **more: Any
-    ) -> CallDecision | None:
-        outcome = replace(CallEnd(tool, signature or f"{tool}:{self.calls}", ok), **more)
+    def end(self, tool: str = "read_file", ok: bool = True, **more: Any) -> CallDecision | None:
+        outcome = replace(CallEnd(tool, self.state.calls.log[-1].signature, ok), **more)
         self.state, decision = after_call(self.state, outcome, self.now, self.book)
         return decision
 
@@ -126,10 +125,11 @@ def test_a_tool_that_fails_four_times_in_five_turns_trips_with_a_growing_cooldow
 def test_the_same_command_failing_again_over_an_unchanged_tree_is_a_failure() -> None:
     run = Run()
     for tree in ("t1", "t1", "t1", "t1", "t1"):
-        run.turn += 1
+        run.call("run_command", same=True)
+        run.end("run_command", exit_code=1, tree=tree)
         run.now += 10
-        run.call("run_command")
-        run.end("run_command", signature="pytest", exit_code=1, tree=tree)
+        run.call()
+        run.turn += 1
     assert run.state.rule == "tool_failure"  # the first is none, the next four are
 
 
@@ -138,8 +138,9 @@ def test_a_command_failing_after_a_change_is_no_failure() -> None:
     for i in range(8):
         run.turn += 1
         run.now += 10
-        run.call("run_command")
-        run.end("run_command", signature="pytest", exit_code=1, tree=f"tree {i}")
+        run.call("run_command", same=True)
+        run.end("run_command", exit_code=1, tree=f"tree {i}")
+        run.call()
     assert run.state.state == "closed"
 
 
@@ -215,7 +216,7 @@ def test_a_poll_whose_output_grows_is_no_duplicate() -> None:
         run.turn += 1
         run.now += 10
         assert run.call("BashOutput", same=True).allowed
-        run.end("BashOutput", signature="BashOutput", progressed=progressed)
+        run.end("BashOutput", progressed=progressed)
     run.turn += 1
     assert run.call("BashOutput", same=True).rule == "duplicate_call"
 
@@ -255,15 +256,44 @@ def test_a_session_may_make_fifty_external_calls_and_a_person_allows_fifty_more(
     assert run.call("oracle", kind="oracle").allowed
 
 
-def test_a_probe_that_never_comes_back_counts_as_failed() -> None:
+def test_after_a_probe_that_never_comes_back_the_next_call_is_one() -> None:
     run = Run()
     for _ in range(5):
         run.slowly(same=True)
     run.state = acknowledged(run.state)
-    run.call("edit_file")
-    run.now += PROBE_LOST_S + 1
+    assert run.call("edit_file").allowed
     assert not run.call("edit_file").allowed
-    assert run.state.trips_in_row == 2
+    run.now += PROBE_LOST_S + 1
+    assert run.call("edit_file").allowed
+    run.end("edit_file")
+    assert (run.state.state, run.state.trips) == ("closed", 1)
+
+
+def test_a_call_that_is_cut_off_and_made_again_counts_once() -> None:
+    run = Run()
+    call = CircuitCall("verify_tests", "verify_tests:1", "1", task="t", nonce="7/toolu_1", verifies=True)
+    for _ in range(10):
+        run.state, decision = before_call(run.state, call, run.now, BOOK)
+        assert decision.allowed
+    assert (len(run.state.calls.log), run.state.calls.iteration_count) == (1, 1)
+    oracle = CircuitCall("oracle", "external:oracle", "1", "oracle", inner=True, nonce="7/toolu_1/0")
+    run.state, _ = before_call(run.state, oracle, run.now, BOOK)
+    run.state = cut_off(run.state, "7/toolu_1", of_task=True)
+    assert (run.state.calls.log, run.state.calls.iteration_count, run.state.external_total) == ((), 0, 0)
+
+
+def test_writing_different_files_in_one_turn_is_not_calling_one_tool_over_and_over() -> None:
+    run = Run()
+    for i in range(30):
+        run.now += 1
+        call = CircuitCall("write_file", f"write_file:{i}", "1", subject=f"write_file:{i}.py")
+        run.state, decision = before_call(run.state, call, run.now, BOOK)
+        assert decision.allowed
+    for i in range(11):
+        run.now += 1
+        call = CircuitCall("write_file", f"again:{i}", "1", subject="write_file:a.py")
+        run.state, decision = before_call(run.state, call, run.now, BOOK)
+    assert decision.rule == "sequential_tool"
 
 
 def test_a_clock_set_back_does_not_hold_calls_for_ever() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -17,10 +16,8 @@ from lopen.limits.redis_store import RedisStore
 from lopen.models.messages import Usage
 from lopen.settings.schema import Settings
 from lopen.store.database import Database
-from tests.endpoint import ScriptedEndpoint, text
 from tests.limits.conftest import spend
 from tests.limits.redis_server import RedisServer
-from tests.project import Project
 
 CLOCK = SystemClock()
 Begin = Callable[[str], Meter]
@@ -97,15 +94,3 @@ def test_what_a_person_granted_or_reset_outlives_the_keys(begin: Begin, store: R
     states = {s.budget_type: s for s in begin("s1").states()}
     assert (states["session"].max_tokens, states["session"].tokens_used) == (8_000, 1_500)
     assert states["module"].tokens_used == 0
-
-
-def test_runs_spend_no_more_after_their_keys_expired(tmp_path: Path, own_redis: RedisServer) -> None:
-    limits = {"STORE": own_redis.url, "TTL_S": "1", "SESSION_TOKENS": "60000"}
-    with ScriptedEndpoint(text("Soon.", usage=Usage(20_000, 5_000))) as endpoint:
-        project = Project(tmp_path, endpoint, **{f"LOPEN_BUDGET__{name}": v for name, v in limits.items()})
-        project.specify()
-        assert project.lopen("approve", "calc", "--yes").code == 0
-        for command in (("run", "calc"), ("resume",), ("resume",)):
-            assert project.lopen(*command, "--json").code == 3
-            time.sleep(1.1)
-        assert len(endpoint.requests) == 2

@@ -13,6 +13,7 @@ from lopen.limits import admin_actions
 from lopen.limits.agents import read_agents
 from lopen.limits.call_gate import ToolPass, ToolTrip
 from lopen.limits.circuits import CallDecision, trip_text
+from lopen.limits.meter import Meter
 from lopen.limits.store import LimitsStore
 from tests.limits.conftest import MakeMeter
 
@@ -40,7 +41,7 @@ def test_a_cooldown_says_until_when_and_is_over_then(make_meter: MakeMeter, cloc
         clock.advance(3)
         passed = meter.gate.before_tool("run_command", {"command": f"pytest {turn}"}, turn)
         assert isinstance(passed, ToolPass)
-        trip, _ = meter.gate.after_tool(passed, CallEnd("ls", "", False))
+        trip, _ = meter.gate.after_tool(passed, CallEnd("run_command", "", False))
     assert trip is not None
     assert trip.until is not None
     assert "Cooldown: 5s" in trip.text
@@ -61,6 +62,12 @@ def test_a_cooldown_says_until_when_and_is_over_then(make_meter: MakeMeter, cloc
     assert circuit.state == "closed"
 
 
+def work(meter: Meter, turns: range) -> None:
+    """Make a call in each of these turns."""
+    for turn in turns:
+        assert isinstance(meter.gate.before_tool("read_file", {"path": str(turn)}, turn), ToolPass)
+
+
 def test_six_agents_at_once_are_held_apart_and_the_oldest_makes_room(
     make_meter: MakeMeter, clock: FakeClock
 ) -> None:
@@ -72,7 +79,8 @@ def test_six_agents_at_once_are_held_apart_and_the_oldest_makes_room(
     assert (hurried.until - clock.now()).total_seconds() == pytest.approx(10)
     for i in range(1, 5):
         clock.advance(10)
-        passed = meter.gate.spawn_agent(f"a{i}", 5 * i)
+        work(meter, range(4 * i, 4 * i + 4))
+        passed = meter.gate.spawn_agent(f"a{i}", 4 * i + 4)
         assert isinstance(passed, ToolPass)
         assert passed.ended == ""
     clock.advance(10)
@@ -87,7 +95,8 @@ def test_a_session_starts_ten_agents_then_asks_a_person(
     meter = make_meter()
     for i in range(10):
         clock.advance(60)
-        assert isinstance(meter.gate.spawn_agent(f"a{i}", 10 * i), ToolPass)
+        work(meter, range(4 * i, 4 * i + 4))
+        assert isinstance(meter.gate.spawn_agent(f"a{i}", 4 * i + 4), ToolPass)
         meter.gate.agent_done(f"a{i}")
     clock.advance(60)
     for _ in range(2):

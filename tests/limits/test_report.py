@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from lopen.guardrails.call_history import CallHistory
+from lopen.guardrails.call_history import CallHistory, LoggedCall
 from lopen.limits import report
 from lopen.limits.agents import AgentLimits, Agents
 from lopen.limits.budget import BudgetSpec, BudgetState
@@ -80,11 +80,15 @@ def test_an_open_circuit_says_until_when_and_how_to_go_on() -> None:
     ) == ["session:s: all limits OK (12/50 calls)"]
 
 
+def external(*ages: float) -> CallHistory:
+    """External calls so many seconds ago."""
+    times = (NOW.timestamp() - age for age in ages)
+    return CallHistory(log=tuple(LoggedCall("m", "external:x", "external", at=at) for at in times))
+
+
 def test_resources_and_incidents_are_shown_against_their_limits() -> None:
     agents = Agents((("a", 0.0), ("b", 0.0)), 3, cost_usd=0.34)
-    circuit = CircuitState(
-        "s", windows={"external_api": (NOW.timestamp() - 70, NOW.timestamp() - 5)}, external_total=7
-    )
+    circuit = CircuitState("s", calls=external(70, 5), external_total=7)
     said = "\n".join(report.resource_lines(agents, circuit, AgentLimits(), NOW, 10))
     for part in (
         "2/5 at once (40% capacity)",
@@ -94,7 +98,7 @@ def test_resources_and_incidents_are_shown_against_their_limits() -> None:
         "$0.34 / $1.00 warn / $5.00 block",
     ):
         assert part in said
-    busy = CircuitState("s", windows={"external_api": (NOW.timestamp() - 5,) * 11}, external_total=11)
+    busy = CircuitState("s", calls=external(*[5] * 11), external_total=11)
     assert report.circuit_lines(busy, RuleBook(), NOW) == ["s: nothing paused (0/50 calls)"]
     assert "(110% rate), 11/50 this session; not limited where" in "".join(
         report.resource_lines(agents, busy, AgentLimits(), NOW, 10)
