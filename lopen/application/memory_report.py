@@ -79,7 +79,7 @@ def memory_report(store: SessionStore, folder: Path, settings: Settings, limits:
         unfinished=len(store.ids(unfinished=True)),
         archived=len(archived_sessions(store.database)),
         rows=counts,
-        evidence=(_verdicts(store.database), *_evidence(limits)),
+        evidence=(_verdicts(store.database), *_evidence(store.database, limits)),
         last=json.loads(last["body"]) if last else None,
     )
 
@@ -88,16 +88,12 @@ def _verdicts(database: Database) -> EvidenceList:
     longest = database.connection.execute(
         "SELECT count(*) FROM verdicts GROUP BY session ORDER BY 1 DESC LIMIT 1"
     ).fetchone()
-    count, total = database.connection.execute(
-        "SELECT coalesce(sum(count), 0), coalesce(sum(total), 0.0) FROM dropped WHERE list='verdicts'"
-    ).fetchone()
-    return EvidenceList("verdicts", longest[0] if longest else 0, count, total)
+    return _list(database, "verdicts", longest[0] if longest else 0)
 
 
-def _evidence(limits: LimitsStore) -> Iterator[EvidenceList]:
+def _evidence(database: Database, limits: LimitsStore) -> Iterator[EvidenceList]:
     """Yield alerts and incidents; nothing if their store is not reachable."""
     try:
-        dropped = limits.dropped()
         owners = {
             "alerts": [alert.budget_id for alert in limits.alerts()],
             "incidents": [incident.circuit_id for incident in limits.incidents()],
@@ -105,9 +101,14 @@ def _evidence(limits: LimitsStore) -> Iterator[EvidenceList]:
     except StoreUnreachable:
         return
     for name, ids in owners.items():
-        of_list = [d for d in dropped if d.list == name]
-        longest = max(Counter(ids).values(), default=0)
-        yield EvidenceList(name, longest, sum(d.count for d in of_list), sum(d.total for d in of_list))
+        yield _list(database, name, max(Counter(ids).values(), default=0))
+
+
+def _list(database: Database, name: str, longest: int) -> EvidenceList:
+    """Return a kind of list. Entries that lists let go are known of those in `state.db` alone."""
+    sql = "SELECT coalesce(sum(count), 0), coalesce(sum(total), 0.0) FROM dropped WHERE list=?"
+    count, total = database.connection.execute(sql, (name,)).fetchone()
+    return EvidenceList(name, longest, count, total)
 
 
 def report_lines(found: MemoryReport, settings: Settings) -> Iterator[str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lopen.guardrails.call_history import CallEnd, CallHistory, WastefulHabit
+from lopen.guardrails.habits import HabitLimits, find_habits
 from lopen.limits.agents import AgentLimits, is_spent, read_agents
 from lopen.limits.circuits import (
     TRIP,
@@ -25,7 +25,6 @@ from lopen.limits.circuits import (
 from lopen.limits.records import Alert, Incident
 from lopen.limits.store import Rows
 
-FindHabits = Callable[[CallHistory, CallEnd], tuple[WastefulHabit, ...]]
 Answer = tuple[CallDecision, tuple[Alert, ...]]
 
 
@@ -37,11 +36,6 @@ class CountedEnd:
     habits: tuple[WastefulHabit, ...] = ()
     decision: CallDecision | None = None
     alerts: tuple[Alert, ...] = ()
-
-
-def no_habits(calls: CallHistory, end: CallEnd) -> tuple[WastefulHabit, ...]:
-    """Look for no habits: hooks apply the rules of circuits only."""
-    return ()
 
 
 def announce_call(rows: Rows, circuit_id: str, call: CircuitCall, now: datetime, book: RuleBook) -> Answer:
@@ -61,18 +55,18 @@ def end_call(
     book: RuleBook,
     *,
     passed_verify: bool = False,
-    find: FindHabits = no_habits,
+    habits: HabitLimits | None = None,
 ) -> CountedEnd:
-    """Count the end of a call. `find` applies the rules for habits."""
+    """Count the end of a call, and look for habits where limits are given: hooks apply the rules of circuits only."""
     before = rows.circuit(circuit_id) or CircuitState(circuit_id)
     after, decision = after_call(before, end, now.timestamp(), book)
-    habits = find(after.calls, end)
-    after = replace(after, calls=after.calls.found(habits))
+    found = find_habits(after.calls, end, habits) if habits else ()
+    after = replace(after, calls=after.calls.found(found))
     if passed_verify:
         after = verified(after)
     rows.put_circuit(after)
     alerts = log_trip(rows, decision, now) if decision else ()
-    return CountedEnd(after.calls, habits, decision, alerts)
+    return CountedEnd(after.calls, found, decision, alerts)
 
 
 def trip(rows: Rows, circuit_id: str, rule: str, seen: str, now: datetime, book: RuleBook) -> Answer:

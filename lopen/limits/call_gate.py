@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from lopen.core.clock import Clock
 from lopen.core.events import CircuitChanged, Event, Notice
 from lopen.guardrails.call_history import RUN, CallEnd, CallHistory, WastefulHabit, signature, subject_of
-from lopen.guardrails.habits import HabitLimits, after_turn, find_habits, untested_edits
+from lopen.guardrails.habits import HabitLimits, after_turn, untested_edits
 from lopen.limits.agents import OVERRIDE, AgentLimits, ended, put_agents, read_agents, spawn
 from lopen.limits.call_counting import Answer, CountedEnd, announce_call, end_call, trip, trip_on_cost
 from lopen.limits.circuits import (
@@ -184,7 +184,7 @@ class CallGate:
                     now,
                     self.book,
                     passed_verify=passed_verify,
-                    find=lambda calls, end: find_habits(calls, end, self._habits),
+                    habits=self._habits,
                 ),
                 counted,
             )
@@ -242,9 +242,10 @@ class CallGate:
 
     # sub-agents
 
-    def name_agent(self, kind: str) -> str:
+    def name_agent(self, question: str) -> str:
         """Name a sub-agent by the call that starts it, so that one that is cut off and starts again counts once."""
-        return f"{kind}-{blake2b((self._running or new_id()).encode(), digest_size=4).hexdigest()}"
+        about = f"{self._running or new_id()} {question}"
+        return f"research-{blake2b(about.encode('utf-8', 'replace'), digest_size=4).hexdigest()}"
 
     @contextmanager
     def inside(self, agent_id: str) -> Iterator[None]:

@@ -20,6 +20,7 @@ from lopen.core.errors import PersonNeeded, StorageError, StoreUnreachable
 from lopen.core.events import Event, Notice
 from lopen.core.money import dollars
 from lopen.core.process_identity import is_gone, this_process
+from lopen.guardrails.guard import BudgetFacts
 from lopen.limits.admin_actions import confirm_budget
 from lopen.limits.agents import agent_limits, put_agents, read_agents
 from lopen.limits.budget import (
@@ -78,18 +79,6 @@ class Grant:
     reservation: Reservation
     sure: bool = True
     events: tuple[Event, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """The answer of the budgets before any request: the threshold that matters ("" for none), in words.
-
-    `command` is the person's, where the threshold lets no request be made.
-    """
-
-    crossing: Crossing = ""
-    message: str = ""
-    command: str = ""
 
 
 class BudgetReached(PersonNeeded):
@@ -226,7 +215,7 @@ class Meter:
         kept, room = answer
         return Grant(room, specs, agent, kept, events=told)
 
-    def standing(self) -> Standing:
+    def standing(self) -> BudgetFacts:
         """The answer that the budgets of module and session give to any request now; "" while the store is gone.
 
         A task's budget is asked for each of its requests alone: the next task has its own.
@@ -239,18 +228,18 @@ class Meter:
                     return self._refused(state, crossing)
         near = [state for state in states if state.utilization >= state.spec.alert_threshold]
         if not near:
-            return Standing()
-        return Standing(WARNING, standing_text(max(near, key=lambda s: s.utilization), WARNING))
+            return BudgetFacts()
+        return BudgetFacts(WARNING, standing_text(max(near, key=lambda s: s.utilization), WARNING))
 
     def confirm(self) -> None:
         """A person said that the module goes on past the confirmation threshold."""
         modules = [spec.budget_id for spec in self._specs if spec.budget_type == "module"]
         self._tried(lambda: [confirm_budget(self._store, each) for each in modules], list)
 
-    def _refused(self, state: BudgetState, crossing: Crossing, need: int = SMALLEST_ANSWER) -> Standing:
+    def _refused(self, state: BudgetState, crossing: Crossing, need: int = SMALLEST_ANSWER) -> BudgetFacts:
         confirm = f"lopen confirm {self._session}"
         command = confirm if crossing == CONFIRMATION else extend_command(state, need)
-        return Standing(crossing, standing_text(state, crossing), command)
+        return BudgetFacts(crossing, standing_text(state, crossing), command)
 
     def _unpriced_notice(self, quote: Quote, agent: str) -> tuple[Event, ...]:
         """Said once: a limit in dollars that does not hold for this model."""

@@ -101,16 +101,6 @@ class Spend:
     unpriced_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """Entries that a capped list let go: how many entries, and the sum of their measures."""
-
-    list: str  # alerts or incidents
-    owner: str
-    count: int
-    total: float
-
-
 def new_id() -> str:
     """16 hex digits that nothing else has."""
     return os.urandom(8).hex()

@@ -32,7 +32,6 @@ from lopen.limits.records import (
     EVIDENCE_KEPT,
     Alert,
     BudgetUsage,
-    Dropped,
     Incident,
     Reservation,
     Spend,
@@ -298,17 +297,10 @@ class RedisStore:
 
     def budgets(self, budget_id: str | None = None) -> list[BudgetState]:
         with self._reached():
-            copies = self._copied(budget_id)
-            active = self._members("budget:active", "budget:state")
-            ids = sorted(i for i in {*active, *copies} if budget_id in (None, i))
-            with self._client.pipeline(transaction=False) as pipe:
-                for each in ids:
-                    pipe.hgetall(self.key("budget:state", each))
-                    pipe.get(self.key("budget:usage", each))
-                found = pipe.execute()
-            states = [_budget(*pair) for pair in zip(found[::2], found[1::2], strict=True)]
-            both = (state or copies.get(i) for i, state in zip(ids, states, strict=True))
-            return [state for state in both if state is not None]
+            ids = {*self._members("budget:active", "budget:state"), *self._copied(budget_id)}
+        wanted = sorted(i for i in ids if budget_id in (None, i))
+        found = self.atomically(lambda rows: [rows.budget(i) for i in wanted])
+        return [state for state in found if state is not None]
 
     def circuits(self) -> list[CircuitState]:
         with self._reached():
@@ -341,10 +333,6 @@ class RedisStore:
             known = ("circuit:active", "circuit:state", "circuit:incidents")
             owners = [circuit_id] if circuit_id else self._members(*known)
             return sorted(self._lists(Incident, "circuit:incidents", owners), key=lambda i: i.at)
-
-    def dropped(self) -> list[Dropped]:
-        """Nothing is known of entries that the lists let go."""
-        return []
 
     def spend(self, budget_id: str | None = None) -> list[Spend]:
         with self._reached():

@@ -19,7 +19,6 @@ from lopen.limits.records import (
     EVIDENCE_KEPT,
     Alert,
     BudgetUsage,
-    Dropped,
     Incident,
     Reservation,
     Spend,
@@ -164,10 +163,6 @@ class SqliteStore:
     def incidents(self, circuit_id: str | None = None) -> list[Incident]:
         sql = "SELECT body FROM incidents WHERE (?1 IS NULL OR circuit_id = ?1) ORDER BY seq"
         return self._all(Incident, sql, circuit_id)
-
-    def dropped(self) -> list[Dropped]:
-        sql = "SELECT list, owner, count, total FROM dropped WHERE list IN ('alerts', 'incidents')"
-        return [Dropped(*row) for row in self._read(sql)]
 
     def spend(self, budget_id: str | None = None) -> list[Spend]:
         rows = self._read("SELECT * FROM spend WHERE (?1 IS NULL OR budget_id = ?1)", budget_id)

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from lopen.limits.budget import BudgetState, Charge
 from lopen.limits.circuits import CircuitState
-from lopen.limits.records import Alert, Dropped, Incident, Reservation, Spend
+from lopen.limits.records import Alert, Incident, Reservation, Spend
 from lopen.store.database import Database
 
 T = TypeVar("T")
@@ -64,10 +64,6 @@ class LimitsStore(Protocol):
 
     def incidents(self, circuit_id: str | None = None) -> list[Incident]:
         """Oldest first; the newest of each circuit are kept."""
-        ...
-
-    def dropped(self) -> list[Dropped]:
-        """Return the totals of entries that the capped lists let go."""
         ...
 
     def spend(self, budget_id: str | None = None) -> list[Spend]: ...

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from lopen.core.events import DriftFound, Event, Notice, StepEntered, TaskChanged
 from lopen.git.repository import Repository
-from lopen.guardrails.guard import BudgetFacts, ChurnFacts, GuardFacts, OpenCircuit, ScopeFacts
+from lopen.guardrails.guard import ChurnFacts, GuardFacts, OpenCircuit, ScopeFacts
 from lopen.guardrails.habits import HabitLimits, circles, undisciplined
 from lopen.loop.context import SessionContext
 from lopen.specification.drift import Drift, compare_hashes, section_hashes
@@ -157,7 +157,7 @@ def guard_facts(context: SessionContext) -> GuardFacts:
         now=context.clock.now(),
         task_id=subject,
         task_name=task.name if task else session.step.value,
-        budget=_budget(context),
+        budget=context.guards.meter.standing(),
         circuits=_circuits(context),
         churn=ChurnFacts(
             failures=task.failures if task else session.limits.step_failures,
@@ -176,11 +176,6 @@ def _upcoming(session: Session) -> Task | None:
     if session.step is not Step.ITERATE_THROUGH_TASKS or component is None:
         return None
     return next_task(component)
-
-
-def _budget(context: SessionContext) -> BudgetFacts:
-    found = context.guards.meter.standing()
-    return BudgetFacts(found.crossing, found.message, found.command)
 
 
 def _circuits(context: SessionContext) -> tuple[OpenCircuit, ...]:

@@ -26,7 +26,7 @@ TOOLS = ("read_file", "list_files", "search_files", "read_spec", "read_research"
 def research(context: SessionContext, bench: Workbench, topic: str, question: str) -> ToolResult:
     """Ask the sub-agent; its findings are logged under the topic."""
     gate, turn = context.guards.meter.gate, context.guards.watch.turn
-    agent = gate.name_agent("research")
+    agent = gate.name_agent(question)
     refused = context.models.calls.start_agent(agent, turn)
     if refused is not None:
         refusal = failed(refused.text, "go on without research", outcome="refused")
