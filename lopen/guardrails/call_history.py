@@ -203,10 +203,6 @@ class CallHistory:
         new = dict.fromkeys(path for path in map(_short_path, end.edited) if path not in self.edited)
         return (*self.edited, *new)[:EDITED_KEPT]
 
-    def unchanged_in_row(self, signature: str) -> int:
-        """Return how often in a row the call gave the same content in this conversation."""
-        return next((call.unchanged for call in self._same(signature) if call.content), 0)
-
     def failures_in_row(self, signature: str) -> int:
         """Return how often in a row the command failed over an unchanged work tree."""
         return next((call.failures for call in self._same(signature) if call.tree is not None), 0)

@@ -89,24 +89,6 @@ RUNNERS: tuple[Runner, ...] = (
 _PARTS = re.compile(r"(?<!\d)(\d{1,9}) (?:failed|passed|xfailed|xpassed|errors?)\b")
 _VERBOSE_GO = re.compile(r"^=== RUN ", re.MULTILINE)
 
-# How runners name a failed test, one line each; an expectation of many tests is one name
-_FAILED_TESTS = re.compile(
-    r"^(?:FAILED|ERROR) (?P<pytest>\S+?\.py(?:::.*?)?)(?= - |$)"
-    r"|^(?:FAIL|ERROR): (?P<unittest>\w+ \([\w.<>]+\))"
-    r"|^[ \t]*--- FAIL: (?P<go>\S+)"
-    r"|^test (?P<cargo>\S+)(?: - .*)? \.\.\. FAILED$"
-    r"|^---- (?P<quiet_cargo>\S+) stdout ----$"
-    r"|^[ \t]*● (?=[^\n]{0,300}\S › )(?P<jest>[^\n]*\S)$"
-    r"|^[ \t]*(?:FAIL(?=[^\n]* > )|×|✗|✕|✖)[ \t]+(?P<node>\S.*?)(?:[ \t]+\(?[\d.]+[ \t]?m?s\)?)?$"
-    r"|^not ok \d+ -? ?(?P<tap>\S.*)$"
-    r"|^rspec (?P<rspec>\S+) #"
-    r"|^\d+\) (?P<phpunit>[\w\\]+::\w+)"
-    r"|^\[ERROR\][ \t]+(?P<maven>\w+\.\w+):\d+"
-    r"|^[ \t]*Failed (?P<dotnet>\S+) \["
-    r"|^(?P<gradle>\w+ > \S.*) FAILED$",
-    re.MULTILINE,
-)
-
 _COLLECTED = re.compile(
     r"^collected (?P<collected>\d+) items?(?: / \d+ errors?)?(?: / (?P<left>\d+) deselected)?"
     r"(?: / \d+ skipped)?(?: / (?P<selected>\d+) selected)?$",
@@ -138,13 +120,6 @@ def _numbers(found: re.Match[str], text: str) -> Iterator[int]:
         yield sum(map(int, _PARTS.findall(groups["parts"])))
     elif _VERBOSE_GO.search(text):
         yield int(groups["one"] is not None)
-
-
-def failed_tests(output: str) -> tuple[str, ...]:
-    """The names of the tests that failed, as the runners print them, each once and in order."""
-    return tuple(
-        dict.fromkeys(found[found.lastgroup or 0] for found in _FAILED_TESTS.finditer(plain(output)))
-    )
 
 
 def fewer_reported(output: str) -> bool:

@@ -75,6 +75,11 @@ def turn(
     return calls.found(ending), (*told, *ending)
 
 
+def unchanged_in_row(calls: CallHistory, signature: str) -> int:
+    """Return how often in a row the call gave the same content in this conversation."""
+    return next((c.unchanged for c in reversed(calls.log) if c.signature == signature and c.content), 0)
+
+
 def fed(*ends: CallEnd, start: CallHistory | None = None, limits: HabitLimits = LIMITS) -> CallHistory:
     """Return the history after the calls, in order."""
     calls = start or TESTED

@@ -20,7 +20,7 @@ from lopen.guardrails.call_history import (
 from lopen.guardrails.habits import HabitLimits, undisciplined
 from lopen.limits.circuits import CircuitState
 from lopen.limits.records import dump, load
-from tests.guardrails.examples import count, edit, fed, notices, ran, read, verified
+from tests.guardrails.examples import count, edit, fed, notices, ran, read, unchanged_in_row, verified
 
 
 def kinds(habits: CallHistory) -> list[tuple[str, int]]:
@@ -70,7 +70,7 @@ def test_counts_agree_with_a_scan_over_the_whole_history(calls: list[CallEnd]) -
         seen = [c.content_hash for c in calls if c.tool == "read_file" and c.resource == path]
         known = [h for h in seen if h is not None]
         row = next((i for i, h in enumerate(reversed(known)) if h != known[-1]), len(known))
-        assert habits.unchanged_in_row(read(path).signature) == row
+        assert unchanged_in_row(habits, read(path).signature) == row
 
 
 def test_size_is_bounded_whatever_is_fed() -> None:
@@ -116,7 +116,7 @@ def test_many_calls_of_one_kind_push_out_none_of_another() -> None:
     calls = CallHistory().announced(LoggedCall("agent:a", "agent:a", "agent"))
     calls = fed(*[read(f"{i}.py") for i in range(CALLS_KEPT + 1)], start=calls)
     assert calls.call("agent:a") is not None
-    assert [calls.unchanged_in_row(read(f"{i}.py").signature) for i in (0, 1)] == [0, 1]
+    assert [unchanged_in_row(calls, read(f"{i}.py").signature) for i in (0, 1)] == [0, 1]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,18 @@ from lopen.guardrails.call_history import (
     signature,
 )
 from lopen.guardrails.habits import HabitLimits, circles, undisciplined
-from tests.guardrails.examples import TESTED, edit, ended, fed, notices, ran, read, turn, verified
+from tests.guardrails.examples import (
+    TESTED,
+    edit,
+    ended,
+    fed,
+    notices,
+    ran,
+    read,
+    turn,
+    unchanged_in_row,
+    verified,
+)
 
 
 def kinds(habits: CallHistory) -> list[tuple[str, int]]:
@@ -226,7 +237,7 @@ def test_a_file_that_each_prompt_carries_goes_in_circles() -> None:
 def test_a_new_conversation_forgets_what_was_told() -> None:
     habits = fed(*[read()] * 3).conversation("t2")
     assert habits.habits == ()
-    assert habits.unchanged_in_row(read().signature) == 0
+    assert unchanged_in_row(habits, read().signature) == 0
 
 
 def test_failures_outlive_a_conversation_and_untested_edits_one_of_the_same_task() -> None:

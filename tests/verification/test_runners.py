@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.verification.runners import count_tests, failed_tests, fewer_reported, plain, tail
+from lopen.verification.runners import count_tests, fewer_reported, plain, tail
 from tests.tables import table
 
 CASES = table(__file__, "runner_outputs.toml")
@@ -20,11 +20,6 @@ def test_a_run_without_tests_is_seen(output: str) -> None:
 @pytest.mark.parametrize("output", CASES["some"], ids=str)
 def test_a_run_with_tests_or_of_an_unknown_runner_is_not(output: str) -> None:
     assert count_tests(output) != 0
-
-
-@pytest.mark.parametrize(("output", "names"), CASES["failed"], ids=str)
-def test_the_failed_tests_are_named(output: str, names: list[str]) -> None:
-    assert list(failed_tests(output)) == names
 
 
 @given(st.text())
