@@ -95,8 +95,8 @@ class LoggedCall:
     `mark` identifies the call, `turn` numbers its agent's turns, `label` names this one, `at` is in seconds since the
     epoch. `subject` is the tool, or of a call that writes the file. `content` is what the call gave in this conversation, `unchanged` how many calls in a
     row gave it. `tree` numbers the work tree as it left it, `failures` counts failures in a row over an unchanged tree.
-    `failed`: the circuit counts it as a failure. `progressed`: it polls, and gave something new. `past`: it was made
-    before the last cooldown, and counts only in a row of identical calls.
+    `failed`: the circuit counts it as a failure. `past`: it was made before the last cooldown, and counts only in a row
+    of identical calls. `ends_row`: such a row ends here, as the call polls and gave something new, or as a person said.
     """
 
     mark: str
@@ -113,7 +113,7 @@ class LoggedCall:
     tree: int | None = None
     failures: int = 0
     failed: bool = False
-    progressed: bool = False
+    ends_row: bool = False
 
     @property
     def tool(self) -> str:

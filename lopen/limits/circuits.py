@@ -282,7 +282,7 @@ class CircuitState:
         row = 0
         own = [call for call in self.calls.log if call.agent == agent and call.kind in TOOLS]
         for call in reversed(own):
-            if call.signature != own[-1].signature or call.progressed:
+            if call.signature != own[-1].signature or call.ends_row:
                 break
             row += 1
         return row
@@ -371,7 +371,9 @@ def _cleared(state: CircuitState) -> CircuitState:
     """
     anew = state.rule == "duplicate_call" or state.needs_ack
     log = (
-        call if call.kind in OUTLIVES_COOLDOWN else replace(call, past=True)
+        replace(call, ends_row=call.ends_row or anew)
+        if call.kind in OUTLIVES_COOLDOWN
+        else replace(call, past=True)
         for call in state.calls.log
         if call.kind in OUTLIVES_COOLDOWN or not anew
     )
@@ -499,7 +501,7 @@ def after_call(
     """Count the end of a call; return the new state, and a decision where the end tripped the circuit."""
     calls = state.calls.ended(end)
     failed = is_failure(calls, end)
-    calls = calls.changed(calls.call(end.mark), failed=failed, progressed=end.progressed)
+    calls = calls.changed(calls.call(end.mark), failed=failed, ends_row=end.progressed)
     state = replace(state, calls=calls)
     if not book.enabled:
         return state, None
