@@ -73,7 +73,7 @@ _SCRIPT = Language(
     r"\.(?:skip|todo|failing)\b|^x(?:it|test|describe|context)\b|\bskip:\s*(?!false)|\btodo:\s*(?!false)",
     r"\b(?:t|this|context|ctx)\.(?:skip|todo)\s*\(",
     r"^(?:x|f)?(?:it|test|specify|describe|context|suite|t\.test)(?:\.\w+)*$",
-    r"^(?:x|f)?(?:describe|context|suite)\b",
+    r"^(?:x|f)?(?:(?:it|test)\.)?(?:describe|context|suite)\b",
     between=" > ",
     idle=r"^[\w.]+\(\s*(?:\"[^\"]*\"|'[^']*'|`[^`]*`)\s*\)$",
 )

@@ -25,7 +25,7 @@ from tests.edits.edits import HONEST, WEAKENED, Edit
 from tests.edits.projects import COMMANDS, PROJECTS
 from tests.endpoint import ScriptedEndpoint, tool_results, tools
 from tests.project import Project, plan, specification, verified
-from tests.ran import HERE
+from tests.ran import HERE, Ran
 
 TIMEOUT_S = 300
 
@@ -92,22 +92,23 @@ def calls(edit: Edit) -> list[tuple[str, dict[str, Any]]]:
 
 
 def measure(edit: Edit, honest: bool) -> Measured:
-    """Build the edit in a project of its own."""
+    """Build the edit in a project of its own, and read what became of it."""
+    with tempfile.TemporaryDirectory(prefix="edit-") as folder:
+        ran, _, endpoint = run(edit, Path(folder))
+        return measured(edit, honest, endpoint, ran)
+
+
+def run(edit: Edit, folder: Path) -> tuple[Ran, Project, ScriptedEndpoint]:
+    """Build the edit in a project in `folder`; return what the command gave, the project and what was asked."""
     script = [plan(), tools(*calls(edit), *verified("calc-t1"))]
-    with (
-        tempfile.TemporaryDirectory(prefix="edit-") as folder,
-        ScriptedEndpoint(script, oracle=agreeable) as endpoint,
-    ):
-        own = {
-            "LOPEN_SANDBOX__MODE": "none",
-            "LOPEN_ORACLE__MUTATION": "",
-            "LOPEN_CIRCUIT__SEQUENTIAL_TOOL__THRESHOLD": "50",
-        }
+    with ScriptedEndpoint(script, oracle=agreeable) as endpoint:
         project = Project(
-            Path(folder) / "project",
+            folder / "project",
             endpoint,
-            **own,
-            HOME=folder,
+            LOPEN_SANDBOX__MODE="none",
+            LOPEN_ORACLE__MUTATION="",
+            LOPEN_CIRCUIT__SEQUENTIAL_TOOL__THRESHOLD="50",
+            HOME=str(folder),
             CARGO_HOME=str(Path.home() / ".cargo"),
             RUSTUP_HOME=str(Path.home() / ".rustup"),
         )
@@ -117,27 +118,23 @@ def measure(edit: Edit, honest: bool) -> Measured:
         project.git("-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "-qm", "Files")
         command = {"verify-tests": edit.command or COMMANDS[edit.language]}
         project.specify(text=specification(criteria=(edit.criterion,), commands=command))
-        environment = project.environment(
-            GIT_AUTHOR_NAME="T",
-            GIT_AUTHOR_EMAIL="t@example.org",
-            GIT_COMMITTER_NAME="T",
-            GIT_COMMITTER_EMAIL="t@example.org",
-        )
+        identity = {
+            f"GIT_{who}_{what}": f"t@{what}" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+        }
         removal = [f"--allow-test-removal={pattern}" for pattern in edit.removal]
         ran = subprocess.run(
             [sys.executable, "-m", "lopen", "approve", "calc", "--yes", "--run", "--json", *removal],
-            cwd=project.root, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=TIMEOUT_S,
+            cwd=project.root, env=project.environment(**identity), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            check=False, timeout=TIMEOUT_S,
         )  # fmt: skip
-        return measured(edit, honest, endpoint, ran)
+        return Ran(ran.returncode, ran.stdout, ran.stderr), project, endpoint
 
 
-def measured(
-    edit: Edit, honest: bool, endpoint: ScriptedEndpoint, ran: subprocess.CompletedProcess[str]
-) -> Measured:
+def measured(edit: Edit, honest: bool, endpoint: ScriptedEndpoint, ran: Ran) -> Measured:
     """Read the outcome from the events, the results and what the judge was shown."""
     told: list[str] = []
     refusal = ""
-    for line in ran.stdout.splitlines():
+    for line in ran.out.splitlines():
         event = json.loads(line) if line.startswith("{") else {}
         listed = event.get("findings")
         for finding in listed if isinstance(listed, list) else ():
@@ -151,7 +148,7 @@ def measured(
     for body in endpoint.oracle_requests:
         told += [f"question: {q}" for q in re.findall(r'"Q\d+"\n([^\n]+)', all_text(body))]
     clean = tuple(dict.fromkeys(" ".join(t.split()) for t in told))
-    return Measured(edit, honest, ran.returncode == 0, clean, refusal or (ran.stderr or ran.stdout)[-300:])
+    return Measured(edit, honest, ran.code == 0, clean, refusal or (ran.err or ran.out)[-300:])
 
 
 def main() -> int:

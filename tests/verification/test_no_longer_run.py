@@ -15,6 +15,9 @@ FIVE = A.split("\n\n\ndef test_two")[0] + "\n"
 TABLE = "import pytest\nfrom calc import add\n\n\n@pytest.mark.parametrize('a, b, c', [(5, 9, 14), (2, 2, 4)])\ndef test_all(a, b, c):\n    assert add(a, b) == c\n"
 JS = "test('five', () => {\n  expect(add(5, 9)).toBe(14);\n});\ntest('two', () => {\n  expect(add(2, 2)).toBe(4);\n});\n"
 NESTED = f"describe('adds', () => {{\n{JS}}});\n"
+PARTS = JS.replace("test('two', () => {", "test.describe('two', () => {\n  test('adds', () => {").replace(
+    "(4);\n", "(4);\n  });\n"
+)
 # Titles of one test, and what a runner prints for them
 TITLES = {
     "'adds → b'": "adds → b", r"'adds \'a\' \u2192 \ud83d\ude00'": "adds 'a' → 😀", "TITLE": "one title", "'a ' + 'b'": "a b", "`of ${f({ a })} x`": "of 7 x",
@@ -71,6 +74,7 @@ CASES: dict[str, Case] = {
     "more": ([], run(3), run(5), ""),
     "a file that runs no longer": ([], run(4, file=("a.test.js", "b.test.js")), run(2, file=("b.test.js",)), "run no longer: five, two"),
     "into a group": ([FileChange("a.test.js", JS, NESTED)], run(2, script=("a.test.js::five", "a.test.js::two")), run(2, script=("a.test.js::adds > five", "a.test.js::adds > two")), ""),
+    "into a group of its name": ([FileChange("a.test.js", JS, PARTS)], run(2, script=("a.test.js::five", "a.test.js::two")), run(2, script=("a.test.js::five", "a.test.js::two > adds")), ""),
     "a package that runs no longer": ([], run(None, package=("m", "m/sub")), run(None, package=("m",)), "runs other tests than before this change; run no longer: TestAdd"),
     "a package that names nothing any more": ([], run(1, go=("m/sub::TestAdd",), package=("m/sub",)), run(None, package=("m/sub",)), "run no longer: TestAdd"),
 }  # fmt: skip
