@@ -87,16 +87,19 @@ class ComparedTests:
 def compare_tests(changes: Sequence[FileChange]) -> ComparedTests:
     """Return the tests of changed files, matched the surest way first."""
     found = ComparedTests(has_data=any(change.path.endswith(_DATA) for change in changes))
+    rows: dict[str, tuple[Counter[str], Counter[str]]] = {}
     for change in changes:
         if len(change.after or "") > MAX_CHARS:
             continue  # cannot be read: the runs alone tell
         before, after = read_tests(change.path, change.before), read_tests(change.path, change.after)
         found.lost += before.cases
         found.gained += after.cases
-        gone = Counter(before.rows) - Counter(after.rows)
-        if gone:
-            new = tuple((Counter(after.rows) - Counter(before.rows)).elements())
-            found.tables.append((change.path, tuple(gone.elements()), new))
+        sides = Counter(before.rows), Counter(after.rows)
+        rows[change.path] = (sides[0] - sides[1], sides[1] - sides[0])
+    moved = sum((new for _, new in rows.values()), Counter[str]())
+    for path, (gone, new) in rows.items():
+        if lost := gone - moved:
+            found.tables.append((path, tuple(lost.elements()), tuple(new.elements())))
     found.pair_by(lambda case: (case.path, case.name, case.body))
     found.pair_by(lambda case: (case.path, case.name))
     found.pair_by(lambda case: (case.short, case.body))

@@ -78,6 +78,7 @@ _STARTED = re.compile(
 _RUNNERS = re.compile(
     r"(pytest|py\.test|jest|vitest|mocha|tox|nox|cargo|just|rake|bazel|task|mvnw?|gradlew?|composer|phpunit|pest|rspec|dotnet|ctest)"
 )
+_TEST_KEYS = words("scripts jest mocha ava babel vitest type main exports imports")
 _INSTALLERS = words("pip pip3 uv")
 _OWN = re.compile(r"^\./?(?:\[|$)")  # the project itself: `pip install -e .[dev]`
 _BUILD_FILES = ("setup.py", "setup.cfg", "pyproject.toml", "hatch_build.py", "MANIFEST.in")
@@ -186,7 +187,10 @@ def run_by(command: str, read: Read) -> list[str]:
 
 
 def _differs(change: FileChange) -> bool:
-    """Return True but for a file of which a runner's own table counts, and that table is as it was."""
+    """Return True but for a file of which some tables alone decide on a run, and these are as they were."""
+    if change.path.rpartition("/")[2] == "package.json" and change.before and change.after:
+        old, new = read_json_table(change.before), read_json_table(change.after)
+        return old is None or new is None or any(old.get(key) != new.get(key) for key in _TEST_KEYS)
     if change.path.rpartition("/")[2] not in _SHARED or change.before is None or change.after is None:
         return True
     if change.path.endswith((".ini", ".cfg")):
