@@ -47,7 +47,9 @@ def test_files_by_which_a_command_runs_are_followed(command: str) -> None:
 NEUTRAL = {
     "Makefile": "# A comment\n" + TREE["Makefile"],
     "tools/check.py": TREE["tools/check.py"] + "\n",
-    "web/package.json": json.dumps({"scripts": {"test": "vitest run --silent", "pretest": "node scripts/before.js"}}),
+    "web/package.json": json.dumps(
+        {"scripts": {"test": "vitest run --silent", "pretest": "node scripts/before.js"}}
+    ),
 }
 
 
