@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -66,8 +65,7 @@ class Assignment:
 class JudgedChange:
     """The change under judgement, between the git trees `base_tree` and `tree`.
 
-    `files` are the files that differ. `diff` is the part that no accepted verdict covers. `source` is the final text
-    of the files that accepted verdicts cover, of the files that the work's words name, and of the files that step 3
+    `files` are the files that differ. `source` is the final text of the files that the work's words name, or that step 3
     names for a done component; `files` lists these, too. `tests` are (path, names).
     """
 
@@ -138,26 +136,3 @@ def evidence_hash(evidence: Evidence) -> str:
         content["removals"] = sorted(evidence.removals)
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def uncovered(base: str, tree: str, verdicts: Sequence[Verdict]) -> tuple[tuple[str, str], ...]:
-    """Return the (from, to) trees on the way from `base` to `tree` that none of the accepted verdicts covers, in order.
-
-    `verdicts` are in the order in which they were given; of each subject the latest counts.
-    """
-    latest = {v.subject: n for n, v in enumerate(verdicts)}
-    ahead = [verdicts[n] for n in sorted(latest.values()) if verdicts[n].base_tree != verdicts[n].tree]
-    gaps: list[tuple[str, str]] = []
-    at = base
-    while at != tree and ahead:
-        onward = [n for n, v in enumerate(ahead) if v.base_tree == at]
-        if onward:
-            step = onward[-1]  # the latest one spans most: a component's after its tasks'
-        elif at == base and not gaps:
-            break  # the work began elsewhere: nothing is known of the way
-        else:
-            step = 0
-            gaps.append((at, ahead[0].base_tree))
-        at = ahead[step].tree
-        ahead = ahead[step + 1 :]
-    return (*gaps, *(((at, tree),) if at != tree else ()))

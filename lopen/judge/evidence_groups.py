@@ -228,14 +228,10 @@ def file_groups(evidence: Evidence, unshown: EvidenceGroup, room: int) -> Iterat
         if is_text(part.text):
             diffs[part.path] = "\n".join(filter(None, (diffs.get(part.path), numbered_diff(part))))
     source = {file.path: numbered_source(file.text) for file in evidence.change.source if is_text(file.text)}
-    covered = bool(evidence.earlier.established)
-    diff = EvidenceGroup(
-        "Diff that no verdict has covered" if covered else "Diff since the work began", max(0, room)
-    )
+    diff = EvidenceGroup("Diff since the work began", max(0, room))
     for path in sorted(diffs, key=order):
         diff.add(path, diffs[path])
-    which = "that the verdicts covered" if covered else "that the work names"
-    final = EvidenceGroup(f"Final source of the files {which}", diff.room)
+    final = EvidenceGroup("Final source of the files that the work names", diff.room)
     for path in sorted(source, key=order):
         final.add(path, source[path])
     missing = _missing(evidence, {name for name, _ in diff.parts}, {name for name, _ in final.parts})
@@ -247,7 +243,7 @@ def file_groups(evidence: Evidence, unshown: EvidenceGroup, room: int) -> Iterat
 
 
 def _missing(evidence: Evidence, in_diff: set[str], in_source: set[str]) -> list[ChangedFile]:
-    """The files of which something is not shown. A deletion that a verdict has covered needs no showing."""
+    """The files of which something is not shown."""
     due = {file.path for file in evidence.change.source}
     given = {part.path for part in split_diff(evidence.change.diff)}
     return [
@@ -255,7 +251,7 @@ def _missing(evidence: Evidence, in_diff: set[str], in_source: set[str]) -> list
         for file in evidence.change.files
         if (file.path in due and file.path not in in_source)
         or (file.path in given and file.path not in in_diff)
-        or (file.path not in due | given and not (evidence.earlier.established and file.size is None))
+        or file.path not in due | given
     ]
 
 

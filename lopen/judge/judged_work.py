@@ -19,7 +19,6 @@ from lopen.judge.change import (
     LARGEST_COMPARED,
     ComparedTrees,
     compared_trees,
-    is_specification,
     kind,
     leading_out,
     naming_places,
@@ -34,7 +33,6 @@ from lopen.judge.evidence import (
     Evidence,
     JudgedChange,
     SourceFile,
-    uncovered,
 )
 from lopen.judge.rubric import EVIDENCE_TOKENS
 from lopen.judge.verdict import BREADTH, Scope, Verdict, accepted, left_open
@@ -99,13 +97,8 @@ def evidence_for(
     change = compared_trees(repository, base, tree, session.module)
     largest = EVIDENCE_TOKENS * 8  # bytes; a larger file never fits into the evidence
     narrower = [v for v in verdicts if BREADTH[v.scope] < BREADTH[scope] and accepted(v)]
-    gaps = uncovered(base, tree, narrower)
     parts = narrower_verdicts(session, scope, subject, narrower)
-    if not (wide := bool(parts) and gaps != ((base, tree),)):
-        gaps, parts = ((base, tree),), ()
-    diff, in_gaps = _diff(repository, gaps, session.module, largest)
-    covered = _source(change, in_gaps) if wide else ()
-    whole = {c.path for c in change.files if c.kind == "added"} | {file.path for file in covered}
+    whole = {c.path for c in change.files if c.kind == "added"}
     stated = [work.description, *(text for _, text in work.criteria)]
     shown = _named_files(repository, tree, found_done(session, scope, subject), stated, whole)
     removals = TestRemovals(session, judged.spec, tuple(name for name, _ in work.sections))
@@ -113,7 +106,9 @@ def evidence_for(
     tests = listed_tests(judged.verifier, tree, _texts(change)) if scope != "task" else ()
     return Evidence(
         work=work,
-        change=JudgedChange(base, tree, diff, _files(change, shown), (*covered, *shown), tests),
+        change=JudgedChange(
+            base, tree, _diff(repository, change, largest), _files(change, shown), tuple(shown), tests
+        ),
         results=boundary.results,
         findings=(*_own_findings(judged, boundary, change), *examined.findings),
         questions=examined.questions,
@@ -211,23 +206,10 @@ def _named_files(
     return [SourceFile(path, text) for path, text in texts.items()]
 
 
-def _diff(
-    repository: Repository, gaps: Sequence[tuple[str, str]], module: str, largest: int
-) -> tuple[str, set[str]]:
-    """The diff over `gaps`, every file as text, and the paths of the files that it adds whole."""
-    texts, added = [], set()
-    for before, after in gaps:
-        changed = [c for c in repository.changes(before, after) if not is_specification(c.path, module)]
-        sizes = repository.blob_sizes(b for c in changed for b, mode in sides(c) if b and mode != GITLINK)
-        paths = [c.path for c in changed if max(sizes.get(b or "", 0) for b, _ in sides(c)) <= largest]
-        added |= {c.path for c in changed if c.kind == "added"}
-        texts.append(repository.diff(before, after, paths=paths, as_text=True) if paths else "")
-    return "".join(texts), added
-
-
-def _source(change: ComparedTrees, in_gaps: set[str]) -> tuple[SourceFile, ...]:
-    """Return the final text of the changed files, except files that the diff holds whole."""
-    return tuple(SourceFile(path, text) for path, text in _texts(change).items() if path not in in_gaps)
+def _diff(repository: Repository, change: ComparedTrees, largest: int) -> str:
+    """Return the diff of the files that are not too large, every file as text."""
+    paths = [c.path for c in change.files if max(change.size(blob) for blob, _ in sides(c)) <= largest]
+    return repository.diff(change.base, change.tree, paths=paths, as_text=True) if paths else ""
 
 
 def _texts(change: ComparedTrees) -> dict[str, str]:
