@@ -181,6 +181,7 @@ def test_reports_of_java_are_read_once_they_are_written(
         "CalcTest::Inner::inside": True,
     }
     assert found.count == 5
+    assert found.reported(path, "CalcTest::later")
     assert {name: found.ran(path, name) for name in names} == names
     other = "core/src/test/kotlin/org/m/ShownTest.kt"
     assert [found.ran(other, f"ShownTest::{name}") for name in ("adds", "sums")] == [True, None]
