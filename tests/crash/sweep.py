@@ -19,8 +19,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -35,7 +34,12 @@ from tests.preloaded import watched
 from tests.preloaded.runs import Fate, Hung, Outcome, Preloaded
 
 Mode = Literal["all", "lopen", "twice"]
-MODES: Sequence[Mode] = ("all", "lopen", "twice")
+WORDS: Mapping[Mode, str] = {
+    "all": "every process at once, at any call of any of them",
+    "lopen": "lopen alone, at its own calls",
+    "twice": "the build, and then the resume too",
+}
+MODES: Sequence[Mode] = tuple(WORDS)
 SHARE = 12  # one call in so many is killed twice
 MEMORY = Path("/dev/shm")  # a killed process loses nothing that a file system in memory keeps
 
@@ -163,16 +167,16 @@ def sweep(places: Sequence[Site], standard: Standard, chosen: Sequence[Point]) -
 
 
 def table(results: Sequence[Tried]) -> str:
-    """Tried, survived and lost, by mode and by the call that was not made."""
-    rows = Counter((r.point.mode, r.kind or "(ended before it)") for r in results)
-    bad = Counter((r.point.mode, r.kind or "(ended before it)") for r in results if r.wrong)
-    head = f"{'mode':<8}{'killed before':<20}{'tried':>7}{'survived':>10}{'lost':>6}"
-    lines = [
-        f"{mode:<8}{kind:<20}{n:>7}{n - bad[mode, kind]:>10}{bad[mode, kind]:>6}"
-        for (mode, kind), n in sorted(rows.items())
-    ]
-    whole, lost_ones = len(results), sum(bad.values())
-    return "\n".join([head, *lines, f"{'all':<28}{whole:>7}{whole - lost_ones:>10}{lost_ones:>6}"])
+    """Return how many points were tried, survived and lost, as the table of docs/recovery.md."""
+    lines = ["| killed | tried | survived | lost |", "|---|---|---|---|"]
+    for mode, words in WORDS.items():
+        lines.append(_row(words, [r for r in results if r.point.mode == mode]))
+    return "\n".join([*lines, _row("**all**", results)])
+
+
+def _row(words: str, results: Sequence[Tried]) -> str:
+    bad = sum(bool(r.wrong) for r in results)
+    return f"| {words} | {len(results)} | {len(results) - bad} | {bad} |"
 
 
 def say(line: str) -> None:
