@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run lopen; the exit code. `hook` and `--version` load nothing but what they need."""
+    """Run lopen; the exit code. `hook` and `--version` load only the modules that they need."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if arguments[:1] == ["hook"]:
         from lopen.claude_hooks.entry import main as answer_hook

@@ -53,7 +53,7 @@ class CriterionState:
 
 
 def present_verdicts(store: SessionStore, session: Session) -> list[dict[str, Any]]:
-    """Return the verdicts, oldest first: those that failed, and those on work that is still there."""
+    """Return the failed verdicts and the verdicts on work that is still there, oldest first."""
     standing = standing_work(session)
     return [v for v in store.verdicts(session.id) if not v["passed"] or v["subject"] in standing]
 

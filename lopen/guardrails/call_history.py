@@ -211,7 +211,7 @@ class CallHistory:
         """Begin a new conversation about `subject`, whose context holds nothing that was read before but `shown`.
 
         `shown`: paths of the files that its prompt carries whole, whose rows of reads go on.
-        Failing commands are facts of the work tree and stay; untested edits stay those of one task. A process that
+        Failing commands are facts of the work tree and stay; untested edits belong to one task. A process that
         continues an iteration must not call this.
         """
         edited = self.edited if subject == self.subject else ()

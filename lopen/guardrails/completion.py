@@ -1,6 +1,6 @@
 """Orders 220 and 300: the original scope, and the verifications that a completion requires (docs/reference/completion.md).
 
-Also here: what a repository lacks for its quality gates.
+Also here: the quality gates that a repository lacks.
 """
 
 from __future__ import annotations

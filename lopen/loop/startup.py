@@ -164,7 +164,7 @@ def _answered(context: SessionContext, question: Question) -> Question | None:
 
 
 def completed(context: SessionContext) -> SessionComplete:
-    """Return the event that reports what was built and its cost."""
+    """Return the event that reports the built work and its cost."""
     session = context.record.journal.session
     commits = sum(1 for t in session.tree.tasks if t.commit and session.branch)
     tokens, cost, without_price = spent(context)

@@ -120,7 +120,7 @@ class McpConnection:
         except TimeoutError:
             answer.cancel()
             return RemoteResult(f"no answer within {timeout_s:g} s", ok=False)
-        except Exception as error:  # noqa: BLE001  # what the server sent does not follow the protocol
+        except Exception as error:  # noqa: BLE001  # the server's answer does not follow the protocol
             return RemoteResult(f"its answer cannot be read: {_reason(error)}", ok=False)
         return RemoteResult(_text(result), ok=not result.is_error)
 

@@ -1,7 +1,7 @@
 """Detect lopen sessions above this process, end orphaned commands, and keep lopen itself from being inspected.
 
-Three traces lead from a command to its session: an environment variable, a marker in the sandbox's read-only `/run`,
-and the chain of parents up to a process that holds a session's lock. There are three because a command can remove
+Three traces lead from a command to its session. They are an environment variable, a marker in the sandbox's read-only
+`/run`, and the parents up to a process that holds a session's lock. There are three because a command can remove
 some.
 
 The environment of a command names lopen's clone by its HOME, and every process that it starts inherits that. This

@@ -78,7 +78,7 @@ class ServerMetrics:
         return Histogram(name, text, [label], buckets=BUCKETS_S, registry=self.registry)
 
     async def read(self, projects: Iterable[ServedProject]) -> bytes:
-        """Count what is new in each project; return all metrics in the text format of Prometheus."""
+        """Count new events in each project; return all metrics in the text format of Prometheus."""
         for project in projects:
             await project.run(self._readings[project.name].update)
         readings = self._readings.values()
@@ -105,7 +105,7 @@ def _show_highest(gauge: Gauge, readings: Iterable[Mapping[tuple[str, ...], floa
 
 
 class ProjectReading:
-    """What was read of one project so far."""
+    """The read part of one project so far."""
 
     def __init__(self, metrics: ServerMetrics) -> None:
         self.utilization: Values = {}

@@ -35,7 +35,7 @@ STATUS: tuple[tuple[type[LopenError], int], ...] = (
 )
 
 
-# What a route, or the gate in front of it, may answer: status → the reason, for the description of the API.
+# The refusals of a route or of the gate in front of it: status → reason, for the description of the API.
 REASONS = {
     400: "The request is not HTTP, or its body is not JSON.",
     401: "The token is missing or wrong.",

@@ -177,7 +177,7 @@ class CleanRoom:
         if install:
             added = [p for p in found.added if p not in found.contents]
             self._installed.take(_installed_paths(added, found.ignored), self._user.added())
-            self._files.tidy()  # of what was added, what is not installed; changed lock files are written again
+            self._files.tidy()  # added files that are not installed go; changed lock files are written again
         else:
             self._user.clear()
             if not self._mounted:

@@ -1,9 +1,9 @@
 """The runs of the test command beside its plain one: the negative control, earlier versions of changed tests, mutants.
 
 No model is asked. They run on git trees and edits of lopen's own, in rooms beside the clean room. The control and the
-earlier tests take at most as long as three runs of the tests, or 60 s where that is more; the mutants have what is left of
-the three runs. Results are stored with the verifications, so that the same
-change is not tried twice (docs/reference/completion.md).
+earlier tests take at most as long as three runs of the tests, or 60 s where that is more; the mutants have the rest
+of the three runs. Results are stored with the verifications, so that the same change is not tried twice
+(docs/reference/completion.md).
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class ExtraRuns:
         *,
         broken: bool,
     ) -> tuple[MutationCheck | None, EarlierTests | None]:
-        """Return what the tests notice of broken functions (None without `broken`), and what earlier versions of changed
-        tests tell (None where there are none), as stored or by running.
+        """Return the tests' reaction to broken functions and the results of earlier versions of changed tests, as
+        stored or by running. None stands for a missing part.
 
         Where the tests notice nothing at all, nothing more is run.
         """

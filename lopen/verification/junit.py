@@ -20,8 +20,8 @@ class UnreadableReport(Exception):
 class Counts:
     """Test cases in a report. `tests` counts every case; the others are parts of it.
 
-    `ran` are the class and the name of each case that was not skipped, `failed` those of them that failed, `left_out`
-    those that were skipped.
+    `ran` are the class and the name of each case that was not skipped, `failed` the failed ones among them,
+    `left_out` the skipped cases.
     """
 
     tests: int = 0

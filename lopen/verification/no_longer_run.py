@@ -61,8 +61,8 @@ def no_longer_run(
 def not_reported(compared: ComparedTests, after: TestRun, command: str) -> Iterator[Finding]:
     """Yield an error for each file with new tests that the run did not report.
 
-    A file in a folder of which no test ran is a warning, as is one that no runner takes for a file of tests: the command
-    may not look there.
+    A file is a warning if no test of its folder ran, or if no runner takes it for a file of tests. The command may
+    not look there.
     """
     by_path: dict[str, list[str]] = {}
     for case in compared.gained:

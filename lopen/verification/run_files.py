@@ -1,4 +1,4 @@
-"""The files that decide what the approved verify commands run and install: make files, scripts, manifests, settings.
+"""The files by which the approved verify commands run and install: make files, scripts, manifests, settings.
 
 A change of one of them may be honest: the judge is asked about it. So it is about a dependency that lies in the project,
 and about a new plugin of a test runner. After a change of what decides on dependencies, verify-setup runs again.

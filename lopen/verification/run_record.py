@@ -122,7 +122,7 @@ class RunRecord:
         self.runners: tuple[RunnerRecord, ...] = ()
 
     def read(self) -> None:
-        """Set `runners` to what was noted, in the order in which the processes began."""
+        """Set `runners` to the notes, in the order in which the processes began."""
         found: dict[str, RunnerRecord] = {}
         for line in _lines(self._notes):
             match line.split(" ", 2) if _NAMES.match(line) else line.split():

@@ -1,7 +1,7 @@
-"""Reading what a test command printed: how many tests it ran, which of them failed, and the end of its output.
+"""Read a test command's output: how many tests it ran, which of them failed, and the end of its output.
 
 A test run without tests exits with success under most runners, and then proves nothing; so does a run in which all were
-skipped. What each runner prints stands in one table.
+skipped. One table holds each runner's output.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """A test runner: the numbers of its own summary, and what it prints instead where no test ran.
+    """A test runner: the numbers of its own summary, and its output where no test ran.
 
     `count` has a group `parts` (numbers with their outcomes), `total` without the `skipped` ones, or `one` for each test.
     A test that was skipped did not run.
@@ -99,7 +99,7 @@ _OUTCOMES = re.compile(r"(?<!\d)(\d{1,9}) (?:failed|passed|skipped|xfailed|xpass
 
 
 def count_tests(output: str) -> int | None:
-    """Return how many tests the runners say that they ran, without those that were skipped; None where none tells."""
+    """Return how many tests the runners say that they ran, without skipped ones; None where none tells."""
     text = plain(output)
     counts = [
         number

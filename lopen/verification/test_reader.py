@@ -45,12 +45,12 @@ _COMPUTED = re.compile(r"@DisplayName\(|@\w+Test\([^)]*\bname =")  # JUnit names
 class Language:
     """How tests look in one language.
 
-    `test` is the pattern for the head of a function (marks, words and name, to its body). `titled` are calls that take
-    a title and a body: of tests, or of `groups` of tests. `skip` is what in a head keeps a test from running, `leave` a
-    call in a body that does, `idle` a whole test that its runner only compiles. `skip_file` in a file's text, or `skip_name`
-    in its path, keeps all of its tests from running, at least elsewhere. `expect` begins an assertion, `row` a row of a
-    table in a head. `between` joins the names of groups and tests as runners do. `anywhere`: tests also lie in files that
-    are not named like tests.
+    `test` is the pattern for the head of a function (marks, words and name, to its body). `titled` are calls that
+    take a title and a body: of tests, or of `groups` of tests. `skip` is the mark in a head that keeps a test from
+    running, `leave` the call in a body that does. `idle` is a whole test that its runner only compiles. `skip_file`
+    in a file's text, or `skip_name` in its path, keeps all of its tests from running, at least elsewhere. `expect`
+    begins an assertion, `row` a row of a table in a head. `between` joins the names of groups and tests as runners
+    do. `anywhere`: tests also lie in files that are not named like tests.
     """
 
     test: str

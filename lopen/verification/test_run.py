@@ -104,7 +104,7 @@ class TestRun:
         return found if found is not None else self._any(_TITLE, [short])
 
     def reported(self, path: str, name: str) -> bool:
-        """Return True if the run told of the test, were it as skipped, or as one that another class inherits."""
+        """Return True if the run told of the test, also as skipped, or as inherited by another class."""
         mine = last_part(name)
         told = (*self.skipped, *(self.single if "::" in name else ()))
         return self.ran(path, name) is True or any(last_part(each) == mine for each in told)

@@ -91,7 +91,7 @@ class Shown:
         return self._taken
 
     def keys(self) -> dict[str, ViewKey]:
-        """Return the keys of a run's view, and one that leaves it."""
+        """Return the keys of a run's view, and a key that leaves it."""
         from lopen.cli.rendering.live import ViewKey
         from lopen.cli.terminal import view_keys
 

@@ -100,7 +100,7 @@ def _warn_without_repository(context: CommandContext) -> None:
 
 
 def _report(context: CommandContext, detected: Detected, module: str | None, *, written: bool) -> None:
-    """Say what was detected and whether the specification got it, and name the next command."""
+    """Print the detected commands and whether the specification got them, and name the next command."""
     if written:
         context.say("detected, and written into it:")
     elif module:

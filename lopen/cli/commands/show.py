@@ -136,7 +136,9 @@ def verdict_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _among_others(records: Sequence[VerifyResult]) -> Iterator[str]:
-    """Return the verifications; the last of each command with the end of its output, and those of mutants and earlier tests whole."""
+    """Return the verifications; the last of each command with the end of its output, and the checks of mutants and
+    earlier tests whole.
+    """
     latest = {record.tool: record.number for record in records}
     for record in records:
         if record.number != latest[record.tool]:
