@@ -40,10 +40,10 @@ def tool_name(command_name: str) -> str:
 
 
 def required(boundary: Boundary, commands: Mapping[str, str | None]) -> tuple[str, ...]:
-    """Return the tools that `boundary` requires, in the order to call them, the oracle's last.
+    """Return the tools that `boundary` requires, in the order to call them, the judge's last.
 
     `commands` are the approved verify commands by name. A command that is None or absent is not required; the
-    oracle's tools always are. A component also requires every `verify-*` without a standard name.
+    judge's tools always are. A component also requires every `verify-*` without a standard name.
     """
     available = {tool_name(name) for name, command in commands.items() if command}
     standard = [t for t in REQUIRED[boundary] if t not in JUDGED and t in available]

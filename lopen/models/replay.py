@@ -1,6 +1,6 @@
 """A recording as a model: each request must match, then the recorded response is the answer.
 
-Turns and oracle requests are sequential and must come in the recorded order. Research agents may run in parallel,
+Turns and the judge's requests are sequential and must come in the recorded order. Research agents may run in parallel,
 so each of their conversations has its own order. Tool calls are compared by position, not by id, and text that
 differs from run to run is masked.
 """

@@ -183,7 +183,7 @@ class Budget(SettingsSection):
     )
     max_cost_usd: Money = Field(
         0.0,
-        description="Most that a session may cost, in US dollars, oracle and sub-agents included; 0 means no limit.",
+        description="Most that a session may cost, in US dollars, judge and sub-agents included; 0 means no limit.",
     )
     store: OwnText = Field(
         "sqlite",

@@ -56,7 +56,7 @@ class Task:
     """The smallest unit of work in a component; it results in one commit.
 
     `failures` counts consecutive failures (a success resets it), `reasons` has the latest reasons. `commit` is the
-    commit (or, with `git.auto_commit = false`, the tree) that completed it. `given_up` is a person's reason to skip it.
+    commit that completed it. `given_up` is a person's reason to skip it.
     `files` are the files in the plan; `criteria` are ids, none for all of the component's.
     """
 
