@@ -13,7 +13,7 @@ from tests.endpoint import tools
 from tests.project import Project, code, plan, verified
 from tests.ran import Ran
 
-QUICK = {"LOPEN_CIRCUIT__TOOL_FAILURE__COOLDOWN_BASE": "0.02"}  # the ladder's first rung in seconds, not 5
+QUICK = {"LOPEN_CIRCUIT__TOOL_FAILURE__COOLDOWN_BASE": "0.1"}  # the ladder's first rung in seconds, not 5
 
 
 def session_of(project: Project) -> Session:

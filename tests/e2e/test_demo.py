@@ -111,28 +111,23 @@ def test_the_example_is_built_in_a_hostile_home_also_when_it_is_interrupted(tmp_
     assert "approves it on your behalf" in told + out
     assert "next: lopen resume tariff-" in run_lopen(folder, surroundings, ["status"]).out
 
-    ran = run_lopen(folder, surroundings, ["resume"])
+    ran = run_lopen(folder, surroundings, ["resume", "--max-iterations", "3"])
 
-    assert ran.code == 0, ran.out + ran.err
-    assert git(folder, "log", "--reverse", "--format=%s", "lopen/tariff").splitlines() == SUBJECTS
+    assert ran.code == 3, ran.out + ran.err
+    built = git(folder, "log", "--reverse", "--format=%s", "lopen/tariff").splitlines()
+    assert built == SUBJECTS[: len(built)]
+    assert len(built) > 3, "two tasks are complete"
     changed = git(folder, "status", "--porcelain").splitlines()
     assert [line for line in changed if not line.startswith(("?? .lopen/", "?? specs/tariff/"))] == []
     assert git(folder, "branch", "--show-current") == "main"
     assert (folder.stat().st_mode & 0o077) == 0
-    _go_back_and_forth(folder, surroundings["HOME"])
 
-
-def _go_back_and_forth(folder: Path, home: str) -> None:
-    """Revert the finished demo: the recorded answers do not fit, and the messages name the ways on; the undo is one."""
-    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(HERE), "HOME": home}
-    reverted = run_lopen(folder, environment, ["revert", "--to", "tariff-t4"])
-    assert reverted.code == 0, reverted.err
-    refused = run_lopen(folder, environment, ["resume"])
+    # The recorded answers do not fit what was reverted, and the messages name the ways on.
+    assert run_lopen(folder, surroundings, ["revert", "--to", "tariff-t1"]).code == 0
+    refused = run_lopen(folder, surroundings, ["resume"])
     assert refused.code == 1
     assert "the demo's recorded answers do not fit what is here now" in refused.err
     assert "to build another one: lopen demo" in refused.err
-    undone = run_lopen(folder, environment, ["revert", "--undo"])
-    assert (undone.code, "is complete again" in undone.out) == (0, True)
 
 
 @pytest.mark.parametrize("taken", ["a file", "a folder with something in it"])

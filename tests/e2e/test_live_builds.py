@@ -89,7 +89,7 @@ def test_the_view_shows_what_is_written_and_obeys_its_keys(make_project: MakePro
         def waiting() -> Iterator[bytes]:
             yield from pieces[:6]
             asked.set()
-            held.wait(TIMEOUT_S / 4)
+            held.wait(TIMEOUT_S)
             yield from pieces[6:]
 
         return Raw(waiting())  # type: ignore[arg-type]  # read once, piece by piece
@@ -121,7 +121,7 @@ def test_ctrl_z_leaves_the_terminal_to_the_shell_and_fg_goes_on(make_project: Ma
 
     def waiting(_: dict[str, Any]) -> Answer:
         asked.set()
-        held.wait(TIMEOUT_S / 4)
+        held.wait(TIMEOUT_S)
         return build("calc-t1")
 
     project = _approved(make_project, [plan(), waiting])

@@ -23,7 +23,7 @@ def with_a_past(project: Project, sessions: int) -> list[str]:
             at = datetime.now(UTC) - timedelta(hours=sessions - n)
             ids.append(f"old-{at:%Y%m%d}-{n + 1}")
             lived(store, ids[-1], module="old", task=f"old-t{n + 1}", at=at)
-    log = path.parent / "logs" / "other.jsonl"
+    log = path.parent / "logs" / "hooks.jsonl"
     log.parent.mkdir()
     log.write_text("{}\n" * 1_500, "utf-8")
     return ids
@@ -49,7 +49,7 @@ def test_a_run_cleans_by_itself_and_archived_sessions_are_shown_as_before(make_p
     archived = [line["session"] for line in listed if line["status"] == "archived"]
     assert archived == [past[2], past[1], past[0]]
     assert {line["session"] for line in listed} == {own, *past}
-    assert len(list((project.root / ".lopen" / "logs").glob("other.*.jsonl.gz"))) == 1
+    assert len(list((project.root / ".lopen" / "logs").glob("hooks.*.jsonl.gz"))) == 1
 
     shown = project.lopen("session", "show", past[0], "--json").named("session")[0]
     assert (shown["module"], shown["status"], len(shown["verdicts"])) == ("old", "complete", 1)

@@ -7,7 +7,7 @@ import json
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import status, tools
 from tests.preloaded.shared import run_script
-from tests.project import Project, build, component, plan, specification, verified
+from tests.project import Project, build, plan, specification
 from tests.ran import Ran
 
 
@@ -16,31 +16,7 @@ def pasted(project: Project, line: str) -> Ran:
     return run_script(line, project.root, project.environment())
 
 
-def merge_line(project: Project) -> str:
-    """The merge command of git that the latest run reports to programs."""
-    line: str = project.lopen("log", "--json").named("session_complete")[-1]["merge_command"]
-    return line
-
-
-def again(task_id: str) -> object:
-    """Another session's task, with work of its own."""
-    more = ("write_file", {"path": "more.py", "content": f"WHO = {task_id!r}\n"})
-    return tools(more, *verified(task_id))
-
-
 # Merging
-
-
-def test_a_second_session_is_merged_where_the_first_began(make_project: MakeProject) -> None:
-    project = make_project([plan(), build("calc-t1"), plan(component("core", "AC-2")), again("calc-t2")])
-    project.git("switch", "-q", "-c", "trunk")
-    project.run_module()
-    project.specify(text=specification(criteria=("add(1, 2) is 3 at once",)))
-    ran = project.approved_run()
-    assert ran.code == 0, ran.out + ran.err
-    line = merge_line(project)
-    assert line.endswith(" -- specs/calc && git merge lopen/calc")
-    assert_merges(project, line, "trunk")
 
 
 def test_a_branch_that_begins_on_another_module_s_is_said_and_can_begin_elsewhere(
@@ -93,13 +69,6 @@ def test_a_finished_run_names_what_to_do_next_until_it_is_merged(make_project: M
     ):
         shown = project.lopen(*line.split())
         assert (shown.code, said in shown.err) == (code, True), (line, shown.err)
-
-
-def assert_merges(project: Project, line: str, into: str) -> None:
-    done = pasted(project, line)
-    assert done.code == 0, line + done.err
-    assert project.git("symbolic-ref", "--short", "HEAD") == into
-    assert project.git("merge-base", "HEAD", "lopen/calc") == project.git("rev-parse", "lopen/calc")
 
 
 # The branch of an earlier run that nobody merged
