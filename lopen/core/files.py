@@ -64,41 +64,35 @@ def replace_linked(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     replace_file(target, data, mode=mode)
 
 
-def replace_file(path: Path | str, data: bytes, *, mode: int | None = 0o600, durable: bool = True) -> None:
-    """Replace the file at `path`; `mode` None gives the permissions of any new file. Raises `OSError`."""
-    folder, name = os.path.split(path)
-    descriptor = os.open(folder or os.curdir, _FOLDER)
-    try:
-        replace_at(descriptor, name, data, mode=mode, durable=durable)
-    finally:
-        os.close(descriptor)
-
-
-def replace_at(
-    folder: int,
-    name: str,
+def replace_file(
+    path: Path | str,
     data: bytes,
     *,
-    mode: int | None = None,
+    mode: int | None = 0o600,
     durable: bool = True,
     temporary: str = "",
     prepare: Callable[[int], None] | None = None,
 ) -> None:
-    """Replace the file `name` in the open `folder`.
+    """Replace the file at `path`; `mode` None gives the permissions of any new file.
 
     `temporary` is the name to write under, where a certain one is a lock: `FileExistsError` where it is taken.
     `prepare` gets the descriptor of the written file, to set its permissions and times. `durable`: content and name
     are on the disk on return. Raises `OSError`.
     """
+    place, name = os.path.split(path)
     temporary = temporary or _temporary_name()
-    _write_new(folder, temporary, data, mode, durable, prepare)
+    folder = os.open(place or os.curdir, _FOLDER)
     try:
-        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        _remove(folder, temporary)
-        raise
-    if durable:
-        os.fsync(folder)
+        _write_new(folder, temporary, data, mode, durable, prepare)
+        try:
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            _remove(folder, temporary)
+            raise
+        if durable:
+            os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def create_file(path: str, data: bytes, *, mode: int = 0o600) -> None:

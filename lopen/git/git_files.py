@@ -11,7 +11,7 @@ import stat
 from pathlib import Path
 
 from lopen.core.clock import Clock
-from lopen.core.files import replace_at, replace_file
+from lopen.core.files import replace_file
 from lopen.git.command import LOCK_WAITS_S
 from lopen.git.errors import GitError, lock_error
 from lopen.git.layout import Layout
@@ -75,11 +75,7 @@ def _install(source: Path, target: Path) -> None:
         os.fchmod(descriptor, stat.S_IMODE(found.st_mode))
         os.utime(descriptor, ns=(found.st_atime_ns, found.st_mtime_ns))
 
-    folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        replace_at(folder, target.name, data, temporary=f"{target.name}.lock", prepare=keep_times)
-    finally:
-        os.close(folder)
+    replace_file(target, data, mode=None, temporary=f"{target.name}.lock", prepare=keep_times)
 
 
 def remove_stale_lock(layout: Layout, branch: str) -> tuple[str, ...]:

@@ -14,7 +14,8 @@ from lopen.git.refs import require_id
 Kind = Literal["added", "modified", "deleted"]
 
 _KINDS: dict[str, Kind] = {"A": "added", "D": "deleted"}
-GITLINK = "160000"
+# Modes of entries, as git writes them; every other one is a plain file
+GITLINK, LINK, EXECUTABLE = "160000", "120000", "100755"
 _BIG_FILE = "2m"  # larger files count as binary in a diff
 
 

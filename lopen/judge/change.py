@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from lopen.files.plain_files import EXECUTABLE, LINK
 from lopen.git.repository import Repository
-from lopen.git.trees import GITLINK, TreeChange
+from lopen.git.trees import EXECUTABLE, GITLINK, LINK, TreeChange
 from lopen.judge.diff_files import decoded, is_text
 from lopen.judge.evidence import FileKind
 from lopen.verification.findings import Finding

@@ -12,8 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
-from lopen.files.plain_files import remove
-from lopen.files.room_files import Found, RoomFiles, RoomFolder
+from lopen.files.room_files import Found, RoomFiles, RoomFolder, remove
 from lopen.files.workplace import Workplace
 from lopen.sandbox.command import Room, make_caches
 from lopen.sandbox.environment import command_home

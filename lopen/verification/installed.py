@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from lopen.files.plain_files import FileState, remove, state_at
-from lopen.files.room_files import RoomFiles, RoomFolder
+from lopen.core.files import Signature, signature_at
+from lopen.files.room_files import RoomFiles, RoomFolder, remove
 from lopen.sandbox.command import CACHES_INSIDE, make_caches
 from lopen.sandbox.environment import search_path
 from lopen.verification.test_files import words
@@ -36,7 +36,7 @@ class Installed:
         self._files = files
         self._user = user
         self._taken: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-        self._states: Mapping[str, FileState] = {}
+        self._states: Mapping[str, Signature] = {}
 
     @property
     def in_files(self) -> tuple[str, ...]:
@@ -135,9 +135,9 @@ def _kept(room: RoomFolder, paths: Iterable[str], shared: frozenset[str] = froze
             yield path
 
 
-def _states(paths: Iterable[Path]) -> Mapping[str, FileState]:
+def _states(paths: Iterable[Path]) -> Mapping[str, Signature]:
     """Return the state of every file and link at or below `paths`."""
-    found: dict[str, FileState] = {}
+    found: dict[str, Signature] = {}
     for path in paths:
         if not path.is_dir():
             places = [str(path)]
@@ -147,5 +147,5 @@ def _states(paths: Iterable[Path]) -> Mapping[str, FileState]:
                 for folder, folders, names in os.walk(path)
                 for name in (*names, *(f for f in folders if os.path.islink(f"{folder}/{f}")))
             ]
-        found |= {place: state_at(place) for place in places}
+        found |= {place: signature_at(Path(place)) for place in places}
     return found

@@ -65,7 +65,7 @@ PATIENCE_S = 20.0  # for what a killed run left running
 def preload() -> None:
     """Import all of lopen and what it imports where it is used."""
     for module in pkgutil.walk_packages(lopen.__path__, "lopen."):
-        if not module.name.endswith(("__main__", "redis_store", "search_worker")):
+        if not module.name.endswith(("__main__", "redis_store")):
             importlib.import_module(module.name)
     for name in LAZY:
         importlib.import_module(name)
