@@ -127,7 +127,10 @@ class ModuleBranch:
         """Remove the remains of a dead process in the clone, and its lock on the person's branch."""
         session = self.journal.session
         branch = session.branch or BRANCH_PREFIX + session.module
-        cleared = (*self.place.person.clear_lock(branch), *self.place.repository.clear_leftovers(branch))
+        cleared = (
+            *self.place.person.references.remove_lock(branch),
+            *self.place.repository.clear_leftovers(branch),
+        )
         return tuple(Notice("info", f"removed what the interrupted run left: {path}") for path in cleared)
 
     def _restore_clone(self, branch: str, theirs: str | None) -> None:

@@ -14,12 +14,12 @@ import shutil
 from pathlib import Path
 
 from lopen.core.clock import Clock
+from lopen.core.files import replace_file
 from lopen.git.command import GitCommand, find_git
 from lopen.git.configuration import clone_configuration
 from lopen.git.errors import GitError, RefMoved
-from lopen.git.git_files import read_or_empty, replace_if_different
 from lopen.git.ignores import CACHE_PATTERNS, HALF_WRITTEN, STATE_PATTERNS, with_lines
-from lopen.git.layout import Layout, check_version
+from lopen.git.layout import Layout
 from lopen.git.refs import BACKUPS, HEADS, require_id
 from lopen.git.repository import CheckoutOptions, Repository
 
@@ -121,7 +121,7 @@ def write_pointer(layout: Layout) -> None:
     pointer = layout.root / ".git"
     if pointer.is_dir() and not pointer.is_symlink():
         shutil.rmtree(pointer)
-    replace_if_different(pointer, b"gitdir: " + os.fsencode(layout.git_dir) + b"\n")
+    _replace_if_different(pointer, b"gitdir: " + os.fsencode(layout.git_dir) + b"\n")
 
 
 def _configure(person: Repository, git_dir: Path) -> None:
@@ -129,13 +129,13 @@ def _configure(person: Repository, git_dir: Path) -> None:
     known = person.git.run("config", "remote.origin.url", accept=(0, 1)).text.strip()
     origin = _CREDENTIALS.sub("", known.partition("\n")[0]) or str(person.root)
     text = clone_configuration(person.git, person.layout.object_format, origin)
-    replace_if_different(git_dir / "config", text)
+    _replace_if_different(git_dir / "config", text)
     info, theirs = git_dir / "info", person.layout.common_dir / "info"
     info.mkdir(exist_ok=True)
-    exclude = os.fsdecode(read_or_empty(theirs / "exclude"))
+    exclude = os.fsdecode(_read_or_empty(theirs / "exclude"))
     patterns = (*STATE_PATTERNS, *CACHE_PATTERNS, HALF_WRITTEN)
-    replace_if_different(info / "exclude", os.fsencode(with_lines(exclude, patterns)))
-    replace_if_different(info / "attributes", read_or_empty(theirs / "attributes"))
+    _replace_if_different(info / "exclude", os.fsencode(with_lines(exclude, patterns)))
+    _replace_if_different(info / "attributes", _read_or_empty(theirs / "attributes"))
 
 
 def fetch_all(person: Repository, clone: Repository, branch: str) -> None:
@@ -187,7 +187,6 @@ def bring_objects(person: Repository, clone: Repository, ref: str) -> None:
 def create_repository(root: Path, *, clock: Clock, branch: str = "main") -> Repository:
     """Create a repository without a commit in the empty folder `root`, with HEAD on `branch`."""
     git = GitCommand(find_git(root), root, clock)
-    check_version(git)
     git.run("init", "--quiet", "--template=", f"--initial-branch={branch}")
     return _opened(git)
 
@@ -199,7 +198,6 @@ def clone_repository(source: Path, target: Path, *, commit: str, branch: str, cl
         GitError: `source` is not a repository, or does not contain the commit.
     """
     git = GitCommand(find_git(source), target, clock)
-    check_version(git)
     plain = ("--quiet", "--template=", "--no-checkout", "--no-hardlinks", "--no-tags")
     git.with_options(_BY_FILE).run("clone", *plain, "--", str(source), str(target))
     git.run("remote", "remove", "origin")
@@ -220,3 +218,18 @@ def _opened(git: GitCommand) -> Repository:
     ):
         git.run("config", key, value)
     return Repository.open(git.folder, clock=git.clock)
+
+
+def _read_or_empty(path: Path) -> bytes:
+    """Return the content of a file; empty if it does not exist or is not readable."""
+    try:
+        return path.read_bytes() if path.is_file() else b""
+    except OSError:
+        return b""
+
+
+def _replace_if_different(path: Path, wanted: bytes) -> None:
+    """Replace a file as a whole if its content differs; a symbolic link in its place is replaced, not followed."""
+    if not path.is_symlink() and _read_or_empty(path) == wanted and path.is_file():
+        return
+    replace_file(path, wanted, durable=False)

@@ -16,8 +16,8 @@ from typing import Literal
 
 from lopen.git.command import GitCommand
 from lopen.git.commits import with_trailers_of
+from lopen.git.configuration import entries
 from lopen.git.errors import GitError
-from lopen.git.git_files import replace_if_different
 from lopen.git.layout import Layout
 
 HookName = Literal["pre-commit", "commit-msg"]
@@ -93,7 +93,7 @@ class HookRun:
         self._empty()
         variables = self._prepare(tree)
         file = self._folder / "COMMIT_EDITMSG"
-        replace_if_different(file, message.encode("utf-8", "replace"))
+        file.write_text(message, "utf-8", "replace")
         outputs: list[str] = []
         for hook in snapshot.hooks:
             arguments = [str(file)] if hook.name == "commit-msg" else []
@@ -133,7 +133,7 @@ class HookRun:
         if place is not None and _holds(place, hook.content):
             return str(place)
         copy = self._folder / hook.name
-        replace_if_different(copy, hook.content)
+        copy.write_bytes(hook.content)
         copy.chmod(0o700)
         return str(copy)
 
@@ -147,13 +147,7 @@ def copy_hooks_folder(snapshot: HooksSnapshot, person: Path, clone: Path) -> Non
 
 def _hooks_folder(layout: Layout, git: GitCommand) -> Path:
     """Return git's hooks folder, ignoring lopen's own setting that disables hooks."""
-    fields = git.run("config", "--list", "-z", "--show-scope").fields()
-    entries = [
-        entry.partition("\n")
-        for scope, entry in zip(fields[::2], fields[1::2], strict=True)
-        if scope != "command"
-    ]
-    named = [value for key, _, value in entries if key == "core.hookspath"]
+    named = [value for _, key, value in entries(git) if key == "core.hookspath"]
     if not named:
         return layout.common_dir / "hooks"
     return layout.root / Path(named[-1]).expanduser()

@@ -26,8 +26,8 @@ _TRUSTED_SCOPES = frozenset({"system", "global"})
 _TRUSTED_SECTIONS = re.compile(r"(filter\..+|gpg(\..+)?)\.[^.]+", re.DOTALL)
 
 
-def _entries(git: GitCommand) -> list[tuple[bool, str, str]]:
-    """Return (is the person's own, key, value) of git's settings, without lopen's own settings; it starts no program."""
+def entries(git: GitCommand) -> list[tuple[bool, str, str]]:
+    """Return (is the person's own, key, value) of git's settings, without lopen's own; it starts no program."""
     fields = git.run("config", "--list", "-z", "--show-scope").fields()
     found = []
     for scope, entry in zip(fields[::2], fields[1::2], strict=True):
@@ -40,7 +40,7 @@ def _entries(git: GitCommand) -> list[tuple[bool, str, str]]:
 def foreign_filters(git: GitCommand) -> tuple[str, ...]:
     """Return the content filters that only the repository configures; they never run."""
     drivers: dict[bool, set[str]] = {True: set(), False: set()}
-    for own, key, _ in _entries(git):
+    for own, key, _ in entries(git):
         if key.startswith("filter."):
             drivers[own].add(key.split(".", 1)[1].rsplit(".", 1)[0])
     return tuple(sorted(drivers[False] - drivers[True]))
@@ -59,7 +59,7 @@ def clone_configuration(git: GitCommand, object_format: str, origin: str) -> byt
     """
     settings = {
         key: value
-        for own, key, value in _entries(git)
+        for own, key, value in entries(git)
         if key in _PORTABLE or (own and _TRUSTED_SECTIONS.fullmatch(key))
     }
     sha256 = object_format == "sha256"

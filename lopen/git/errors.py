@@ -7,7 +7,6 @@ import shlex
 
 from lopen.core.errors import LopenError
 
-THEN_RESUME = "; then: lopen resume"  # ends a hint; a model does not need it
 _SHOWN_CHARS = 2_000
 
 
@@ -41,10 +40,6 @@ class RefMoved(GitError):
 
 class NotEncodable(GitError):
     """A file is not in the encoding that an attribute names for it. Nothing was stored."""
-
-
-class TooManyFiles(GitError):
-    """More files of the work tree have changed than anybody can review. Nothing was stored."""
 
 
 _NOT_ENCODED = re.compile(

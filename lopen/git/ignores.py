@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
 from lopen.core.files import TEMPORARY
 from lopen.git.command import GitCommand
-from lopen.git.errors import TooManyFiles
 
 # Names that are not used for sources. They are ignore patterns, so tracked files stay tracked.
 CACHE_PATTERNS = (
@@ -89,23 +86,3 @@ def ignored_paths(content: GitCommand) -> list[str]:
     """Return the ignored paths of the work tree, without lopen's own state; a folder counts once and ends in `/`."""
     answer = content.run("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
     return [path for path in answer.fields() if path.split("/", 1)[0] != _LOPEN]
-
-
-MOST_CHANGED = 50_000  # files, in one work tree
-
-
-def require_few(paths: Sequence[str]) -> None:
-    """Refuse a work tree with more changed files than anybody can review, naming the folder that has most of them.
-
-    Raises:
-        TooManyFiles: there are more than `MOST_CHANGED`.
-    """
-    if len(paths) <= MOST_CHANGED:
-        return
-    (folder, count), *_ = Counter(path.rpartition("/")[0].split("/")[0] for path in paths).most_common(1)
-    where = f", {count:,} of them in {folder}" if folder else ""
-    ignore = f"echo {shlex.quote(f'/{folder}/')} >> .gitignore" if folder else "add a pattern to .gitignore"
-    raise TooManyFiles(
-        f"{len(paths):,} files differ from the last commit{where}; lopen takes {MOST_CHANGED:,}",
-        hint=f"remove or commit them (git status --short names them), or ignore them: {ignore}; then: lopen resume",
-    )

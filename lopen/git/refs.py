@@ -153,6 +153,14 @@ class References:
         """Point HEAD to `branch`; the index and the work tree do not change."""
         self.git.run("symbolic-ref", "-m", f"lopen: work on {branch}", "HEAD", HEADS + branch)
 
+    def remove_lock(self, branch: str) -> tuple[str, ...]:
+        """Remove the lock on lopen's `branch` that a killed run left; return its path. The caller holds the module's lock."""
+        lock = self.layout.common_dir / f"{HEADS}{branch}.lock"
+        if not lock.is_file():
+            return ()
+        lock.unlink(missing_ok=True)
+        return (str(lock),)
+
     def names(self, prefix: str) -> list[str]:
         """Return the full names of all references under `prefix`, sorted."""
         return self.git.run("for-each-ref", "--format=%(refname)", prefix).text.split("\n")

@@ -22,7 +22,6 @@ from lopen.git.commit_hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.commits import CommitInfo, refuse_leaks
 from lopen.git.configuration import foreign_filters, switched_off
 from lopen.git.errors import GitError
-from lopen.git.git_files import install_index, remove_stale_lock
 from lopen.git.ignores import HALF_WRITTEN, ignored_paths, is_internal
 from lopen.git.layout import Layout, check_version, discover
 from lopen.git.refs import HEADS, Head, References, check_head, unfinished_operation
@@ -33,7 +32,6 @@ from lopen.store.temporary import TemporaryFolder
 NO_EXCLUSIONS: Mapping[str, str] = {}
 _KEPT_ANSWERS = 64
 _MOST_NAMED = 100_000  # characters of paths in a command: Linux takes 2 MB, with the environment
-_MOST_ASKED = 1_000  # blobs, in a question whose answer is kept
 _CONTENT_CONFIG: Mapping[str, str] = {
     "core.untrackedCache": "false",
     "core.splitIndex": "false",
@@ -89,7 +87,7 @@ class Repository:
         self.ignored_filters: tuple[str, ...] = ()  # content filters that only the repository configures
         self.changed_protected_paths: tuple[str, ...] = ()  # by the latest snapshot, see `is_protected_path`
         self._options = options
-        self._files = WorkTree(layout, self.git, scratch)
+        self._files = WorkTree(layout, self.git, scratch, lambda: self.head().commit)
         self._identity_from = identity_from or self.git
         self._identity: Mapping[str, str] = {}
         self._answers: dict[
@@ -168,15 +166,13 @@ class Repository:
 
     # files
 
-    def snapshot(self, exclude: Mapping[str, str] = NO_EXCLUSIONS, *, bounded: bool = True) -> str:
+    def snapshot(self, exclude: Mapping[str, str] = NO_EXCLUSIONS) -> str:
         """Return the tree id of the current work tree; its objects are durable.
 
         It has all files that git does not ignore, without lopen's state, untracked well-known caches and `embedded`
         repositories. A path in `exclude` (path → blob id) stays as in HEAD while its content is that blob.
-        Raises `TooManyFiles` if it is `bounded`.
         """
-        self._files.set_head(self.head().commit)
-        tree, status = self._files.snapshot(exclude, bounded=bounded)
+        tree, status = self._files.snapshot(exclude)
         self.changed_protected_paths = tuple(filter(ignores.is_protected_path, status.changed))
         return tree
 
@@ -192,7 +188,7 @@ class Repository:
     def files(self) -> list[str]:
         """Return every file that git does not ignore, tracked or not, without lopen's own state."""
         with self._listing:
-            git = self._head_index()
+            git = self._files.head_index()
             found = git.run("ls-files", "-z", "--cached", "--others", "--exclude-standard").fields()
         return sorted({path for path in found if not is_internal(path) and not path.endswith("/")})
 
@@ -213,22 +209,17 @@ class Repository:
         # check-ignore does not take literal paths; a leading `./` prevents any other reading of a name.
         listed = b"".join(b"./" + os.fsencode(path) + b"\0" for path in paths)
         with self._listing:
-            git = self._head_index().with_options({"GIT_LITERAL_PATHSPECS": "0"})
+            git = self._files.head_index().with_options({"GIT_LITERAL_PATHSPECS": "0"})
             found = git.run("check-ignore", "-z", "--stdin", stdin=listed, accept=(0, 1)).fields()
         return tuple(path.removeprefix("./") for path in found)
 
     def left_out(self) -> tuple[str, ...]:
         """Return what lies in the work tree and enters no commit: ignored files (a folder counts once), repositories."""
-        ignored = ignored_paths(self._head_index())
+        ignored = ignored_paths(self._files.head_index())
         return tuple(sorted({*ignored, *(f"{path}/" for path in self.embedded)}))
-
-    def _head_index(self) -> GitCommand:
-        self._files.set_head(self.head().commit)
-        return self._files.head_index()
 
     def tree_with(self, tree: str, files: Mapping[str, trees.TreeEntry | None]) -> str:
         """Return the id of `tree` with these `files` in place of its own."""
-        self._files.set_head(self.head().commit)
         return self._files.tree_with(tree, files)
 
     def blobs(self, paths: Iterable[str]) -> dict[str, str]:
@@ -237,22 +228,15 @@ class Repository:
 
     def restore(self, tree: str, paths: Iterable[str]) -> None:
         """Restore files from `tree`, deleting files that it does not contain; never through a symbolic link."""
-        self._files.set_head(self.head().commit)
         self._files.restore(tree, paths)
 
     def clear_leftovers(self, branch: str) -> tuple[str, ...]:
-        """Remove the remains of a killed run: unfinished files, locks on index, HEAD and `branch`. Return their
-        paths.
-        """
-        locks = remove_stale_lock(self.layout, branch)
+        """Remove the remains of a killed run: unfinished files and the lock on `branch`; return their paths."""
+        locks = self.references.remove_lock(branch)
         found = self.git.run("ls-files", "-z", "--others", "--ignored", "-x", HALF_WRITTEN).fields()
         for path in found:
             (self.root / path).unlink(missing_ok=True)
         return *locks, *found
-
-    def clear_lock(self, branch: str) -> tuple[str, ...]:
-        """Remove the lock on `branch` that a killed run left; return its path."""
-        return remove_stale_lock(self.layout, branch)
 
     # objects
 
@@ -288,9 +272,7 @@ class Repository:
 
     def blob_sizes(self, blobs: Iterable[str]) -> Mapping[str, int]:
         """Return blob id → size in bytes."""
-        if len(wanted := tuple(blobs)) > _MOST_ASKED:
-            return trees.blob_sizes(self.git, wanted)
-        return self._known(("sizes", *wanted), lambda: trees.blob_sizes(self.git, wanted))
+        return trees.blob_sizes(self.git, blobs)
 
     def blob_contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
         """Return blob id → content."""
@@ -359,8 +341,10 @@ class Repository:
 
     def align_index(self) -> None:
         """Make the checkout's index equal HEAD, so that `git status` shows only real differences."""
-        self._files.set_head(self.head().commit)
-        install_index(self._files.refreshed(), self.layout.index, self.git.clock)
+        durable = self.git.with_options(config={"core.fsync": "committed,index"})
+        durable.run("read-tree", "--reset", self.head().commit or self.layout.empty_tree)
+        # Exit code 1 means that files differ from HEAD, which is not a failure here.
+        durable.run("update-index", "-q", "--refresh", accept=(0, 1))
 
     def find_commit(
         self, session_id: str, task_id: str, *, within: str = "HEAD", since: str | None = None
@@ -390,7 +374,7 @@ class Repository:
         The reference's commit has the work tree as its tree and the head as its parent.
         """
         purpose, head = "stored in a backup", self.head().commit
-        tree = self.snapshot(bounded=False)
+        tree = self.snapshot()
         if head is not None and self.tree_of(head) == tree:
             saved = head
         else:
@@ -420,7 +404,7 @@ class Repository:
             raise GitError(f"a {operation} is in progress", hint=f"abort it first: git {operation} --abort")
         head = self.head().commit
         tree = self.tree_of(commit)
-        now = self.snapshot(bounded=False)
+        now = self.snapshot()
         # Files first: if one is not writable, the branch is unchanged and the reset can be repeated.
         self.restore(tree, [change.path for change in self.changes(now, tree)])
         self.references.move("HEAD", commit, head, f"revert to {commit[:12]}")

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -18,12 +19,8 @@ from pathlib import Path, PurePosixPath
 from lopen.git import trees
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError, GitTimedOut
-from lopen.git.git_files import copy_index
-from lopen.git.ignores import in_build_folder, is_build_folder, is_internal, require_few
+from lopen.git.ignores import in_build_folder, is_build_folder, is_internal
 from lopen.git.layout import Layout
-
-# The base index is lopen's own, so its memory of folders without untracked files comes from lopen's git.
-_REMEMBERING: Mapping[str, str] = {"core.untrackedCache": "true"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +74,22 @@ def _status_entries(fields: list[str]) -> Iterator[tuple[str, bool]]:
 
 
 class WorkTree:
-    """The files of one checkout, relative to the commit of `set_head`. `scratch` is a folder for indexes of lopen's own."""
+    """The files of one checkout, relative to `head()`. `scratch` is a folder for indexes of lopen's own."""
 
-    def __init__(self, layout: Layout, git: GitCommand, scratch: Path) -> None:
+    def __init__(
+        self, layout: Layout, git: GitCommand, scratch: Path, head: Callable[[], str | None]
+    ) -> None:
         self._layout = layout
         self._git = git
         self._scratch = scratch
-        self._head = layout.empty_tree  # a commit, or the empty tree
+        self._head = head
         self._base_of: str | None = None  # the head from which this process built `base`
         self._base_tree: str | None = None  # its tree id, if known
         self._submodules: tuple[str, frozenset[str]] | None = None  # of a head
         self.embedded: tuple[str, ...] = ()  # repositories of their own that the latest snapshot left out
+        scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for lock in scratch.glob("index*.lock"):
+            lock.unlink()  # left by a killed process; no other one uses this folder
 
     @property
     def _base(self) -> Path:
@@ -97,40 +99,36 @@ class WorkTree:
     def _with(self, index: Path) -> GitCommand:
         return self._git.with_options({"GIT_INDEX_FILE": str(index)})
 
-    def set_head(self, head: str | None) -> None:
-        """Work on top of the commit `head`."""
-        if self._base_of is None:
-            self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for lock in self._scratch.glob("index*.lock"):
-                lock.unlink()  # left by a killed process; no other one uses this folder
-        self._head = head or self._layout.empty_tree
+    def head_index(self) -> GitCommand:
+        """Return git on the base index, which equals HEAD."""
+        head = self._head() or self._layout.empty_tree
+        git = self._with(self._base)
+        if self._base_of != head or not self._base.is_file():
+            self._base_of = self._base_tree = None
+            git.run("read-tree", "--reset", head)
+            self._base_of = head
+        return git
 
     def status(self) -> WorkTreeStatus:
-        """Return the differences between HEAD and the work tree. An unreadable scratch index is rebuilt.
-
-        git remembers folders that did not change, and with them which folders below are repositories: where some may be, it
-        looks again.
-        """
+        """Return the differences between HEAD and the work tree. An unreadable scratch index is rebuilt."""
         git, root = self.head_index(), self._layout.root
-        cached = git.with_options(config=_REMEMBERING)
         try:
-            found = read_status(cached, root)
+            found = read_status(git, root)
         except GitTimedOut:
             raise  # a second attempt would take as long
         except GitError:
             self._base.unlink(missing_ok=True)
-            return self._without_submodules(read_status(self.head_index(), root))
-        again = found.embedded or _in_repositories(root, found.changed)
-        return self._without_submodules(read_status(git, root) if again else found)
+            found = read_status(self.head_index(), root)
+        return self._without_submodules(found)
 
     def _without_submodules(self, found: WorkTreeStatus) -> WorkTreeStatus:
         """Leave out files below a submodule, which is an empty folder here: to add one would replace the submodule."""
         if not any("/" in path for path in found.changed):
             return found
-        if self._submodules is None or self._submodules[0] != self._head:
-            lines = self.head_index().run("ls-files", "--stage", "-z").fields()
+        if self._submodules is None or self._submodules[0] != self._base_of:
+            lines = self._with(self._base).run("ls-files", "--stage", "-z").fields()
             links = (line.partition("\t")[2] for line in lines if line.startswith(trees.GITLINK))
-            self._submodules = (self._head, frozenset(links))
+            self._submodules = (self._base_of or "", frozenset(links))
         submodules = self._submodules[1]
         above = {path: submodules & set(map(str, PurePosixPath(path).parents)) for path in found.changed}
         return replace(
@@ -141,26 +139,15 @@ class WorkTree:
             ),
         )
 
-    def head_index(self) -> GitCommand:
-        """Return git on the base index, which equals HEAD."""
-        git = self._with(self._base)
-        if self._base_of != self._head or not self._base.is_file():
-            self._base_of = self._base_tree = None
-            git.run("read-tree", "--reset", self._head)
-            self._base_of = self._head
-        return git
-
-    def snapshot(self, exclude: Mapping[str, str], *, bounded: bool = True) -> tuple[str, WorkTreeStatus]:
+    def snapshot(self, exclude: Mapping[str, str]) -> tuple[str, WorkTreeStatus]:
         """Write the files as a tree; return its id and the differences from HEAD.
 
-        `exclude`: path → blob id; a path with exactly this content stays as in HEAD. Raises `TooManyFiles` if it is `bounded`.
+        `exclude`: path → blob id; a path with exactly this content stays as in HEAD.
         """
         found = self.status()
         self.embedded = found.embedded
         excluded = self._matching(exclude, found.changed)
         paths = [path for path in found.changed if path not in excluded]
-        if bounded:
-            require_few(paths)
         if not paths and self._base_tree is not None:
             return self._base_tree, found
         git = self._work_index()
@@ -173,9 +160,12 @@ class WorkTree:
         return tree, found
 
     def _work_index(self) -> GitCommand:
-        """Return git on a copy of the base index."""
+        """Return git on a copy of the base index, with its times, which git compares to find racy entries."""
         work = self._base.with_name("index.work")
-        copy_index(self._base, work)
+        partial = work.with_name("index.new")
+        shutil.copy2(self._base, partial)
+        work.unlink(missing_ok=True)  # ext4 writes a file to the disk that replaces another one
+        partial.replace(work)
         return self._with(work)
 
     def tree_with(self, tree: str, files: Mapping[str, trees.TreeEntry | None]) -> str:
@@ -186,12 +176,6 @@ class WorkTree:
         lines = (os.fsencode(f"{e.mode} {e.blob}\t{p}") + b"\0" for p, e in files.items() if e is not None)
         git.run("update-index", "-z", "--replace", "--index-info", stdin=b"".join(lines))
         return git.run("write-tree").text
-
-    def refreshed(self) -> Path:
-        """Return the base index, with the current file times of the work tree."""
-        # Exit code 1 means that files differ from HEAD, which is not a failure here.
-        self.head_index().run("update-index", "-q", "--refresh", accept=(0, 1))
-        return self._base
 
     def restore(self, tree: str, paths: Iterable[str]) -> None:
         """Restore `paths` from `tree`, deleting files that it does not contain; never through a symbolic link.
@@ -205,7 +189,7 @@ class WorkTree:
         for path in wanted:
             if not trees.is_work_tree_path(path):
                 raise GitError(f"{path!r} is not a path in the work tree")
-        now, found = self.snapshot({}, bounded=False)
+        now, found = self.snapshot({})
         known = trees.entries(self._git, tree)
         target = self.tree_with(now, {path: known.get(path) for path in wanted})
         # The index of the snapshot knows every file that git may replace or remove.
@@ -255,15 +239,6 @@ def _behind_links(root: Path, paths: Iterable[str]) -> set[str]:
         return stat.S_ISLNK(_mode(root / folder)) or (parent != "" and linked(parent))
 
     return {path for path in paths if "/" in path and linked(path.rpartition("/")[0])}
-
-
-def _in_repositories(root: Path, paths: Iterable[str]) -> bool:
-    """Return True if a folder above one of the paths, below the root, holds a `.git`."""
-    folders: set[str] = set()
-    for path in paths:
-        while (path := path.rpartition("/")[0]) and path not in folders:
-            folders.add(path)
-    return any(os.path.lexists(f"{root}/{folder}/.git") for folder in folders)
 
 
 def _mode(path: Path) -> int:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from lopen.files.protection import ToolRefused
 from lopen.git.commit_hooks import HooksSnapshot
-from lopen.git.errors import THEN_RESUME, TooManyFiles
 from lopen.git.trees import GITLINK
 from lopen.guardrails.completion import advice, missing_gates
 from lopen.judge.change import is_specification, kind
@@ -107,10 +106,7 @@ def work_in_progress(context: SessionContext, shown: Collection[str]) -> str:
     New files that are `shown` whole are only named.
     """
     session, repository = context.record.journal.session, context.project.repository
-    try:
-        tree = context.project.verifier.tree()
-    except TooManyFiles as error:  # the model is to undo its work
-        return f"{error.message}\n{error.hint.removesuffix(THEN_RESUME)}"
+    tree = context.project.verifier.tree()
     base = context.committed_tree()
     changed = [c for c in repository.changes(base, tree) if not is_specification(c.path, session.module)]
     new = [c.path for c in changed if c.kind == "added" and c.path in shown]
@@ -171,10 +167,7 @@ def _changed(context: SessionContext, session: Session) -> list[str]:
     if component is None or component.base is None:
         return []
     repository = context.project.repository
-    try:
-        changes = repository.changes(component.base, context.project.verifier.tree())
-    except TooManyFiles:
-        return []
+    changes = repository.changes(component.base, context.project.verifier.tree())
     there = {c.path: c.after for c in changes if c.after and c.mode_after != GITLINK}
     sizes = repository.blob_sizes(there.values())
     paths = [p for p in there if not is_specification(p, session.module)]

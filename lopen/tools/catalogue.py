@@ -16,7 +16,7 @@ from typing import Any, get_type_hints
 from pydantic import ValidationError
 
 from lopen.files.protection import ToolRefused
-from lopen.git.errors import THEN_RESUME, NotEncodable, TooManyFiles
+from lopen.git.errors import NotEncodable
 from lopen.models.messages import ToolSpec, ToolUse
 from lopen.models.request_body import plain_schema
 from lopen.models.tool_calls import Input, explained
@@ -170,8 +170,8 @@ class Registry:
             return tool.run(bench, wanted)
         except ToolRefused as error:
             return refused(error.error, error.hint)
-        except (NotEncodable, TooManyFiles) as error:
-            return failed(error.message, error.hint.removesuffix(THEN_RESUME))
+        except NotEncodable as error:
+            return failed(error.message, error.hint)
         except (ValueError, ArithmeticError, RecursionError) as error:  # from the model's input
             return failed(
                 f"{tool.name} cannot work with this: {type(error).__name__}: {str(error)[:200]}",

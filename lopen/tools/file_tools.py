@@ -8,7 +8,7 @@ from typing import Any
 
 from lopen.core.hashing import content_hash
 from lopen.files.protection import ToolRefused
-from lopen.git.errors import GitError, TooManyFiles
+from lopen.git.errors import GitError
 from lopen.models import tool_calls
 from lopen.sandbox.command import Command
 from lopen.store.audit import Outcome
@@ -23,7 +23,6 @@ IGNORED = (
 )
 COMMAND_TIMEOUT_S = 120
 OUTPUT_CHARS = 30_000
-MANY_FILES_S = 0.3  # a quicker command cannot make so many files that they have to be counted
 LONGEST_COMMAND = 120_000  # bytes; the kernel's limit for one argument is 128 KiB
 
 
@@ -125,8 +124,6 @@ def run_command(bench: Workbench, wanted: calls.RunCommand) -> ToolResult:
         )
     )
     verifier = bench.project.verifier
-    if building and ran.seconds >= MANY_FILES_S:
-        _require_few(bench)
     fields: dict[str, Any] = {
         "exit_code": ran.exit_code,
         "truncated": ran.truncated,
@@ -141,16 +138,6 @@ def run_command(bench: Workbench, wanted: calls.RunCommand) -> ToolResult:
     outcome: Outcome = "timeout" if ran.timed_out else "ok"
     seen = content_hash(f"{ran.exit_code}\n{ran.output}")
     return ToolResult(True, fields, ran.output, outcome=outcome, content_hash=seen)
-
-
-def _require_few(bench: Workbench) -> None:
-    """Let the model hear of a command that made too many files while it can still undo that."""
-    try:
-        bench.project.verifier.tree()
-    except TooManyFiles:
-        raise
-    except GitError:
-        pass  # told where the tree is needed
 
 
 def _refuse_unrunnable(command: str) -> None:

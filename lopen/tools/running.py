@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from lopen.core.clock import Clock
 from lopen.core.events import GuardrailRaised, ToolEnded, ToolStarted, Waiting
-from lopen.git.errors import NotEncodable, TooManyFiles
+from lopen.git.errors import NotEncodable
 from lopen.guardrails.call_history import CallEnd, WastefulHabit
 from lopen.guardrails.habits import guard_of, in_words, notice
 from lopen.guardrails.pipeline import circuit_events
@@ -298,7 +298,7 @@ class ToolRunner:
         """Return the work tree's id, "" where there is none: the tools that need it tell the model why."""
         try:
             return self.bench.project.verifier.tree()
-        except (NotEncodable, TooManyFiles):
+        except NotEncodable:
             return ""
 
     def _held(self) -> None:

@@ -190,9 +190,12 @@ class World:
 @contextlib.contextmanager
 def a_world() -> Iterator[World]:
     """Build one, and take it down."""
-    (REPOSITORY / "build").mkdir(exist_ok=True)
     base = Path(tempfile.mkdtemp(prefix="lopen-world-")).resolve()
-    beside = Path(tempfile.mkdtemp(prefix="beside-", dir=REPOSITORY / "build")).resolve()
+    near = REPOSITORY / "build"
+    if shlex.quote(str(near)) != str(near):  # the table's lines do not quote it
+        near = base.parent
+    near.mkdir(exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix="beside-", dir=near)).resolve()
     with contextlib.ExitStack() as stack:
         stack.callback(_delete, base)
         stack.callback(_delete, beside)
