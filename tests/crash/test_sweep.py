@@ -30,18 +30,8 @@ class Effect:
 EFFECTS = (
     Effect("the branch is made", "lopen.files.module_branch:ModuleBranch.begin"),
     Effect("the session's state is saved", "lopen.store.sessions:SessionStore.save", 9),
-<<<<<<< HEAD
     Effect("a verify command is tried", "lopen.verification.verifier:Verifier.tried"),
     Effect("a conversation begins", "lopen.store.journal:ConversationStore.begin", 2),
-=======
-    Effect("the branch is made", "lopen.loop.module_branch:ModuleBranch.begin"),
-    Effect("the branch is published", "lopen.files.workplace:Workplace.publish", 2),
-    Effect("a commit's object is written", "lopen.git.commits:write_commit", 2),
-    Effect("a reference is moved", "lopen.git.refs:References.move", 2),
-    Effect("the index follows", "lopen.git.repository:Repository.align_index", 2),
-    Effect("the commit is made", "lopen.git.repository:Repository.commit", 2),
-    Effect("the completion is recorded", "lopen.tools.task_completion:_record"),
->>>>>>> 99076b9a (git: the index follows by git itself; no limit on changed files; a checkout's files read HEAD themselves)
     Effect("tokens are promised", "lopen.limits.meter:Meter.reserve", 2),
     Effect("the model answers", "lopen.models.anthropic_model:AnthropicModel.send", 2),
     Effect("the exchange is recorded", "lopen.models.recording:Recorder.record", 2),
@@ -58,7 +48,7 @@ EFFECTS = (
     Effect("a verdict is kept", "lopen.store.sessions:SessionStore.remember_verdict"),
     Effect("a commit's object is written", "lopen.git.commits:write_commit", 2),
     Effect("a reference is moved", "lopen.git.refs:References.move", 2),
-    Effect("the index follows", "lopen.git.repository:install_index", 2),
+    Effect("the index follows", "lopen.git.repository:Repository.align_index", 2),
     Effect("the commit is made", "lopen.git.repository:Repository.commit", 2),
     Effect("the branch is published", "lopen.files.workplace:Workplace.publish", 2),
     Effect("the completion is recorded", "lopen.tools.task_completion:_record"),

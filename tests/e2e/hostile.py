@@ -33,6 +33,7 @@ GIT_KEYS: Mapping[str, tuple[str, ...]] = {
     "credential": ("credential.helper",),
     "alias": ("alias.status", "alias.write-tree", "alias.commit-tree"),
     "trailer": ("trailer.lopen-task.command", "trailer.lopen-task.cmd"),
+    "gc": ("gc.recentObjectsHook",),
     "upload-pack": ("uploadpack.packObjectsHook", "remote.origin.uploadpack"),
 }
 GIT_VALUES = {

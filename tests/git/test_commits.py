@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,11 +49,6 @@ def test_a_repository_without_commits_gets_the_branch_as_its_first(
     sha = commit(repository, "First\n", "lopen/m")
     assert run_git(empty_root, "rev-parse", "lopen/m") == sha
     assert run_git(empty_root, "status", "--porcelain") == ""
-
-
-def test_an_existing_branch_with_the_same_files_is_taken(root: Path, repository: Repository) -> None:
-    run_git(root, "branch", "lopen/m")
-    assert begin(repository, "lopen/m").branch == "lopen/m"
 
 
 def test_a_branch_called_like_the_prefix_is_in_the_way(root: Path, repository: Repository) -> None:
@@ -197,42 +191,12 @@ def test_commits_are_found_by_their_trailers(root: Path, repository: Repository)
     assert repository.find_commit("m-20260101-1", "t1", within="main") is None
 
 
-def test_commits_are_found_after_a_merge_and_after_the_branch_is_gone(
-    root: Path, repository: Repository
-) -> None:
-    begin(repository, "lopen/m")
-    (root / "x").write_text("x")
-    sha = commit(repository, task_message("t1"), "lopen/m")
-    run_git(root, "checkout", "-q", "main")
-    run_git(root, "merge", "-q", "--no-ff", "--no-edit", "lopen/m")
-    run_git(root, "branch", "-qd", "lopen/m")
-    assert repository.reachable(sha, "HEAD")
-    assert not repository.reachable(sha, "lopen/m")
-    found = repository.find_commit("m-20260101-1", "t1", within="HEAD")
-    assert found is not None
-    assert found.sha == sha
-
-
-def test_a_bound_that_is_gone_is_no_bound(repository: Repository) -> None:
-    commit(repository, task_message("t1"), "main")
-    assert repository.find_commit("m-20260101-1", "t1", since="1" * 40) is not None
-
-
 def test_only_trailers_count_not_the_text_of_a_message(root: Path, repository: Repository) -> None:
     forged = (
         "x\n\nLopen-Session: m-20260101-1\nLopen-Task: t1\n\nMore text follows, so that was no trailer.\n"
     )
     commit(repository, forged, "main")
     assert repository.session_commits() == []
-
-
-def test_the_repository_s_comment_character_hides_no_trailer(root: Path, repository: Repository) -> None:
-    for comment in ("L", "auto"):
-        run_git(root, "config", "core.commentChar", comment)
-        sha = commit(repository, task_message(f"t-{comment}"), "main")
-        found = repository.find_commit("m-20260101-1", f"t-{comment}")
-        assert found is not None
-        assert found.sha == sha
 
 
 def test_the_repository_s_configuration_of_trailers_hides_none(root: Path, repository: Repository) -> None:
@@ -255,35 +219,6 @@ def test_a_branch_moves_durably_whatever_the_repository_says(
     said = trace.read_text()
     assert "fsync/hardware-flush" in said
     assert "fsync/writeout-only" not in said
-
-
-def test_head_stays_a_file_whatever_the_repository_says(root: Path, repository: Repository) -> None:
-    run_git(root, "config", "core.preferSymlinkRefs", "true")
-    assert begin(repository, "lopen/m").branch == "lopen/m"
-    assert not (root / ".git/HEAD").is_symlink()
-
-
-def test_unknown_commits_are_not_reachable_and_options_are_no_commits(repository: Repository) -> None:
-    assert not repository.reachable("1" * 40, "main")
-    with pytest.raises(GitError, match="not an object id"):
-        repository.reachable("--all", "main")
-
-
-def test_a_long_history_costs_one_process(
-    root: Path, spawned: Callable[[], list[str]], clock: FakeClock
-) -> None:
-    lines = []
-    for number in range(1_000):
-        lines.append(f"commit refs/heads/main\ncommitter A <a@b> {number} +0000\ndata 2\nx\n")
-        if number == 0:
-            lines.append("from refs/heads/main^0\n")
-    subprocess.run(
-        ["git", "fast-import", "--quiet", "--force"], input="".join(lines).encode(), cwd=root, check=True
-    )
-    repository = Repository.open(root, clock=clock)
-    spawned()
-    assert repository.session_commits() == []
-    assert spawned() == ["rev-list"]
 
 
 def test_a_commit_costs_few_processes(root: Path, spawned: Callable[[], list[str]], clock: FakeClock) -> None:

@@ -31,11 +31,6 @@ def test_a_backup_keeps_head_and_uncommitted_work(root: Path, repository: Reposi
     assert (root / "README").read_text() == "uncommitted\n"
 
 
-def test_a_backup_of_a_clean_tree_is_the_head_itself(root: Path, repository: Repository) -> None:
-    name = repository.backup("s")
-    assert run_git(root, "rev-parse", name) == repository.head().commit
-
-
 def test_backups_are_numbered_past_ten(root: Path, repository: Repository) -> None:
     run_git(root, "update-ref", "refs/lopen/backup/s/10", "HEAD")
     assert repository.backup("s") == "refs/lopen/backup/s/11"
@@ -90,26 +85,6 @@ def test_a_reset_past_the_ignore_file_leaves_what_was_ignored(root: Path, reposi
     repository.reset_to(start)
     assert (root / "private").read_text() == "kept"
     assert not (root / ".gitignore").exists()
-
-
-def test_a_reset_leaves_caches_and_lopens_state(root: Path, repository: Repository) -> None:
-    start = repository.head().commit
-    assert start is not None
-    for path in (".lopen/state.db", "__pycache__/x.pyc"):
-        (root / path).parent.mkdir()
-        (root / path).write_text("kept")
-    (root / "README").write_text("x")
-    commit(repository)
-    repository.reset_to(start)
-    assert (root / ".lopen/state.db").exists()
-    assert (root / "__pycache__/x.pyc").exists()
-
-
-def test_a_reset_to_nowhere_changes_nothing(root: Path, repository: Repository) -> None:
-    (root / "README").write_text("uncommitted\n")
-    with pytest.raises(GitError, match="does not exist"):
-        repository.reset_to("1" * 40)
-    assert (root / "README").read_text() == "uncommitted\n"
 
 
 def test_a_reset_waits_for_the_person_to_end_a_rebase(root: Path, repository: Repository) -> None:

@@ -51,24 +51,6 @@ def runner(root: Path) -> Runner:
     return Runner(root)
 
 
-def test_without_hooks_nothing_runs(repository: Repository, runner: Runner, tmp_path: Path) -> None:
-    snapshot = repository.hooks_snapshot()
-    assert snapshot == HooksSnapshot()
-    tree = repository.snapshot()
-    outcome = repository.run_hooks(snapshot, tree, MESSAGE, runner, folder=tmp_path / "hooks")
-    assert (outcome.passed, outcome.tree_after, outcome.message_after) == (True, tree, MESSAGE)
-    assert runner.ran == []
-
-
-def test_samples_other_hooks_and_those_that_cannot_run_are_left_out(
-    root: Path, repository: Repository
-) -> None:
-    folder = root / ".git" / "hooks"
-    write_hook(folder, "post-commit", "true")
-    write_hook(folder, "pre-commit", "true").chmod(0o644)
-    assert repository.hooks_snapshot().hooks == ()
-
-
 def test_hooks_see_what_is_about_to_be_committed(
     root: Path, repository: Repository, runner: Runner, tmp_path: Path
 ) -> None:
@@ -90,34 +72,6 @@ def test_hooks_see_what_is_about_to_be_committed(
     ]
     assert outcome.tree_after == tree
     assert run_git(root, "diff", "--cached", "--name-only") == ""
-
-
-def test_a_hook_may_refuse_and_ends_it(
-    root: Path, repository: Repository, runner: Runner, tmp_path: Path
-) -> None:
-    write_hook(root / ".git" / "hooks", "pre-commit", "echo line too long; exit 3")
-    write_hook(root / ".git" / "hooks", "commit-msg", "true")
-    outcome = repository.run_hooks(
-        repository.hooks_snapshot(), repository.snapshot(), MESSAGE, runner, folder=tmp_path / "h"
-    )
-    assert not outcome.passed
-    assert "line too long" in outcome.output
-    assert "pre-commit hook refused (3)" in outcome.output
-    assert len(runner.ran) == 1
-
-
-def test_what_a_hook_changes_shows_in_the_tree_and_stays_out_of_index_and_objects(
-    root: Path, repository: Repository, runner: Runner, tmp_path: Path
-) -> None:
-    write_hook(root / ".git" / "hooks", "pre-commit", "echo formatted > README; git add README")
-    (root / "README").write_text("unformatted\n")
-    tree = repository.snapshot()
-    index = (root / ".git" / "index").read_bytes()
-    outcome = repository.run_hooks(repository.hooks_snapshot(), tree, MESSAGE, runner, folder=tmp_path / "h")
-    assert outcome.passed
-    assert outcome.tree_after != tree
-    assert repository.file_at(outcome.tree_after, "README") == b"formatted\n"
-    assert (root / ".git" / "index").read_bytes() == index
 
 
 def test_a_message_may_be_rewritten_but_keeps_lopens_trailers(

@@ -18,7 +18,6 @@ from lopen.core.errors import ExitCode, Stopped
 from lopen.git import command
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError, NoIdentity, NotARepository, translate
-from lopen.git.layout import EMPTY_TREE
 from lopen.git.refs import Head
 from lopen.git.repository import Repository
 from tests.git.conftest import run_git
@@ -61,12 +60,6 @@ def test_packed_references_are_read(root: Path, repository: Repository) -> None:
     assert repository.head() == Head(run_git(root, "rev-parse", "HEAD"), "main")
 
 
-def test_a_chain_of_symbolic_references_is_followed(root: Path, repository: Repository) -> None:
-    run_git(root, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
-    run_git(root, "symbolic-ref", "HEAD", "refs/heads/alias")
-    assert repository.head().commit == run_git(root, "rev-parse", "HEAD")
-
-
 def test_a_linked_work_tree_works(root: Path, tmp_path: Path) -> None:
     linked = tmp_path / "linked"
     run_git(root, "worktree", "add", "-q", "-b", "side", str(linked))
@@ -83,11 +76,6 @@ def test_a_folder_without_a_repository(tmp_path: Path) -> None:
     with pytest.raises(NotARepository, match="not a git repository") as caught:
         opened(tmp_path)
     assert "init" in caught.value.hint
-
-
-def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
-    with pytest.raises(GitError, match="not a folder"):
-        opened(tmp_path / "nowhere")
 
 
 def test_a_bare_repository(tmp_path: Path) -> None:
@@ -122,24 +110,6 @@ def test_an_old_git(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         opened(root)
 
 
-def test_no_git_at_all(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(GitError, match="not found") as caught:
-        opened(root)
-    assert "install" in caught.value.hint
-
-
-def test_a_git_that_a_relative_entry_of_path_would_find_is_not_used(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (root / "git").write_text("#!/bin/sh\ntouch ran\n")
-    (root / "git").chmod(0o755)
-    monkeypatch.chdir(root)
-    monkeypatch.setenv("PATH", f".{os.pathsep}{os.environ['PATH']}")
-    opened(root)
-    assert not (root / "ran").exists()
-
-
 def test_nobody_is_invented_to_commit_as(root: Path, own_configuration: Path) -> None:
     own_configuration.write_text("")
     repository = opened(root)
@@ -163,10 +133,6 @@ def test_an_identity_configured_for_some_folders_only_is_honoured(
     assert run_git(root, "log", "-1", "--format=%an <%ae> %cn <%ce>") == (
         "Ada <ada@work.example> Ada <ada@work.example>"
     )
-
-
-def test_the_known_empty_trees_are_right(root: Path) -> None:
-    assert run_git(root, "hash-object", "-t", "tree", "/dev/null") == EMPTY_TREE["sha1"]
 
 
 def test_an_unknown_failure_keeps_gits_own_words() -> None:

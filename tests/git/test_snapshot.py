@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,26 +17,6 @@ from tests.git.conftest import run_git
 
 def names(root: Path, tree: str) -> set[str]:
     return set(filter(None, run_git(root, "ls-tree", "-r", "-z", "--name-only", tree).split("\0")))
-
-
-def test_what_is_done_to_the_index_meanwhile_hides_nothing(root: Path, repository: Repository) -> None:
-    repository.snapshot()
-    run_git(root, "commit", "-q", "--allow-empty", "-m", "Another head")
-    (root / "README").write_text("hidden\n")
-    os.utime(root / "README", (1_000_000_000, 1_000_000_000))
-    forged = run_git(root, "rev-parse", "HEAD:README")
-    run_git(root, "add", "README")  # the index knows the file's times, and is told of other content
-    file = root / ".git/index"
-    content = file.read_bytes()[:-20]
-    content = content.replace(bytes.fromhex(run_git(root, "rev-parse", ":README")), bytes.fromhex(forged))
-    file.write_bytes(content + hashlib.sha1(content, usedforsecurity=False).digest())
-    assert run_git(root, "status", "--porcelain") == ""
-    before = repository.tree_of(run_git(root, "rev-parse", "HEAD"))
-    assert [c.path for c in repository.changes(before, repository.snapshot())] == ["README"]
-
-
-def test_an_untouched_work_tree_is_the_tree_of_head(root: Path, repository: Repository) -> None:
-    assert repository.snapshot() == run_git(root, "rev-parse", "HEAD^{tree}")
 
 
 def test_a_snapshot_is_the_tree_that_git_would_commit(root: Path, repository: Repository) -> None:
@@ -75,16 +53,24 @@ def test_a_change_within_one_tick_of_the_clock_is_seen(root: Path, repository: R
     assert len(trees) == 4
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["with\nnewline", 'with"quote', "-dash", "tab\there", "ünï", " blank ", "back\\slash", ":(top)x", "*"],
-)
-def test_strange_file_names_are_kept(root: Path, repository: Repository, name: str) -> None:
-    (root / name).write_text("x")
+def test_strange_file_names_are_kept(root: Path, repository: Repository) -> None:
+    strange = {
+        "with\nnewline",
+        'with"quote',
+        "-dash",
+        "tab\there",
+        "ünï",
+        " blank ",
+        "back\\slash",
+        ":(top)x",
+        "*",
+    }
+    for name in strange:
+        (root / name).write_text("x")
     tree = repository.snapshot()
-    assert names(root, tree) == {"README", "src/app.py", name}
-    assert repository.file_at(tree, name) == b"x"
-    assert [change.path for change in repository.changes(run_git(root, "rev-parse", "HEAD"), tree)] == [name]
+    assert names(root, tree) == {"README", "src/app.py", *strange}
+    assert {repository.file_at(tree, name) for name in strange} == {b"x"}
+    assert {change.path for change in repository.changes(run_git(root, "rev-parse", "HEAD"), tree)} == strange
 
 
 def test_a_name_that_is_not_utf8_is_kept(root: Path, repository: Repository) -> None:
@@ -105,12 +91,6 @@ def test_ignored_files_stay_out_and_leave_once_they_become_ignored(
     assert "run.log" in names(root, repository.snapshot())
     (root / ".gitignore").write_text("*.log\n")
     assert names(root, repository.snapshot()) == {".gitignore", "README", "src/app.py"}
-
-
-def test_the_repositorys_own_exclude_file_counts(root: Path, repository: Repository) -> None:
-    (root / "secret.txt").write_text("x")
-    (root / ".git" / "info" / "exclude").write_text("secret.txt\n")
-    assert "secret.txt" not in names(root, repository.snapshot())
 
 
 def test_the_persons_global_excludes_count(root: Path, own_configuration: Path, clock: FakeClock) -> None:
@@ -135,13 +115,6 @@ def test_lopens_own_state_stays_out_whatever_an_ignore_file_says(root: Path, rep
         ".lopen/.gitignore",
         ".lopen/config.toml",
     }
-
-
-def test_what_the_user_ignores_of_lopens_folder_stays_out(root: Path, repository: Repository) -> None:
-    (root / ".gitignore").write_text(".lopen/\n")
-    (root / ".lopen").mkdir()
-    (root / ".lopen" / "config.toml").write_text("")
-    assert ".lopen/config.toml" not in names(root, repository.snapshot())
 
 
 def test_well_known_caches_stay_out_unless_tracked(root: Path, repository: Repository) -> None:
@@ -201,23 +174,6 @@ def test_a_nested_repository_is_named_and_left_out(root: Path, repository: Repos
     assert repository.embedded == ("fixtures/with commits", "fixtures/without")
 
 
-def test_a_folder_that_becomes_a_repository_is_noticed_and_the_reverse(
-    root: Path, repository: Repository
-) -> None:
-    inner = root / "nested" / "deep"
-    inner.mkdir(parents=True)
-    (inner / "file").write_text("x")
-    for folder in (root, root / "nested", inner):  # long ago, so that git takes them for unchanged
-        os.utime(folder, (1, 1))
-    for _ in range(2):
-        assert "nested/deep/file" in names(root, repository.snapshot())
-        run_git(inner, "init", "-q")
-        assert "nested/deep/file" not in names(root, repository.snapshot())
-        assert repository.embedded == ("nested/deep",)
-        shutil.rmtree(inner / ".git")
-        os.utime(inner, (1, 1))
-
-
 def test_a_file_may_become_a_folder_and_a_folder_a_file_or_a_link(root: Path, repository: Repository) -> None:
     (root / "README").unlink()
     (root / "README").mkdir()
@@ -237,26 +193,10 @@ def test_pipes_and_sockets_are_passed_over(root: Path, repository: Repository) -
     assert names(root, repository.snapshot()) == {"README", "src/app.py"}
 
 
-def test_assume_unchanged_marks_do_not_reach_a_repository_opened_before(
-    root: Path, repository: Repository
-) -> None:
-    repository.snapshot()
-    run_git(root, "update-index", "--assume-unchanged", "README")
-    (root / "README").write_text("hidden?\n")
-    assert repository.file_at(repository.snapshot(), "README") == b"hidden?\n"
-
-
 @pytest.mark.parametrize("damage", [b"", b"DIRC nonsense"])
 def test_a_damaged_user_index_does_not_matter(root: Path, repository: Repository, damage: bytes) -> None:
     (root / ".git" / "index").write_bytes(damage)
     assert repository.snapshot() == run_git(root, "rev-parse", "HEAD^{tree}")
-
-
-def test_a_split_user_index_does_not_matter(root: Path, repository: Repository) -> None:
-    run_git(root, "update-index", "--split-index")
-    (root / "README").write_text("x\n")
-    assert repository.file_at(repository.snapshot(), "README") == b"x\n"
-    assert repository.dirty(lambda _: False) == ("README",)
 
 
 def test_a_repository_without_commits_has_snapshots_too(empty_root: Path, clock: FakeClock) -> None:
@@ -318,12 +258,6 @@ def test_a_filter_of_the_persons_own_configuration_works(root: Path, clock: Fake
     repository.restore(tree, ["x.up"])
     assert (root / "x.up").read_text() == "loud\n"
     assert repository.ignored_filters == ()
-
-
-def test_objects_of_a_snapshot_are_in_the_repository(root: Path, repository: Repository) -> None:
-    (root / "README").write_text("kept\n")
-    tree = repository.snapshot()
-    subprocess.run(["git", "cat-file", "-e", f"{tree}:README"], cwd=root, check=True)
 
 
 def test_every_new_file_is_found_however_soon_it_comes(root: Path, repository: Repository) -> None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from time import sleep
 
 import pytest
 
-from lopen.core.clock import FakeClock
 from lopen.git.errors import GitError
 from lopen.git.repository import Repository
 from lopen.git.trees import TreeChange
@@ -40,33 +37,6 @@ def test_changes_name_kind_blobs_and_modes(root: Path, repository: Repository) -
     assert (added.path, added.kind, added.before, added.mode_after) == ("new", "added", None, "120000")
     assert (modified.kind, modified.mode_before, modified.mode_after) == ("modified", "100644", "100755")
     assert repository.changes(after, after) == ()
-
-
-def test_answers_about_objects_are_few_and_asked_for_by_threads(root: Path, repository: Repository) -> None:
-    blob = run_git(root, "rev-parse", "HEAD:README")
-    size = (root / "README").stat().st_size
-    assert repository.blob_sizes([blob]) == {blob: size}
-    kept = dict(repository._answers)
-    assert repository.blob_sizes([blob] * 1_001) == {blob: size}
-    assert repository._answers == kept
-
-    def asked(number: int) -> int:
-        sleep(0.001)
-        return number
-
-    def slow(number: int) -> int:
-        return repository._known(("number", number), lambda: asked(number))
-
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(slow, range(400))) == list(range(400))
-    assert len(repository._answers) <= 64
-
-
-def test_a_moved_file_is_a_deletion_and_an_addition(root: Path, repository: Repository) -> None:
-    before = repository.snapshot()
-    (root / "README").rename(root / "READYOU")
-    kinds = {change.path: change.kind for change in repository.changes(before, repository.snapshot())}
-    assert kinds == {"README": "deleted", "READYOU": "added"}
 
 
 def test_a_diff_shows_text_and_only_names_binaries(root: Path, repository: Repository) -> None:
@@ -129,13 +99,6 @@ def test_bytes_that_are_not_utf8_do_not_break_a_diff(root: Path, repository: Rep
     assert "caf\ufffd" in uncommitted(repository)
 
 
-def test_the_diff_of_a_repository_without_commits(empty_root: Path) -> None:
-    repository = Repository.open(empty_root, clock=FakeClock())
-    before = repository.snapshot()
-    (empty_root / "file").write_text("x\n")
-    assert "+x" in repository.diff(before, repository.snapshot())
-
-
 def test_a_file_of_a_tree_and_one_that_is_not_there(root: Path, repository: Repository) -> None:
     tree = repository.snapshot()
     assert repository.file_at(tree, "src/app.py") == b"print('hello')\n"
@@ -143,11 +106,6 @@ def test_a_file_of_a_tree_and_one_that_is_not_there(root: Path, repository: Repo
         assert repository.file_at(tree, path) is None
     with pytest.raises(GitError, match="not an object id"):
         repository.file_at("HEAD", "README")
-
-
-def test_what_cannot_be_an_argument_is_an_error_and_no_crash(repository: Repository) -> None:
-    with pytest.raises(GitError, match="cannot start git"):
-        repository.references.git.run("rev-parse", "a\0b")
 
 
 def test_files_are_put_back_and_new_ones_deleted_with_their_empty_folders(
