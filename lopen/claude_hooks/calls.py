@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from functools import cached_property
 from hashlib import blake2b
 
 from lopen.claude_hooks import answers
 from lopen.claude_hooks.answers import Answer
-from lopen.claude_hooks.event import AGENT_TOOLS, edited, kind_of, polls
+from lopen.claude_hooks.event import AGENT_TOOLS, edited, kind_of, passes_verify, polls, runs_verify
 from lopen.claude_hooks.session import HookSession
-from lopen.claude_hooks.verify_commands import passed, runs_one, verify_commands
 from lopen.guardrails.call_history import CallEnd, signature, subject_of
 from lopen.limits.agents import OVERRIDE, Agents, spawn
 from lopen.limits.call_counting import announce_call, end_call, trip, trip_on_cost
@@ -71,7 +69,7 @@ class CallGuard:
             agent=self._event.agent,
             progressed=self._progressed(),
         )
-        decision = self._ended(end, verified=passed(call, self._root))
+        decision = self._ended(end, verified=passes_verify(call, session.settings.verify_commands))
         session.spending.count_call(call)
         if paused := session.spending.paused:
             return self._ends(answers.exhausted(paused))
@@ -152,7 +150,7 @@ class CallGuard:
             self._in_probe(),
             call.id,
             self._event.agent,
-            self._session.book.verifiable and runs_one(call.command, verify_commands(self._root)),
+            runs_verify(call, self._session.settings.verify_commands),
             subject_of(call.tool, "".join(edited(call))),
         )
 
@@ -268,6 +266,8 @@ class CallGuard:
 
     def _git(self, *arguments: str) -> str | None:
         """Return the output of git; None where it fails."""
+        import subprocess  # late: few events start git
+
         argv = ["git", "-C", self._root, "-c", "core.fsmonitor=false", *arguments]
         environ = os.environ | {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
         within_s = self._session.settings["hooks"]["timeout_s"] / 4

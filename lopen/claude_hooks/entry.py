@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -26,7 +25,6 @@ from lopen.claude_hooks.guard import SessionGuard
 from lopen.claude_hooks.protect import forbidden
 from lopen.claude_hooks.session import HookSession
 from lopen.claude_hooks.settings import HookSettings
-from lopen.claude_hooks.verify_commands import verify_commands
 from lopen.core.errors import LopenError, StoreUnreachable
 from lopen.core.person import cache_folder
 from lopen.limits.sqlite_store import SqliteStore
@@ -89,10 +87,9 @@ def answered(name: str, event: HookEvent, root: str, settings: HookSettings) -> 
     now = datetime.now(UTC)
     nested_in = os.environ.get(MARK)
     os.environ[MARK] = nested_in or event.session  # for processes that this hook starts
-    verifiable = next(verify_commands(root), None) is not None
 
     def work(rows: Rows) -> Answer:
-        session = HookSession(rows, event, settings, now, verifiable=verifiable)
+        session = HookSession(rows, event, settings, now)
         return SessionGuard(session, root, nested_in).run(name)
 
     if not os.path.isdir(os.path.join(root, ".lopen")):
@@ -160,6 +157,8 @@ def _time_limit(seconds: float) -> Iterator[None]:
 
 def _clean_in_background(root: str) -> None:
     """Let another process clean the project's state, as the start of one of lopen's own sessions does."""
+    import subprocess  # late: few events start a process
+
     with suppress(OSError):  # the next session's start takes it up
         subprocess.Popen(
             [sys.executable, "-I", "-m", "lopen.claude_hooks.upkeep", root],

@@ -26,6 +26,9 @@ _PATHS = ("file_path", "notebook_path", "path", "relative_path")
 POLLS = frozenset({"BashOutput", "TaskOutput", "AgentOutput", "Monitor", "Read"})
 MARK = "LOPEN_HOOK_SESSION"  # in the environment of a hook's processes
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}")
+_FILTERS = frozenset(
+    {"tail", "head", "cat", "tee", "grep"}
+)  # behind a pipe they hide no failure under `pipefail`
 _INTERPRETERS = ("python", "node", "perl", "ruby", "php", "deno", "bun")
 
 
@@ -198,4 +201,43 @@ def polls(call: ToolCall) -> bool:
     commands = _commands(call)
     return bool(commands) and all(
         os.path.basename(c.words[0]) in (*READERS, "sleep") for c in commands if c.words
+    )
+
+
+def runs_verify(call: ToolCall, lines: Sequence[str]) -> bool:
+    """Tell whether the call's text ends with one of the verify commands, so that its exit code is that command's.
+
+    Only `cd`, variables and wrappers (`timeout`) lead there; a pipe may follow under `pipefail`.
+    """
+    commands = _commands(call)
+    if not lines or call.command.rstrip("; \n").endswith("&"):
+        return False
+    if "pipefail" in call.command:
+        while (
+            len(commands) > 1
+            and "|" in commands[-1].before
+            and commands[-1].words[:1]
+            and commands[-1].words[0] in _FILTERS
+        ):
+            commands.pop()
+    return any(_end_alike(commands, simple_commands(line)) for line in lines)
+
+
+def _end_alike(commands: list[SimpleCommand], wanted: list[SimpleCommand]) -> bool:
+    """Tell whether the last commands are the wanted ones, and run whatever came before them."""
+    tail = commands[-len(wanted) :] if wanted else []
+    if len(tail) < len(wanted) or not tail or {"|", "|&", "||"} & set(tail[0].before):
+        return False
+    joined = all(one.before == other.before for one, other in zip(tail[1:], wanted[1:], strict=True))
+    return joined and all(
+        unwrapped(one.words) == unwrapped(other.words) for one, other in zip(tail, wanted, strict=True)
+    )
+
+
+def passes_verify(call: ToolCall, lines: Sequence[str]) -> bool:
+    """Tell whether the call that ended ran a verify command to a good end."""
+    return (
+        call.ok
+        and not (call.command and call.arguments.get("run_in_background"))
+        and runs_verify(call, lines)
     )

@@ -16,7 +16,6 @@ from lopen.claude_hooks.settings import TASK_TYPES
 from lopen.limits.agents import OVERRIDE
 from lopen.limits.budget import NEAR_LIMIT
 from lopen.limits.records import Incident
-from lopen.workflow.steps import Step
 
 NOT_A_PERSON = "<task-notification>"  # the client submits these by itself
 TYPE_COMMAND = "/lopen-type"
@@ -141,10 +140,9 @@ class SessionGuard:
             self.agents.only(self.event.background)
         if not self.session.settings["hooks"]["check_stops"] or self.event.held_back or self.spending.paused:
             return Answer()
-        from lopen.guardrails.premature_stops import (  # late: most events need no phrases
-            OBSERVATIONS,
-            detect_stop,
-        )
+        # late: most events need no phrases
+        from lopen.guardrails.premature_stops import OBSERVATIONS, detect_stop
+        from lopen.workflow.steps import Step
 
         stop = detect_stop(self.event.closing, step=Step.REPEAT)
         if stop.kind not in ("permission", "status", "claim"):

@@ -34,10 +34,7 @@ KEPT = 64  # calls under way, and sub-agents that ended, that are remembered
 class HookSession:
     """The session's state, which the guards of events and of calls share."""
 
-    def __init__(
-        self, rows: Rows, event: HookEvent, settings: HookSettings, now: datetime, *, verifiable: bool
-    ) -> None:
-        """`verifiable`: the project has verify commands."""
+    def __init__(self, rows: Rows, event: HookEvent, settings: HookSettings, now: datetime) -> None:
         self.rows = rows
         self.event = event
         self.settings = settings
@@ -52,7 +49,7 @@ class HookSession:
             settings["circuit"],
             api_session_max=self.limits.api_session_max,
             history=settings["memory"]["tool_history_max"],
-            verifiable=verifiable,
+            verifiable=bool(settings.verify_commands),
         )
 
     def circuit(self) -> CircuitState:

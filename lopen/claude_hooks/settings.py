@@ -1,7 +1,7 @@
-"""The settings and prices that a hook needs, from a copy that the ordinary ones are resolved into.
+"""The settings, prices and verify commands that a hook needs, from a copy that the ordinary ones are resolved into.
 
-Loading the schema and the table of prices takes longer than a hook may. So they are loaded once and written into
-the person's cache folder, and again when a file or variable that they come from changes.
+Loading the schema, the table of prices and the reader of documents takes longer than a hook may. So they are loaded once
+and written into the person's cache folder, and again when a file or variable that they come from changes.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from lopen.limits.records import BudgetUsage
 AGENT = "claude-code"
 TASK_TYPES = ("planning", "implement", "review", "test", "deploy", "design")
 SECTIONS = {"budget", "circuit", "resources", "memory", "hooks"}
+MOST_SPECIFICATIONS = 200
+MOST_BYTES = 1_000_000  # of a specification
 _NO_PROJECT = Path(os.devnull)  # in which no project's file lies
 _VARIABLES = ("LOPEN_", "TOKEN_BUDGET_", "CIRCUIT_BREAKER_")
 
@@ -31,7 +33,7 @@ Tiers = Sequence[tuple[int, Sequence[float]]]
 
 
 class HookSettings:
-    """The settings in force for a project, by section, and the prices of the models that were used in it.
+    """The settings in force for a project, by section, its verify commands, and the prices of the models used in it.
 
     `faults` names the faults in them. A file or a variable with a wrong setting does not hold.
     """
@@ -43,10 +45,12 @@ class HookSettings:
         copy = self._read()
         if copy is None:
             values, faults = _resolved(root, environ)
-            copy = {"key": self._key, "values": values, "faults": faults, "prices": {}}
+            commands = _verify_commands(root)
+            copy = {"key": self._key, "values": values, "faults": faults, "prices": {}, "verify": commands}
             self._write(copy)
         self._copy = copy
         self.faults: tuple[str, ...] = tuple(copy["faults"])
+        self.verify_commands: tuple[str, ...] = tuple(copy["verify"])  # of the project's specifications
 
     def __getitem__(self, section: str) -> dict[str, Any]:
         found: dict[str, Any] = self._copy["values"][section]
@@ -107,11 +111,34 @@ def _key(root: str, environ: Mapping[str, str]) -> str:
         Path(config_folder(environ), "config.toml"),
         Path(root, ".lopen", "config.toml"),
         package.parent,  # another version of a library changes its folder
+        Path(__file__),
         *sorted((package / "settings").glob("*.py")),
+        *_specifications(root),
     ]
     told = [lopen.__version__, root, *(f"{path} {_stamp(path)}" for path in files)]
     told += sorted(f"{name}={value}" for name, value in environ.items() if name.startswith(_VARIABLES))
     return blake2b("\n".join(told).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+
+
+def _specifications(root: str) -> list[Path]:
+    """Return the project's specifications; none where `specs` leads out of the project."""
+    specs = Path(root, "specs")
+    if not specs.resolve().is_relative_to(Path(root).resolve()):
+        return []
+    return sorted(specs.glob("*/SPECIFICATION.md"))[:MOST_SPECIFICATIONS]
+
+
+def _verify_commands(root: str) -> list[str]:
+    """Return the command lines of the project's verify commands."""
+    from lopen.specification.spec import load_specification
+
+    found: dict[str, None] = {}
+    for path in _specifications(root):
+        with suppress(LopenError, OSError):
+            if path.is_file() and path.stat().st_size <= MOST_BYTES:
+                lines = load_specification(path, module=path.parent.name).command_lines.values()
+                found |= dict.fromkeys(line for line in lines if line)
+    return list(found)
 
 
 def _stamp(path: Path) -> str:

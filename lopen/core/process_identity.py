@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from functools import lru_cache
 
 
@@ -41,7 +40,7 @@ def this_process() -> str:
 
 @lru_cache(maxsize=1)  # a forked child has another pid
 def _word(pid: int) -> str:
-    return f"{socket.gethostname()}/{pid}/{start_time(pid) or ''}"
+    return f"{os.uname().nodename}/{pid}/{start_time(pid) or ''}"
 
 
 def is_gone(owner: str) -> bool:
@@ -52,7 +51,7 @@ def is_gone(owner: str) -> bool:
     host, _, rest = owner.partition("/")
     pid, _, started = rest.partition("/")
     number = _number(pid)
-    if host != socket.gethostname() or number is None:
+    if host != os.uname().nodename or number is None:
         return True
     return not lives(number, _number(started))
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -219,7 +218,7 @@ def exclusive_lock(folder: Path, name: str, what: str) -> Iterator[None]:
         me: dict[str, object] = {
             "pid": os.getpid(),
             "started": start_time(os.getpid()),
-            "host": socket.gethostname(),
+            "host": os.uname().nodename,
         }
         _record(folder, name, me)
         try:

@@ -115,7 +115,7 @@ def test_a_person_s_command_is_blocked_and_the_rest_goes_on(make_claude: MakeCla
 
 
 def test_a_person_s_command_in_a_script_is_refused_by_the_command_itself(make_claude: MakeClaude) -> None:
-    claude = make_claude([bash("sh a.sh"), bash("env -i PATH=$PATH HOME=$HOME sh a.sh"), text("done")])
+    claude = make_claude([bash("sh a.sh"), bash('env -i PATH="$PATH" HOME="$HOME" sh a.sh'), text("done")])
     claude.project.write("a.sh", "lopen config set budget.enabled false; echo ended with $?\n")
 
     claude.runs()

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lopen.claude_hooks.verify_commands import runs_one, verify_commands
-from lopen.specification.spec import load_specification
+from lopen.claude_hooks.event import ToolCall, runs_verify
+from lopen.claude_hooks.settings import HookSettings
 from tests.claude_hooks.process import Answered, HookedProject
 from tests.project import specification
 
@@ -90,66 +90,47 @@ def test_verify_commands_stay_allowed_while_max_iterations_is_open(quiet: Hooked
     assert made(quiet, 7, TESTS, is_error=True).code == 0
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "make check",
-        "  make   check ;",
-        "./x/../y; make check",
-        "cd src && make check",
-        "cd src\nmake check",
-        "X=1 timeout 60 make check 2>&1 > out.txt",
-        "time nice -n 5 make check",
-        "set -o pipefail; make check 2>&1 | tail -20",
-        "set -euo pipefail\nmake check | grep -v ok | tail -3",
-        "npm test && npm run\n lint",
-    ],
+RUN = (
+    "make check",
+    "  make   check ;",
+    "./x/../y; make check",
+    "cd src && make check",
+    "cd src\nmake check",
+    "X=1 timeout 60 make check 2>&1 > out.txt",
+    "time nice -n 5 make check",
+    "set -o pipefail; make check 2>&1 | tail -20",
+    "set -euo pipefail\nmake check | grep -v ok | tail -3",
+    "npm test && npm run lint",
 )
-def test_what_ends_with_a_verify_command_runs_it(text: str) -> None:
-    assert runs_one(text, iter(["make check", "npm test && npm run lint"]))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "make",
-        "make check | tail -20",
-        "make check || true",
-        "make check; echo done",
-        "make check &",
-        "ls || make check",
-        "echo make check",
-        "remake check",
-        "cmake check",
-        "echo 'x && make check'",
-        "make check -n",
-        "npm run lint",
-        "# make check",
-    ],
+NOT_RUN = (
+    "",
+    "make",
+    "make check | tail -20",
+    "make check || true",
+    "make check; echo done",
+    "make check &",
+    "ls || make check",
+    "echo make check",
+    "cmake check",
+    "echo 'x && make check'",
+    "make check -n",
+    "npm run lint",
+    "# make check",
+    "set -o pipefail; a" + " | tail" * 20_000,
 )
-def test_what_hides_its_exit_or_only_names_it_does_not(text: str) -> None:
-    assert not runs_one(text, iter(["make check", "npm test && npm run lint"]))
 
 
-def test_a_hostile_text_is_read_in_no_time() -> None:
-    assert not runs_one("set -o pipefail; a" + " | tail" * 20_000, iter(["make"]))
-    assert runs_one("x;" * 20_000 + "make", iter(["make"]))
-
-
-def test_the_commands_are_those_the_documents_reader_finds(tmp_path: Path) -> None:
-    specified(tmp_path, verify_tests="a `b` c", verify_lint="ruff check .", verify_build="none")
-    path = tmp_path / "specs" / "calc" / "SPECIFICATION.md"
-    text = path.read_text().replace("`a `b` c`", "``a `b` c``")
-    text += "* __verify-more__: `more  -x`\n+ **verify-colon:** `colon`\n- **other**: `no`\n"
-    path.write_text(text)
-    theirs = load_specification(path, module="calc").command_lines
-    assert sorted(verify_commands(str(tmp_path))) == sorted(line for line in theirs.values() if line)
+def test_a_verify_command_is_run_by_a_text_that_ends_with_it_and_shows_its_exit() -> None:
+    lines = ["make check", "npm test && npm run lint"]
+    found = {text: runs_verify(ToolCall("Bash", {"command": text}), lines) for text in (*RUN, *NOT_RUN)}
+    assert [text for text, runs in found.items() if runs] == list(RUN)
 
 
 def test_specifications_that_lead_out_of_the_project_give_none(tmp_path: Path) -> None:
-    specified(tmp_path / "other", verify_tests=TESTS)
-    (tmp_path / "mine").mkdir()
+    for name in ("other", "mine"):
+        (tmp_path / name).mkdir()
+    specified(tmp_path / "other", verify_tests=TESTS, verify_build="none")
     (tmp_path / "mine" / "specs").symlink_to(tmp_path / "other" / "specs")
-    assert list(verify_commands(str(tmp_path / "mine"))) == []
-    assert list(verify_commands(str(tmp_path / "nowhere"))) == []
+    environ = {"HOME": str(tmp_path)}
+    assert HookSettings(str(tmp_path / "other"), environ).verify_commands == (TESTS,)
+    assert HookSettings(str(tmp_path / "mine"), environ).verify_commands == ()
