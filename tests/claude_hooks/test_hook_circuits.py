@@ -131,7 +131,7 @@ def test_parallel_calls_after_an_acknowledgement_get_one_probe_between_them(proj
         project.before("Read", {"file_path": f"{'./' * i}a.py"})
     admin_actions.acknowledge_circuit(project.store(), "session:abc", datetime.now(UTC))
     with ThreadPoolExecutor(4) as pool:
-        codes = list(pool.map(lambda i: project.before("Edit", {"file_path": f"b{i}"}).code, range(4)))
+        codes = list(pool.map(lambda i: project.start("Edit", {"file_path": f"b{i}"}).code, range(4)))
     assert sorted(codes) == [0, 2, 2, 2]
 
 

@@ -136,7 +136,7 @@ def test_a_damaged_store_is_set_aside_and_said_once(project: HookedProject) -> N
         file.unlink()
     (project.root / ".lopen" / "state.db").write_bytes(b"no database" * 1_000)
     with ThreadPoolExecutor(4) as pool:  # all find it damaged, and one sets it aside
-        told = list(pool.map(lambda i: project.bash(f"ls {i}").told, range(4)))
+        told = list(pool.map(lambda i: project.start("Bash", {"command": f"ls {i}"}).told, range(4)))
     assert sum("counting begins anew" in each for each in told) == 1
     assert len(list((project.root / ".lopen" / "corrupted").iterdir())) == 1
     assert project.circuit().calls.iteration_count == 4
