@@ -1,7 +1,7 @@
 """Search files or texts for a regular expression within a time limit.
 
 A pattern from the model may backtrack without end. Another thread cannot interrupt Python's matcher; ending the
-process does. So `answer_request` runs in a process of its own: JSON on standard input, JSON on standard output.
+process does. So `main` runs in a process of its own: JSON on standard input, JSON on standard output.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BEFORE_MATCH = 100
 _BINARY_PROBE = 8_192
 TIMEOUT_S = 10.0
 _PACKAGE_FOLDER = Path(__file__).parents[2]
-_WORKER = "import sys; sys.path.insert(0, sys.argv[1]); from lopen.files.search import answer_request; answer_request()"
+_WORKER = "import sys; sys.path.insert(0, sys.argv[1]); from lopen.files.search import main; main()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def _run(where: Mapping[str, Any], pattern: str, limit: int, timeout_s: float) -
 # In the process of its own
 
 
-def answer_request() -> None:
+def main() -> None:
     """Read the request from standard input and print the matches, one more than wanted, and the number of large files."""
     request = json.load(sys.stdin)
     large: list[str] = []
