@@ -5,8 +5,6 @@ shell. Whatever the line does, the same things are looked at afterwards (`world.
 canary came out, git's folder is what it was (under bubblewrap), nobody connected to the host's sockets, no process is left, the bystander lives.
 Every row is harmless where it succeeds: it can only reach folders and processes made for the test.
 
-`python -m tests.sandbox.table` runs them all and prints what came of each class.
-
 Words in braces: root, beside (a folder outside that stays visible), outside (one in the temporary folder),
 home (the person's), python (an interpreter with its options), token (names a process), bystander (the
 number of a process outside), port (of a listener on the host's loopback), socket and beside_socket (paths
@@ -36,18 +34,14 @@ class Attempt(NamedTuple):
     line: str
 
 
-def _rows() -> Iterator[tuple[str, Attempt]]:
-    """Yield each attempt with its class."""
-    kind, modes = "", ALL
+def _rows() -> Iterator[Attempt]:
+    modes = ALL
     for line in (Path(__file__).parent / "escapes.txt").read_text("utf-8").splitlines():
         if heading := HEADING.match(line):
-            kind, modes = heading["kind"], MODES[heading["modes"]]
+            modes = MODES[heading["modes"]]
         elif line:
             name, shell_line = line.split(" :: ", 1)
-            yield kind, Attempt(name, modes, shell_line)
+            yield Attempt(name, modes, shell_line)
 
 
-CLASSES: dict[str, list[Attempt]] = {}
-for _kind, _attempt in _rows():
-    CLASSES.setdefault(_kind, []).append(_attempt)
-ATTEMPTS: list[Attempt] = [attempt for attempts in CLASSES.values() for attempt in attempts]
+ATTEMPTS: list[Attempt] = [*_rows()]

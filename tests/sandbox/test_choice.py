@@ -33,10 +33,6 @@ def test_what_works_here_is_proved_by_trying(mode: Mode) -> None:
     assert "refused" in probe(mode).detail
 
 
-def test_no_sandbox_works_everywhere() -> None:
-    assert probe("none").works
-
-
 def test_auto_takes_bubblewrap_where_it_works(tmp_path: Path) -> None:
     require_sandbox("bwrap")
     assert choose("auto", tmp_path).name == "bwrap"

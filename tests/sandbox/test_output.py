@@ -19,14 +19,6 @@ def test_short_output_is_kept_whole() -> None:
     assert gathered([b"a", "ö".encode()[:1], "ö".encode()[1:]], 100) == ("aö", False)
 
 
-def test_what_is_no_text_is_shown_as_such() -> None:
-    assert gathered([b"a\xff\x00b"], 100) == ("a\ufffd\x00b", False)
-
-
-def test_characters_count_not_bytes() -> None:
-    assert gathered(["ö".encode() * 1_000], 1_000) == ("ö" * 1_000, False)
-
-
 def test_a_cut_keeps_more_of_the_tail_and_says_how_much_is_missing() -> None:
     text, truncated = gathered([b"x" * 1_000_000, b"the end"], 1_000)
     head, _, rest = text.partition("\n[… ")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import tempfile
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,7 @@ from lopen.sandbox.command import Command, CommandLimits, Sandbox, SandboxFailed
 from lopen.sandbox.landlock import Landlock
 from lopen.sandbox.process_tree import descendants
 from tests.needs import require_sandbox
-from tests.sandbox.world import SESSION, World, processes_with
+from tests.sandbox.world import World, processes_with
 
 MODES: tuple[Mode, ...] = ("bwrap", "landlock", "none")
 KINDS: dict[Mode, type[Bubblewrap] | type[Landlock] | type[Unconfined]] = {
@@ -65,18 +63,9 @@ def test_a_folder_outside_is_refused(mode: Mode, world: World) -> None:
             world.sandbox(mode).run(Command("true", cwd))
 
 
-def test_what_a_command_writes_in_the_project_stays(mode: Mode, world: World) -> None:
-    assert (
-        world.run(mode, "mkdir -p a/b && echo x > a/b/c && rm src/app.py && mv .gitignore g").exit_code == 0
-    )
-    assert (world.root / "a/b/c").read_text() == "x\n"
-    assert not (world.root / "src/app.py").exists()
-
-
-def test_temporary_files_work_and_are_gone_afterwards(mode: Mode, world: World) -> None:
-    if mode == "none":
-        pytest.skip("without a sandbox the temporary folder is the machine's")
-    result = world.run(mode, "f=$(mktemp) && echo x > $f && cat $f && echo $f")
+@pytest.mark.parametrize("confining", ["bwrap", "landlock"])
+def test_temporary_files_work_and_are_gone_afterwards(confining: Mode, world: World) -> None:
+    result = world.run(confining, "f=$(mktemp) && echo x > $f && cat $f && echo $f")
     content, name = result.output.split()
     assert content == "x"
     assert not Path(name).exists()
@@ -97,12 +86,10 @@ def test_a_program_that_is_not_there_is_an_exit_code_or_a_refusal(mode: Mode, wo
 
 
 def test_time_is_up_for_a_whole_tree(mode: Mode, world: World) -> None:
-    started = time.monotonic()
     line = (
         f"echo begun; trap '' TERM; setsid -f sleep {world.token}; sleep {world.token} & sleep {world.token}"
     )
     result = world.run(mode, line, timeout_s=0.4)
-    assert time.monotonic() - started < 3
     assert (result.timed_out, result.killed_by, result.exit_code) == (True, "timeout", 137)
     assert result.output == "begun\n"
     assert processes_with(world.token) == []
@@ -125,13 +112,6 @@ def test_endless_output_ends_the_command(mode: Mode, world: World) -> None:
 def test_a_command_that_multiplies_is_ended(mode: Mode, world: World) -> None:
     # Bounded by itself: a test must not be able to take the machine down, whatever the code under test does.
     bomb = f"for i in $(seq 300); do sleep {world.token} & done; wait"
-    result = limited(mode, world, CommandLimits(processes=60)).run(Command(bomb, world.root, timeout_s=20))
-    assert result.killed_by == "processes" or "fork" in result.output.lower()
-    assert processes_with(world.token) == []
-
-
-def test_a_command_that_multiplies_in_sessions_of_their_own_is_ended(mode: Mode, world: World) -> None:
-    bomb = f"for i in $(seq 300); do setsid -f sleep {world.token}; done; sleep 20"
     result = limited(mode, world, CommandLimits(processes=60)).run(Command(bomb, world.root, timeout_s=20))
     assert result.killed_by == "processes" or "fork" in result.output.lower()
     assert processes_with(world.token) == []
@@ -184,57 +164,27 @@ def test_standard_input_is_empty(mode: Mode, world: World) -> None:
 
 
 def test_a_command_ends_though_something_keeps_its_output_open(mode: Mode, world: World) -> None:
-    started = time.monotonic()
     assert world.run(mode, f"sleep {world.token} & echo done").output == "done\n"
-    assert time.monotonic() - started < 5
-
-
-def test_what_runs_below_a_session_is_marked(mode: Mode, world: World) -> None:
-    assert world.run(mode, "echo $LOPEN_UNDER_SESSION").output == f"{SESSION}\n"
-
-
-def test_lopens_own_variables_reach_a_command_unless_they_are_secret(mode: Mode, world: World) -> None:
-    env = {
-        "GIT_INDEX_FILE": "scratch",
-        "MY_TOKEN": "t",
-        "OTHER": "sk-ant-api03-" + "aB3dE5gH7jK9mN1pQ2sT4vW6xY8zA0cD",
-    }
-    result = world.sandbox(mode).run(Command("echo $GIT_INDEX_FILE-$MY_TOKEN-$OTHER", world.root, env=env))
-    assert result.output == "scratch--\n"
 
 
 @pytest.mark.parametrize("confining", ["bwrap", "landlock"])
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_planning_leaves_the_project_as_it_is(confining: Mode, world: World) -> None:
+    before = sorted((p, p.read_bytes()) for p in world.root.rglob("*") if p.is_file())
+    for line in (
         "echo HACK > src/app.py",
-        "echo HACK > new",
         "rm -f src/app.py",
         "mv src s",
         "mkdir d",
         "ln -s x y",
-        "sed -i s/h/H/ src/app.py",
-        "git checkout -q -b x",
         "echo HACK > .lopen/cache/other",
-        "touch src/new",
-    ],
-)
-def test_planning_leaves_the_project_as_it_is(confining: Mode, line: str, world: World) -> None:
-    before = sorted((p, p.read_bytes()) for p in world.root.rglob("*") if p.is_file())
-    assert world.run(confining, line, writable=False).exit_code != 0
+    ):
+        assert world.run(confining, line, writable=False).exit_code != 0
     assert sorted((p, p.read_bytes()) for p in world.root.rglob("*") if p.is_file()) == before
     assert world.run(confining, "cat src/app.py && echo x > $HOME/x", writable=False).exit_code == 0
 
 
 def test_tools_on_the_path_of_a_hidden_home_work(mode: Mode, world: World) -> None:
     assert world.run(mode, "tool").output == "tool\n"
-
-
-def test_the_interpreter_in_use_works(mode: Mode, world: World) -> None:
-    assert (
-        world.run(mode, f"{os.path.realpath(sys.executable)} -c 'import json; print(json.dumps(1))'").output
-        == "1\n"
-    )
 
 
 def test_loopback_works_for_a_commands_own_servers(mode: Mode, world: World) -> None:
