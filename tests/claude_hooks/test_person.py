@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ EXTEND = [
     *[sys.executable, "-m", "lopen", "budget", "extend", "session:abc"],
     *["--tokens", "1000", "--reason", "because"],
 ]
+LINE = f"{shlex.join(EXTEND)}; exit $?"
 SPENT = {"usage": {"input_tokens": 400_000}}
 SCRIPT = 'import { spawnSync } from "node:child_process";\n'
 
@@ -50,13 +52,12 @@ def refused(project: HookedProject, ran: subprocess.CompletedProcess[str]) -> bo
 def test_a_script_that_a_session_runs_may_not_extend_its_budget(
     spent: HookedProject, variables: dict[str, str]
 ) -> None:
-    (spent.root / "a.sh").write_text(" ".join(EXTEND) + "\n")
+    (spent.root / "a.sh").write_text(f"{LINE}\n")
     assert refused(spent, given(spent, ["sh", "a.sh"], **variables))
 
 
 def test_without_its_variables_the_claude_process_above_tells(spent: HookedProject) -> None:
-    below = f"{' '.join(EXTEND)}; exit $?"
-    assert refused(spent, given(spent, ["bash", "-c", f"exec -a claude bash -c '{below}'"]))
+    assert refused(spent, given(spent, ["bash", "-c", f"exec -a claude bash -c {shlex.quote(LINE)}"]))
 
 
 def test_a_runtime_that_runs_claude_codes_script_tells_too(spent: HookedProject, tmp_path: Path) -> None:
@@ -73,6 +74,5 @@ def test_a_runtime_that_runs_claude_codes_script_tells_too(spent: HookedProject,
 @pytest.mark.parametrize("name", ["claudette", "tmux: claude", "vim"])
 def test_a_person_beside_claude_code_is_a_person(spent: HookedProject, name: str) -> None:
     """Settings for Claude Code, and processes that only name it, make no session."""
-    below = f"{' '.join(EXTEND)}; exit $?"
-    command = ["bash", "-c", f"exec -a '{name}' bash -c '{below}' claude"]
+    command = ["bash", "-c", f"exec -a '{name}' bash -c {shlex.quote(LINE)} claude"]
     assert not refused(spent, given(spent, command, CLAUDE_CODE_USE_BEDROCK="1", CLAUDE_CONFIG_DIR="/tmp/c"))
