@@ -58,14 +58,10 @@ async def list_budgets(project: Chosen, offset: Offset = 0, limit: Limit = 100) 
 
     def work(store: LimitsStore) -> dict[str, Any]:
         found = store.budgets()
-        budgets = [_budget(state) for state in page(found, offset, limit)]
+        budgets = [report.budget_object(state) for state in page(found, offset, limit)]
         return {"budgets": budgets, "total": len(found)}
 
     return await project.run_limits(work)
-
-
-def _budget(state: BudgetState) -> dict[str, Any]:
-    return report.budget_object(state)
 
 
 @routes.get("/budget/alerts")
@@ -97,7 +93,7 @@ async def get_budget(project: Chosen, budget_id: BudgetId) -> dict[str, Any]:
         found = store.budgets(budget_id)
         if not found:
             raise no_such("budget", budget_id)
-        return _budget(found[0])
+        return report.budget_object(found[0])
 
     return await project.run_limits(work)
 
@@ -109,21 +105,35 @@ async def extend_budget(
     """Grant a budget more tokens. A running session goes on with them at once."""
     rate: ExtensionRate = request.app.state.extension_rate
     rate.count()
-    tokens, reason = order.additional_tokens, order.reason
-
-    def work(opened: OpenProject) -> dict[str, Any]:
-        with opened.limits() as store:
-            state = admin_actions.extend_budget(store, budget_id, tokens, reason, now())
-        release_budget(opened.context, opened.store, budget_id)
-        return _budget(state)
-
-    return await project.run(work)
+    return await _budget_changed(
+        project,
+        budget_id,
+        lambda store: admin_actions.extend_budget(
+            store, budget_id, order.additional_tokens, order.reason, now()
+        ),
+    )
 
 
 @routes.post("/budget/{budget_id}/reset")
 async def reset_budget(project: Chosen, budget_id: BudgetId) -> dict[str, Any]:
     """Set the usage of a budget to zero."""
-    return _budget(await project.run_limits(admin_actions.reset_budget, budget_id, now()))
+    return await _budget_changed(
+        project, budget_id, lambda store: admin_actions.reset_budget(store, budget_id, now())
+    )
+
+
+async def _budget_changed(
+    project: ServedProject, budget_id: str, change: Callable[[LimitsStore], BudgetState]
+) -> dict[str, Any]:
+    """Change a budget, and let the session that waits for it continue."""
+
+    def work(opened: OpenProject) -> dict[str, Any]:
+        with opened.limits() as store:
+            state = change(store)
+        release_budget(opened.context, opened.store, budget_id)
+        return report.budget_object(state)
+
+    return await project.run(work)
 
 
 @routes.get("/circuit")

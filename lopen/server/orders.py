@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 Text = Annotated[str, StringConstraints(max_length=10_000)]
 Said = Annotated[str, StringConstraints(min_length=1, max_length=10_000, pattern=r"\S")]
-
-
-def _number(value: Any) -> Any:
-    """Refuse texts and booleans, which pydantic would take for a number."""
-    if isinstance(value, bool | str):
-        raise ValueError("Input should be a number")
-    return value
 
 
 class Order(BaseModel):
@@ -51,7 +44,7 @@ class ApproveRequest(Order):
 class ExtendBudgetRequest(Order):
     """More tokens for a budget."""
 
-    additional_tokens: Annotated[int, Field(gt=0, le=1_000_000, examples=[100_000]), BeforeValidator(_number)]
+    additional_tokens: Annotated[int, Field(strict=True, gt=0, le=1_000_000, examples=[100_000])]
     reason: Annotated[
         Said, Field(description="Kept with the extension.", examples=["the last task is close"])
     ]
