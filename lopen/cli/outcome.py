@@ -196,22 +196,19 @@ def _save_details(error: BaseException, invocation: Invocation) -> Path:
     """Write the traceback to a file that only its owner reads; return its path."""
     root = find_root(invocation.project or Path.cwd())
     text = _details(error, invocation)
-    name = f"crash-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
+    state = root / ".lopen"
+    folder = state / "logs" if state.is_dir() and not state.is_symlink() else None
+    prefix = f"{'' if folder else 'lopen-'}crash-{datetime.now(UTC):%Y%m%dT%H%M%S}-"
     try:
-        state = root / ".lopen"
-        if state.is_dir() and not state.is_symlink():
-            (state / "logs").mkdir(mode=0o700, exist_ok=True)
-            path = state / "logs" / name
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        else:
-            descriptor, temporary = tempfile.mkstemp(prefix="lopen-", suffix=f"-{name}")
-            path = Path(temporary)
+        if folder is not None:
+            folder.mkdir(mode=0o700, exist_ok=True)
+        descriptor, path = tempfile.mkstemp(prefix=prefix, suffix=".txt", dir=folder)
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
     except OSError:
         sys.stderr.write(text)
         return Path("standard error")
-    return path
+    return Path(path)
 
 
 def catch_signals() -> None:

@@ -74,9 +74,14 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
     ),
     (
         e.VerificationRan(
-            "verify_tests", "run", False, 1, 0.5, output="Ran 1 test in 0.0s\n\nFAILED (failures=1, errors=2)"
+            "verify_tests",
+            "run",
+            False,
+            1,
+            0.5,
+            output="FAIL: test_add (test_calc.TestAdd)\nRan 2 tests in 0.0s\n\nFAILED",
         ),
-        "verify_tests `run`: failed (exit 1, 1 test, 1 failure, 2 errors), 0.5 s",
+        "verify_tests `run`: failed (exit 1, 2 tests, 1 failed), 0.5 s",
     ),
     (
         e.VerdictGiven("task", "T1", True, "high", "All there.", 0, cached=True),

@@ -94,7 +94,7 @@ def test_the_whole_picture_of_a_resumed_session() -> None:
         "✗ Printer 0/1",
         "  ✗ T6 Colours",
         "run_command pytest -q (87 s)",
-        "2 of 6 tasks done, last test run: 12 passed, 1 skipped",
+        "2 of 6 tasks done, last test run: 12 tests",
         "$1.50+ of $5.00, 400,000 of 500,000 tokens, claude-sonnet-5-5",
         "d diff",
     ]

@@ -94,7 +94,7 @@ def test_budgets_circuits_and_alerts_change_as_by_the_commands(make_project: Mak
             server.post(f"/api/budget/{budget}/extend", body)["max_tokens"] == before["max_tokens"] + 500_000
         )
         assert (
-            shown(project, "budget", "show", budget, event="incident")[0]["seen"]
+            shown(project, "budget", "show", budget, event="incident")[-1]["seen"]
             == "500,000 tokens: it is close"
         )
         for _ in range(9):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict
 
 from lopen.core import events as e
 from lopen.core.escape import inert
 from lopen.core.money import dollars
+from lopen.verification.runners import count_tests, failed_tests
 from lopen.workflow.steps import Step, number
 from lopen.workflow.task_tree import State
 
@@ -33,9 +33,6 @@ TOOLS_WITH_EVENTS = (
     "update_task_status",
     "verify_",
 )
-_COUNTS = re.compile(r"\b(\d+) (passed|failed|skipped|errors?|passing|failing)\b")
-_UNITTEST = re.compile(r"^Ran (\d+) tests? in ", re.MULTILINE)
-_UNITTEST_BAD = re.compile(r"\b(failures|errors|skipped)=(\d+)")
 MARKS = {State.PENDING: "○", State.IN_PROGRESS: "▶", State.COMPLETE: "✓", State.FAILED: "✗"}
 
 
@@ -205,15 +202,9 @@ def counted(count: int, noun: str) -> str:
 
 
 def test_counts(output: str) -> str:
-    """Return the counts in the last summary that a test runner printed, such as "12 passed, 1 failed"; "" without one."""
-    if found := _UNITTEST.findall(output):
-        bad = [
-            f"{count} {kind.removesuffix('s') if count == '1' else kind}"
-            for kind, count in _UNITTEST_BAD.findall(output.rsplit("Ran ", 1)[-1])
-        ]
-        return ", ".join([counted(int(found[-1]), "test"), *bad])
-    lines = [line for line in output.splitlines() if _COUNTS.search(line)]
-    return ", ".join(f"{count} {kind}" for count, kind in _COUNTS.findall(lines[-1])) if lines else ""
+    """Return what a run of tests printed of itself in short, such as "12 tests, 1 failed"; "" where it tells nothing."""
+    ran, failed = count_tests(output), len(failed_tests(output))
+    return "" if ran is None else counted(ran, "test") + (f", {failed} failed" if failed else "")
 
 
 def _after(separator: str, text: str) -> str:
