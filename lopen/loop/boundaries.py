@@ -18,23 +18,26 @@ from lopen.judge.judging import BoundaryVerdict, Judge
 from lopen.judge.verdict import Scope
 from lopen.loop.context import NoApprover, SessionContext
 from lopen.loop.project_context import lacks
-from lopen.specification.drift import section_hashes, spec_hash
+from lopen.specification.drift import spec_hash
 from lopen.specification.spec import Specification
 from lopen.tools.workbench import Workbench
 from lopen.verification.findings import Finding
 from lopen.workflow import changes
 from lopen.workflow.next_step import Trigger, enter_step, review, scope_lost, scope_of
 from lopen.workflow.pauses import Pause, gate
-from lopen.workflow.session import MOVED, Approval, StepProgress, waits
+from lopen.workflow.session import Approval
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
 
-def close_component(bench: Workbench, judge: Judge, component: Component) -> StepProgress:
-    """Verify a component whose tasks are all complete: it is complete and step 7 comes, or a task is added."""
+def close_component(bench: Workbench, judge: Judge, component: Component) -> Pause | None:
+    """Verify a component whose tasks are all complete: it is complete and step 7 comes, or a task is added.
+
+    Returns the pause where a person is needed.
+    """
     judged = judge.verdict_on("component", component.id)
     if judged.pause is not None:
-        return waits(judged.pause)
+        return judged.pause
     if not judged.passed:
         return _add_task(bench, judged, "component", component)
     told = ComponentComplete(component.id, component.name)
@@ -44,7 +47,7 @@ def close_component(bench: Workbench, judge: Judge, component: Component) -> Ste
         bench.journal.save(decision.session, told, *decision.events)
     else:
         bench.journal.save(session, told)
-    return MOVED
+    return None
 
 
 def verify_done(bench: Workbench, judge: Judge) -> Pause | None:
@@ -56,7 +59,7 @@ def verify_done(bench: Workbench, judge: Judge) -> Pause | None:
         due = next(to_verify(bench.session.tree), None)
         if due is None:
             return None
-        if pause := close_component(bench, judge, due).pause:
+        if pause := close_component(bench, judge, due):
             return pause
     return None
 
@@ -70,24 +73,24 @@ def to_verify(tree: TaskTree) -> Iterator[Component]:
             yield component
 
 
-def close_module(bench: Workbench, judge: Judge) -> StepProgress:
+def close_module(bench: Workbench, judge: Judge) -> Pause | None:
     """Verify the module once no component is left: the session is complete, or a task is added."""
     judged = judge.verdict_on("module", bench.session.module)
     if judged.pause is not None:
-        return waits(judged.pause)
+        return judged.pause
     if not judged.passed:
         return _add_task(bench, judged, "module", None)
     scope = scope_of(bench.session)
     if not scope.reached:
-        return waits(scope_lost(bench.session, scope))
+        return scope_lost(bench.session, scope)
     decision = enter_step(bench.session, Trigger.MODULE_VERIFIED)
     bench.journal.save(changes.complete_module(decision.session), *decision.events)
-    return MOVED
+    return None
 
 
 def _add_task(
     bench: Workbench, judged: BoundaryVerdict, scope: Scope, component: Component | None
-) -> StepProgress:
+) -> Pause | None:
     """Turn the findings into one task, and ask a person where verifications keep failing."""
     session = bench.session
     target = component or _covering(session.tree, judged.verdict.findings)
@@ -103,7 +106,7 @@ def _add_task(
         f"adds {task.id}, which takes up what it found",
     )
     bench.journal.save(session, told, raised)
-    return waits(pause) if pause else MOVED
+    return pause
 
 
 def _covering(tree: TaskTree, findings: Sequence[Finding]) -> Component:
@@ -130,7 +133,7 @@ def _description(judged: BoundaryVerdict, scope: Scope) -> str:
     return "\n".join(lines)
 
 
-def at_gate(context: SessionContext, spec: Specification) -> StepProgress:
+def at_gate(context: SessionContext, spec: Specification) -> Pause | None:
     """Pass the gate if a person opened it for exactly this specification; otherwise wait for them."""
     given = valid_approval(context, spec)
     if given is None and not isinstance(context.people.approver, NoApprover):
@@ -139,18 +142,18 @@ def at_gate(context: SessionContext, spec: Specification) -> StepProgress:
             given = valid_approval(context, spec)
     if given is None:
         module = context.record.journal.session.module
-        return waits(gate(module, "the specification passes `lopen check` and waits for approval"))
+        return gate(module, "the specification passes `lopen check` and waits for approval")
     pass_gate(context, spec, given)
     missing = lacks(context)
     if missing:
         context.record.journal.tell(Notice("info", f"this repository lacks {', '.join(missing)}", OFFER))
-    return MOVED
+    return None
 
 
 def valid_approval(context: SessionContext, spec: Specification) -> Approval | None:
     """The module's newest approval, if it is for this specification as it is now."""
     newest = context.record.store.approval(spec.module)
-    return newest if newest and newest.spec_hash == spec_hash(section_hashes(spec)) else None
+    return newest if newest and newest.spec_hash == spec_hash(spec.outline) else None
 
 
 def pass_gate(context: SessionContext, spec: Specification, given: Approval) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from lopen.core.errors import LopenError
 from lopen.core.events import IterationStarted, TaskChanged
@@ -26,9 +27,12 @@ from lopen.tools.workbench import Workbench
 from lopen.workflow import changes
 from lopen.workflow.next_step import Trigger, enter_step, stuck
 from lopen.workflow.pauses import Pause, gate, iterations_used
-from lopen.workflow.session import MOVED, NEEDS_MODEL, Session, StepProgress, waits
+from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import State, next_task, selectable
+
+Needed = Pause | Literal["model"] | None
+"""The need of a step: a person, or a model; None where the step moved the session on without either."""
 
 
 def look(context: SessionContext) -> Pause | None:
@@ -57,13 +61,13 @@ def look(context: SessionContext) -> Pause | None:
     return seen.pause
 
 
-def advance_without_model(context: SessionContext) -> StepProgress:
+def advance_without_model(context: SessionContext) -> Needed:
     """Do the part of the session's step that needs no model."""
     session = context.record.journal.session
     match session.step:
         case Step.DRAFT_SPECIFICATION:
             spec = readable_spec(context)
-            return NEEDS_MODEL if drafts(context, spec) else at_gate(context, fit_spec(context, spec))
+            return "model" if drafts(context, spec) else at_gate(context, fit_spec(context, spec))
         case Step.SELECT_NEXT_COMPONENT:
             return _select(context)
         case Step.ITERATE_THROUGH_TASKS:
@@ -71,9 +75,9 @@ def advance_without_model(context: SessionContext) -> StepProgress:
         case Step.REPEAT:
             decision = enter_step(changes.select_component(session, None), Trigger.COMPONENTS_REMAIN)
             context.record.journal.save(decision.session, *decision.events)
-            return MOVED
+            return None
         case _:
-            return NEEDS_MODEL
+            return "model"
 
 
 def drafts(context: SessionContext, spec: Specification | None) -> bool:
@@ -108,40 +112,40 @@ def readable_spec(context: SessionContext) -> Specification | None:
         return None
 
 
-def _select(context: SessionContext) -> StepProgress:
+def _select(context: SessionContext) -> Needed:
     """Verify the components that were recorded as done; close the module; or take up a component that is broken down
     already.
     """
     bench = bench_for(context)
     if pause := verify_done(bench, context.models.judge):
-        return waits(pause)
+        return pause
     tree = context.record.journal.session.tree
     left = [c for c in tree.components if c.state is not State.COMPLETE]
     if not left:
         return close_module(bench, context.models.judge)
     choices = [c for c in selectable(tree) if not c.given_up]
     if not choices:
-        return waits(stuck(context.record.journal.session, left))
+        return stuck(context.record.journal.session, left)
     waiting = next((c for c in choices if c.open_tasks or c.broken_down), None)
     if waiting is None:
-        return NEEDS_MODEL
+        return "model"
     session = changes.select_component(context.record.journal.session, waiting.id)
     selected = enter_step(session, Trigger.COMPONENT_SELECTED)
     broken = enter_step(selected.session, Trigger.TASKS_BROKEN_DOWN)
     context.record.journal.save(broken.session, *selected.events, *broken.events)
-    return MOVED
+    return None
 
 
-def _close_component(context: SessionContext) -> StepProgress:
+def _close_component(context: SessionContext) -> Needed:
     session = context.record.journal.session
     component = session.tree.component(session.plan.selected or "")
     assert component is not None
     if component.open_tasks:
-        return NEEDS_MODEL
+        return "model"
     if component.given_up:
         # Tasks that a person gave up leave their component open; the others go on.
         context.record.journal.save(changes.select_component(session, None))
-        return MOVED
+        return None
     return close_component(bench_for(context), context.models.judge, component)
 
 

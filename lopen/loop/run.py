@@ -36,7 +36,7 @@ from lopen.workflow.pauses import (
     interrupted,
     paused_by_person,
 )
-from lopen.workflow.session import MOVED, Session, StepProgress, waits
+from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
 
 SAVE_TRIES = 3
@@ -99,12 +99,12 @@ def iterate(context: SessionContext) -> Session:
     if asked := heed(context):
         return pause(context, asked)
     try:
-        moved = advance(context)
+        needed = look(context) or advance_without_model(context)
     except CallPaused as held:  # the judge, at a boundary
-        moved = waits(held.pause)
-    if moved.pause is not None:
-        return pause(context, moved.pause)
-    if moved is MOVED or context.record.journal.session.finished:
+        needed = held.pause
+    if isinstance(needed, Pause):
+        return pause(context, needed)
+    if needed is None or context.record.journal.session.finished:
         return context.record.journal.session
     passed = check(context)
     if passed.block is not None:
@@ -160,13 +160,6 @@ def settle(context: SessionContext, outcome: Outcome) -> Session:
             record.conversations.clear()
     record.write_plan()
     return record.journal.session if outcome.pause is None else pause(context, outcome.pause)
-
-
-def advance(context: SessionContext) -> StepProgress:
-    """Bring the session in line with the facts, then do what its step needs without a model."""
-    if seen := look(context):
-        return waits(seen)
-    return advance_without_model(context)
 
 
 def give_back(context: SessionContext) -> None:

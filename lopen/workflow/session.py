@@ -22,23 +22,6 @@ ATTEMPT_FAILED = "The last attempt ended without its result: "  # the prefix of 
 
 
 @dataclass(frozen=True, slots=True)
-class StepProgress:
-    """The result of a step that lopen takes by itself: it moved on, it waits for a person, or a model is needed."""
-
-    kind: Literal["moved", "waits", "needs_model"]
-    pause: Pause | None = None
-
-
-MOVED = StepProgress("moved")
-NEEDS_MODEL = StepProgress("needs_model")
-
-
-def waits(pause: Pause) -> StepProgress:
-    """Return the progress of a step that waits for a person."""
-    return StepProgress("waits", pause)
-
-
-@dataclass(frozen=True, slots=True)
 class Approval:
     """A person's approval of one exact specification."""
 
