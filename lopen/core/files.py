@@ -12,7 +12,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -70,20 +69,15 @@ def replace_file(
     *,
     mode: int | None = 0o600,
     durable: bool = True,
-    temporary: str = "",
-    prepare: Callable[[int], None] | None = None,
 ) -> None:
     """Replace the file at `path`; `mode` None gives the permissions of any new file.
 
-    `temporary` is the name to write under, where a certain one is a lock: `FileExistsError` where it is taken.
-    `prepare` gets the descriptor of the written file, to set its permissions and times. `durable`: content and name
-    are on the disk on return. Raises `OSError`.
+    `durable`: content and name are on the disk on return. Raises `OSError`.
     """
     place, name = os.path.split(path)
-    temporary = temporary or _temporary_name()
     folder = os.open(place or os.curdir, _FOLDER)
     try:
-        _write_new(folder, temporary, data, mode, durable, prepare)
+        temporary = _write_new(folder, data, mode, durable)
         try:
             os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
@@ -99,9 +93,8 @@ def create_file(path: str, data: bytes, *, mode: int = 0o600) -> None:
     """Create the file at `path`, durable; an existing file stays. Raises `OSError`."""
     place, name = os.path.split(path)
     folder = os.open(place or os.curdir, _FOLDER)
-    temporary = _temporary_name()
     try:
-        _write_new(folder, temporary, data, mode, True, None)
+        temporary = _write_new(folder, data, mode, durable=True)
         try:
             with suppress(FileExistsError):
                 os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -112,19 +105,9 @@ def create_file(path: str, data: bytes, *, mode: int = 0o600) -> None:
         os.close(folder)
 
 
-def _temporary_name() -> str:
-    return TEMPORARY + os.urandom(8).hex()
-
-
-def _write_new(
-    folder: int,
-    name: str,
-    data: bytes,
-    mode: int | None,
-    durable: bool,
-    prepare: Callable[[int], None] | None,
-) -> None:
-    """Write a new file; where that fails, none is left."""
+def _write_new(folder: int, data: bytes, mode: int | None, durable: bool) -> str:
+    """Write a new file under a temporary name and return the name; where that fails, none is left."""
+    name = TEMPORARY + os.urandom(8).hex()
     descriptor = os.open(name, _NEW, 0o666 if mode is None else mode, dir_fd=folder)
     try:
         try:
@@ -133,8 +116,6 @@ def _write_new(
                 view = view[os.write(descriptor, view) :]
             if mode is not None:
                 os.fchmod(descriptor, mode)  # despite the umask
-            if prepare is not None:
-                prepare(descriptor)
             if durable:
                 os.fsync(descriptor)
         finally:
@@ -142,6 +123,7 @@ def _write_new(
     except BaseException:  # a signal that unwinds lopen too: half a file is of use to nobody
         _remove(folder, name)
         raise
+    return name
 
 
 def _remove(folder: int, name: str) -> None:

@@ -11,7 +11,6 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 from lopen.core.files import TEMPORARY, replace_file
@@ -105,8 +104,11 @@ class Root:
                 self._refuse_writing(shown, parts)
             previous = _existing_file(place, shown)
             os.makedirs(os.path.dirname(place), exist_ok=True)
-            prepare = partial(_keep_permissions, previous=previous) if previous is not None else None
-            replace_file(place, content, mode=None, prepare=prepare)
+            if previous is None:
+                replace_file(place, content, mode=None)
+            else:
+                replace_file(place, content, mode=stat.S_IMODE(previous.st_mode) & 0o777)
+                _advance_mtime(place, previous)
             return parts, previous is None
 
     def _refuse_writing(self, shown: str, parts: tuple[str, ...] | list[str]) -> None:
@@ -122,21 +124,15 @@ def _shown(path: str) -> str:
     return path if len(path) <= 200 else path[:200] + "…"
 
 
-def _keep_permissions(descriptor: int, previous: os.stat_result) -> None:
-    """Give the new file the permissions of the replaced file, and a later modification time."""
-    os.fchmod(descriptor, stat.S_IMODE(previous.st_mode) & 0o777)
-    _advance_mtime(descriptor, previous)
-
-
-def _advance_mtime(descriptor: int, previous: os.stat_result) -> None:
+def _advance_mtime(place: str, previous: os.stat_result) -> None:
     """Add a second to the modification time of a file with the previous size and second.
 
     Python's bytecode cache identifies a source by its size and whole seconds. Without this, a test run within
     the same second would use the bytecode of the previous content.
     """
-    written = os.fstat(descriptor)
+    written = os.lstat(place)
     if written.st_size == previous.st_size and int(written.st_mtime) <= int(previous.st_mtime):
-        os.utime(descriptor, (int(previous.st_mtime) + 1,) * 2)
+        os.utime(place, (int(previous.st_mtime) + 1,) * 2, follow_symlinks=False)
 
 
 def _existing_file(place: str, shown: str) -> os.stat_result | None:

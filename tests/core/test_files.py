@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lopen.core.errors import StorageError
-from lopen.core.files import create_file, replace_file, replace_linked, store_text
+from lopen.core.files import create_file, replace_linked, store_text
 
 
 def test_a_file_is_made_with_its_folders_and_replaced_as_a_whole(tmp_path: Path) -> None:
@@ -87,16 +87,3 @@ def test_a_linked_file_stays_a_link_and_keeps_its_permissions(tmp_path: Path) ->
     assert stat.S_IMODE(target.stat().st_mode) == 0o640
     replace_linked(tmp_path / "other", b"new", mode=0o604)
     assert stat.S_IMODE((tmp_path / "other").stat().st_mode) == 0o604
-
-
-def test_a_temporary_name_that_is_taken_is_a_lock(tmp_path: Path) -> None:
-    (tmp_path / "index").write_bytes(b"old")
-    (tmp_path / "index.lock").write_bytes(b"theirs")
-    index = tmp_path / "index"
-    with pytest.raises(FileExistsError):
-        replace_file(index, b"new", temporary="index.lock")
-    assert (tmp_path / "index.lock").read_bytes() == b"theirs"
-    (tmp_path / "index.lock").unlink()
-    replace_file(index, b"new", temporary="index.lock", prepare=lambda fd: os.fchmod(fd, 0o600))
-    assert (tmp_path / "index").read_bytes() == b"new"
-    assert [p.name for p in tmp_path.iterdir()] == ["index"]
