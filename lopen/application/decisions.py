@@ -172,7 +172,7 @@ def _listed(problems: Sequence[Problem]) -> str:
 
 def expected(spec: Specification, digest: str) -> None:
     """Raise `LopenError` unless `digest` is the beginning (8 characters or more) of the specification's hash."""
-    found = spec_hash(section_hashes(spec))
+    found = spec_hash(spec.outline)
     if len(digest) < 8 or not found.startswith(digest):
         raise LopenError(
             f"the specification has changed: its hash is {found}, expected {digest}",
@@ -182,7 +182,7 @@ def expected(spec: Specification, digest: str) -> None:
 
 def changes_since(spec: Specification, given: Approval) -> list[str]:
     """Return one line for each section and verify command that differs from the approved one."""
-    drift = compare_hashes(given.sections, section_hashes(spec)).named
+    drift = compare_hashes(given.sections, section_hashes(spec.outline)).named
     named = (("changed", drift.changed), ("new", drift.new), ("removed", drift.removed))
     lines = [f"{kind}: {address}" for kind, addresses in named for address in addresses]
     now = spec.command_lines
@@ -197,7 +197,7 @@ def show(context: CommandContext, spec: Specification, given: Approval | None) -
     """Print the specification to approve, and its changes since the approval `given`; return the specification's
     hash.
     """
-    digest = spec_hash(section_hashes(spec))
+    digest = spec_hash(spec.outline)
     context.say(f"{spec.module}: {spec.description}")
     context.say("acceptance criteria:")
     for criterion in spec.criteria:
@@ -227,7 +227,7 @@ def record(
     store: SessionStore, spec: Specification, note: str, test_removals: Sequence[str] = ()
 ) -> Approval:
     """Store the approval: who, when, the note, every section's hash, and the files whose tests may be removed."""
-    hashes = section_hashes(spec)
+    hashes = section_hashes(spec.outline)
     before = store.approval(spec.module)
     changed: tuple[str, ...] = ()
     if before is not None:
@@ -237,7 +237,7 @@ def record(
         who=_user_name(),
         at=datetime.now(UTC),
         note=note,
-        spec_hash=spec_hash(hashes),
+        spec_hash=spec_hash(spec.outline),
         sections=hashes,
         commands=spec.command_lines,
         changed=changed,

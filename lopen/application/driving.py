@@ -23,7 +23,7 @@ from lopen.core.files import signature_at
 from lopen.loop.context import SessionContext
 from lopen.sandbox.ancestry import deny_inspection
 from lopen.settings.schema import Settings
-from lopen.specification.drift import section_hashes, spec_hash
+from lopen.specification.drift import compare_hashes, section_hashes
 from lopen.specification.modules import find_modules, module_name, spec_path
 from lopen.specification.spec import load_specification
 from lopen.store.folder import module_lock
@@ -170,7 +170,7 @@ def _unchanged(context: CommandContext, session: Session) -> bool:
         spec = load_specification(spec_path(context.root, session.module), module=session.module)
     except LopenError:
         return False
-    return spec_hash(section_hashes(spec)) == spec_hash(dict(session.plan.sections))
+    return not compare_hashes(session.plan.sections, section_hashes(spec.outline)).any
 
 
 def _drive(

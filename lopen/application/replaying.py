@@ -26,7 +26,7 @@ from lopen.loop.startup import start
 from lopen.models.replay import RecordingEnded, RecordingInterrupted, ReplayModel
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
-from lopen.specification.drift import section_hashes, spec_hash
+from lopen.specification.drift import spec_hash
 from lopen.store.sessions import SessionStore
 from lopen.workflow import changes
 from lopen.workflow.pauses import BudgetThreshold, Confirmation, interrupted
@@ -153,7 +153,7 @@ def _copy_history(source: SessionStore, target: SessionStore, session: Session) 
 
 def _require_approved(folder: Path, store: SessionStore, module: str, approval: Approval) -> None:
     spec = specification(folder, store, module)
-    if spec_hash(section_hashes(spec)) != approval.spec_hash:
+    if spec_hash(spec.outline) != approval.spec_hash:
         raise LopenError(
             "the session's first specification differs from the one approved last",
             hint="the specification changed while the session ran; such a session cannot be replayed",

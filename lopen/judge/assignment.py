@@ -36,7 +36,7 @@ class TestRemovals:
     def __init__(self, session: Session, spec: Specification, sections: Sequence[str]) -> None:
         """`sections`: the sections that the work rests on, by their addresses."""
         approval = session.approval
-        drift = compare_hashes(approval.sections, section_hashes(spec)) if approval else Drift()
+        drift = compare_hashes(approval.sections, section_hashes(spec.outline)) if approval else Drift()
         approved = SKILLS_AND_HOOKS not in (*drift.changed, *drift.new)
         own = spec.tests_may_go if approval and approved else ()
         self._globs = (*(approval.test_removals if approval else ()), *own)

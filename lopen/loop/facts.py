@@ -41,7 +41,7 @@ def observe(
     events: list[Event] = []
     if approval is not None and session.approval is not None and approval != session.approval:
         session = changes.renew_approval(session, approval)
-    hashes = section_hashes(spec)
+    hashes = section_hashes(spec.outline)
     pause = _must_wait(session, spec, hashes)
     if pause is not None:
         return Observed(session, tuple(events), pause)

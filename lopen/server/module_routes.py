@@ -40,8 +40,8 @@ async def get_specification(project: Chosen, module: ModuleName) -> dict[str, An
 
     def work(opened: OpenProject) -> dict[str, Any]:
         spec = _specification(opened, module)
-        given, hashes = opened.store.approval(module), section_hashes(spec)
-        digest = spec_hash(hashes)
+        given, hashes = opened.store.approval(module), section_hashes(spec.outline)
+        digest = spec_hash(spec.outline)
         drift = compare_hashes(given.sections, hashes) if given else Drift()
         return {
             "module": module,

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from lopen.core.hashing import content_hash
 from lopen.specification.sections import BYTE_ORDER_MARK, SEPARATOR, Outline, normalise_name
-from lopen.specification.spec import ACCEPTANCE_CRITERIA, DEPENDENCIES, Specification
+from lopen.specification.spec import ACCEPTANCE_CRITERIA, DEPENDENCIES
 from lopen.workflow.steps import Step
 
 PREAMBLE = ""
@@ -77,16 +77,11 @@ def compare_hashes(planned: Mapping[str, str], current: Mapping[str, str]) -> Dr
     )
 
 
-def section_hashes(spec: Specification) -> dict[str, str]:
+def section_hashes(document: Outline) -> dict[str, str]:
     """Return section address → XxHash128 (hex) of its normalised own text; `PREAMBLE` stands for the front matter.
 
     Sections with the same address share one hash of all their texts.
     """
-    return outline_hashes(spec.outline)
-
-
-def outline_hashes(document: Outline) -> dict[str, str]:
-    """Return `section_hashes` of any document."""
     texts: dict[str, str] = {}
     spans = [(PREAMBLE, 0, document.preamble_end)]
     spans += [(s.address, s.start, s.end) for s in document.sections]
@@ -96,8 +91,9 @@ def outline_hashes(document: Outline) -> dict[str, str]:
     return {address: content_hash(text) for address, text in texts.items()}
 
 
-def spec_hash(hashes: Mapping[str, str]) -> str:
+def spec_hash(document: Outline) -> str:
     """Return one hash for a whole specification, independent of the order of its sections."""
+    hashes = section_hashes(document)
     lines = "".join(f"{address}\0{hashes[address]}\n" for address in sorted(hashes))
     return content_hash(lines)
 

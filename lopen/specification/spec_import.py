@@ -23,10 +23,6 @@ COUNTED = (
 
 _BOLD_ID = re.compile(r"\*\*([A-Z]{2,6}-?\d+[a-z]?)\*\*\s*:?\s*(.*)", re.DOTALL)
 _CHECKBOX = re.compile(r"\[[ xX]\]\s+(.*)", re.DOTALL)
-_TITLE_PREFIX = re.compile(
-    r"^(?:feature specification|implementation plan|change|spec)\s*:\s*", re.IGNORECASE
-)
-_TITLE_SUFFIX = re.compile(r"(?<!\s)\s+(?:specification|requirements document)$", re.IGNORECASE)
 _UNCLEAR = re.compile(r"\[NEEDS CLARIFICATION:?\s*([^\]]*)\]")
 _DEPENDENCIES = re.compile(r"^\*\*Primary Dependencies\*\*:\s*(.+)$", re.MULTILINE)
 _REQUIREMENT = re.compile(r"requirement\s*:?\s*(.*)", re.IGNORECASE)
@@ -64,7 +60,7 @@ def imported(files: Mapping[str, str]) -> Imported:
     """
     main = next((name for name in MAIN_FILES if name in files), next(iter(files)))
     outline = parse_outline(files[main])
-    result = Imported(_title(outline, main))
+    result = Imported(outline.title.title if outline.title else main.removesuffix(".md"))
     _sections(result, outline)
     deltas = [name for name in files if name.endswith("/spec.md")]
     for name in deltas:
@@ -132,11 +128,6 @@ def _gap(unclear: re.Match[str]) -> str:
 def gaps(text: str) -> list[str]:
     """Return the marked gaps of an imported specification, in order."""
     return [line.strip("- []") for line in text.splitlines() if "TODO" in line]
-
-
-def _title(outline: Outline, file: str) -> str:
-    title = outline.title.title if outline.title else file.removesuffix(".md")
-    return _TITLE_SUFFIX.sub("", _TITLE_PREFIX.sub("", title)).strip() or file.removesuffix(".md")
 
 
 def _outside_lists(body: str) -> str:

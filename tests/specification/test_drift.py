@@ -10,20 +10,19 @@ from lopen.specification.drift import (
     PREAMBLE,
     Drift,
     compare_hashes,
-    outline_hashes,
     section_hashes,
     spec_hash,
 )
 from lopen.specification.sections import parse_outline
 from lopen.workflow.steps import Step
 from tests.specification.markdown import anything
-from tests.specification.specs import SOUND, changed, read
+from tests.specification.specs import SOUND, changed
 
-HASHES = section_hashes(read(SOUND))
+HASHES = section_hashes(parse_outline(SOUND))
 
 
 def drift(text: str) -> Drift:
-    return compare_hashes(HASHES, section_hashes(read(text)))
+    return compare_hashes(HASHES, section_hashes(parse_outline(text)))
 
 
 INDIFFERENT = {
@@ -76,18 +75,18 @@ def test_moving_sections_about_is_no_drift() -> None:
     overview = "## Overview\n\nA small shop.\n\n"
     moved = changed(overview, "") + "\n" + overview
     assert drift(moved) == Drift()
-    assert spec_hash(section_hashes(read(moved))) == spec_hash(HASHES)
+    assert spec_hash(parse_outline(moved)) == spec_hash(parse_outline(SOUND))
 
 
 def test_sections_of_one_address_hide_no_change_from_each_other() -> None:
-    one = outline_hashes(parse_outline("# t\n## a\nx\n## a\ny\n"))
-    other = outline_hashes(parse_outline("# t\n## a\nz\n## a\ny\n"))
+    one = section_hashes(parse_outline("# t\n## a\nx\n## a\ny\n"))
+    other = section_hashes(parse_outline("# t\n## a\nz\n## a\ny\n"))
     assert compare_hashes(one, other) == Drift(changed=("a",))
 
 
 def alike(one: str, other: str) -> bool:
     """Whether nothing that counts differs."""
-    return outline_hashes(parse_outline(one)) == outline_hashes(parse_outline(other))
+    return section_hashes(parse_outline(one)) == section_hashes(parse_outline(other))
 
 
 SAME = [
@@ -132,11 +131,11 @@ def test_not_alike(one: str, other: str) -> None:
 def test_a_section_hashes_the_same_alone_as_in_its_document(text: str) -> None:
     cut = parse_outline(text)
     for section in cut.sections:
-        alone = outline_hashes(parse_outline(cut.text[section.start : section.end]))
+        alone = section_hashes(parse_outline(cut.text[section.start : section.end]))
         shared = section.title == PREAMBLE or [s.address for s in cut.sections].count(section.address) > 1
         if not shared:
             # Its title may read differently: a link in it may be defined in another section.
-            assert outline_hashes(cut)[section.address] == list(alone.values())[1]
+            assert section_hashes(cut)[section.address] == list(alone.values())[1]
 
 
 code = st.lists(st.text(alphabet="a `~\t[x]-#", max_size=6), max_size=4).map("\n".join)
