@@ -1,8 +1,9 @@
 """Changes of budgets inside a store's transaction: opened, promised, refused, charged, settled; and charges that wait.
 
-Both stores share them. A charge that could not be counted while the store was gone is a debt, kept until the store is
-back. If the store lies elsewhere (Redis), debts are also kept in `state.db`, in the transaction that records the
-turn. A process that ends before the store is back loses nothing: the project's next process pays.
+Both stores share them. A charge that could not be counted while the store was gone is a debt. It is kept in `state.db`,
+in the transaction that records the turn. A process that ends before the store is back loses nothing: the project's
+next process pays. Where `state.db` cannot be written either, the turn is not recorded, and the next process charges
+what is left of its promise, as after a crash.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from lopen.core.errors import StoreUnreachable
+from lopen.core.errors import LopenError
 from lopen.limits.agents import AgentLimits, add_cost
 from lopen.limits.budget import (
     PAUSE,
@@ -143,14 +144,14 @@ def settle(
 ) -> Charged:
     """Charge a promise once and give it back; nothing comes back where that was done before.
 
-    A promise that is gone was settled before if it was `sure` to be made; a store that may have forgotten it,
-    and a promise that may never have been made, leave a mark of the settlement instead.
+    A promise that is gone was settled before if it was `sure` to be made. A promise that may never have been made
+    leaves a mark of the settlement instead.
     """
-    mark, trusted = PAID + promised.reservation_id, sure and not rows.forgets
+    mark = PAID + promised.reservation_id
     there = release(rows, promised, keep=[spec.budget_id for spec in specs])
-    if not there and (trusted or rows.memo(mark) is not None):
+    if not there and (sure or rows.memo(mark) is not None):
         return []
-    if not trusted:
+    if not sure:
         rows.put_memo(mark, {"at": now.isoformat()})
     return charge_all(rows, specs, charge, now, promised if there else None)
 
@@ -233,32 +234,34 @@ class Debt:
     reservation: Reservation
     sure: bool = True
 
+    @property
+    def key(self) -> str:
+        """The name of its row: a promise is owed once."""
+        return KEPT + self.reservation.reservation_id
+
 
 class Debts:
-    """A session's debts, with the debts of earlier processes. `warn` is called once an outage, and once at its end."""
+    """The debts of a project, in `state.db`. `warn` is called once an outage, and once at its end."""
 
     def __init__(
         self, store: LimitsStore, limits: AgentLimits, warn: Callable[[str], None] = lambda _: None
     ) -> None:
         self._store = store
-        self._database = store.debts_in
         self._limits = limits
         self._warn = warn
-        self._owed = list(self._stored())
         self._gone = False
         self._retry_at = 0.0
 
-    def _stored(self) -> Iterator[Debt]:
-        if self._database is None:
-            return
+    def owed(self) -> Iterator[Debt]:
+        """Yield every debt, also those of other processes."""
         sql = "SELECT body FROM memos WHERE key >= 'debt:' AND key < 'debt;' ORDER BY key"
-        for row in self._database.connection.execute(sql).fetchall():
+        for row in self._store.database.connection.execute(sql).fetchall():
             try:
                 yield load(Debt, str(row["body"]))
             except ValueError:  # of another version: it cannot be charged
                 continue
 
-    def outage(self, error: StoreUnreachable, now: float) -> None:
+    def outage(self, error: LopenError, now: float) -> None:
         """The store did not answer; `now` is monotonic."""
         self._retry_at = now + RETRY_S
         if not self._gone:
@@ -275,36 +278,27 @@ class Debts:
 
     def owe(self, debt: Debt) -> None:
         """Remember a charge, once; part of the transaction around it."""
-        name = debt.reservation.reservation_id
-        if all(owed.reservation.reservation_id != name for owed in self._owed):
-            self._owed.append(debt)
-        if self._database is not None:
-            self._database.write("INSERT OR REPLACE INTO memos VALUES (?, ?)", (KEPT + name, dump(debt)))
+        self._store.database.write("INSERT OR REPLACE INTO memos VALUES (?, ?)", (debt.key, dump(debt)))
 
     @property
     def due(self) -> bool:
         """There is something to pay, or an outage whose end is to be told."""
-        return bool(self._owed) or self._gone
+        return self._gone or any(self.owed())
 
     def cost_usd(self, session: str) -> float:
         """Return the cost of a session's debts in USD; models without a known price cost nothing."""
-        return sum(d.charge.cost_usd or 0.0 for d in self._owed if d.reservation.session == session)
+        return sum(d.charge.cost_usd or 0.0 for d in self.owed() if d.reservation.session == session)
 
     def pay(self, now: datetime) -> tuple[Alert, ...]:
         """Count every waiting debt once, also if another process pays at the same time."""
         alerts: list[Alert] = []
-        while self._owed:
-            debt = self._owed[0]
+        for debt in self.owed():
             charged, spent = self._store.atomically(partial(_paid, debt, self._limits, now))
             alerts += [*(a for _, raised in charged for a in raised), *spent]
-            if self._database is not None:
-                name = KEPT + debt.reservation.reservation_id
-                self._database.write("DELETE FROM memos WHERE key = ?", (name,))
-            self._owed.pop(0)
+            self._store.database.write("DELETE FROM memos WHERE key = ?", (debt.key,))
         if self._gone:
-            self._store.atomically(
-                lambda rows: rows.memo(KEPT)
-            )  # where nothing was owed, it was not asked yet
+            # where nothing was owed, the store was not asked yet
+            self._store.atomically(lambda rows: rows.memo(KEPT))
             self._gone = False
             self._warn("the limits' store is back; what was used meanwhile is counted")
         return tuple(alerts)

@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TypeVar
 
 from lopen.core.clock import Clock
@@ -290,23 +289,13 @@ class Meter:
             return [state for state, _ in charged], alerts
 
         def owe() -> tuple[list[BudgetState], tuple[Alert, ...]]:
-            self._owe(grant, charge)
+            self._debts.owe(Debt(grant.specs, charge, grant.reservation, grant.sure))
             return [], ()
 
         states, alerts = self._atomically(work, owe)
         self._seen(states)
         late, self._late = self._late, ()
         return (*late, *raised(alerts))
-
-    def owe(self, grant: Grant, usage: messages.Usage, cost_usd: float | None, model: str) -> None:
-        """Remember a charge that could not be recorded, until the store can be written."""
-        charge = self._charge(grant, usage, cost_usd, model)
-        with suppress(StorageError):  # kept in memory all the same
-            self._owe(grant, charge)
-
-    def _owe(self, grant: Grant, charge: Charge) -> bool:
-        self._debts.owe(Debt(grant.specs, charge, grant.reservation, grant.sure))
-        return True
 
     def settle_up(self) -> tuple[Event, ...]:
         """Pay the remaining debts at the end of a run, without waiting for the next try."""
@@ -330,8 +319,14 @@ class Meter:
 
     def abandon(self, grant: Grant) -> None:
         """The request failed and nothing is billed: give the promise back."""
-        work = partial(release, reservation=grant.reservation)
-        self._atomically(work, lambda: self._owe(grant, Charge(0)))
+        left = grant.reservation
+
+        def owe() -> bool:
+            with suppress(StorageError):  # else the next process charges the promise, as after a crash
+                self._debts.owe(Debt(grant.specs, Charge(0), left, grant.sure))
+            return False
+
+        self._atomically(lambda rows: release(rows, left), owe)
 
     def states(self) -> list[BudgetState]:
         """Module, session and task as they stand (empty where the store is gone)."""
@@ -377,7 +372,7 @@ class Meter:
                 self._late += self._recovered()
                 self._to_recover = ""
             return work()
-        except StoreUnreachable as error:
+        except (StoreUnreachable, StorageError) as error:
             self._debts.outage(error, self._clock.monotonic())
             return otherwise()
 

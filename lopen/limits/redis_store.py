@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import datetime
 from typing import Any, TypeVar
 
 import redis
@@ -40,7 +39,6 @@ from lopen.limits.records import (
     field_values,
     load,
 )
-from lopen.limits.sqlite_store import SqliteStore
 from lopen.limits.store import Rows
 from lopen.store.database import Database
 
@@ -63,18 +61,14 @@ def project_prefix(prefix: str, root: str) -> str:
 class RedisRows:
     """One view: reads under WATCH, writes gathered and sent as one MULTI by `commit`."""
 
-    forgets = True
-
     def __init__(self, store: RedisStore, pipe: Any) -> None:
         """`pipe` is redis-py's, whose types know no decoded answers."""
         self._key = store.key
         self._ttl = store.ttl_s
         self._evidence_max = store.evidence_max
-        self._copy_of = store.copy_of
         self._pipe = pipe
         self._seen: dict[str, Any] = {}  # what lies at a key, as this transaction left it
         self._writes: list[tuple[str, tuple[Any, ...]]] = []
-        self.changed: dict[str, BudgetState] = {}
 
     def _read(self, key: str, read: Callable[[], T]) -> T:
         if key not in self._seen:
@@ -99,17 +93,12 @@ class RedisRows:
 
     def budget(self, budget_id: str) -> BudgetState | None:
         state, usage = self._key("budget:state", budget_id), self._key("budget:usage", budget_id)
-
-        def read() -> BudgetState | None:
-            found = _budget(self._pipe.hgetall(state), self._pipe.get(usage))
-            return found or self._copy_of(budget_id)
-
-        return self._read(state, read)
+        return self._read(state, lambda: _budget(self._pipe.hgetall(state), self._pipe.get(usage)))
 
     def put_budget(self, state: BudgetState) -> None:
         key, fields = self._key("budget:state", state.budget_id), field_values(state)
         spec, used = field_values(fields.pop("spec")), fields.pop("tokens_used")
-        self._seen[key] = self.changed[state.budget_id] = state
+        self._seen[key] = state
         self._write("HSET", key, *_flat({name: dump(each) for name, each in (spec | fields).items()}))
         self._write("SET", self._key("budget:usage", state.budget_id), used)
         self._write("SADD", self._key("budget:active"), state.budget_id)
@@ -222,18 +211,19 @@ class RedisStore:
     def __init__(
         self,
         url: str,
+        database: Database,
         *,
         prefix: str = DEFAULT_PREFIX,
         ttl_s: int = 86_400,
         answer_s: float = ANSWER_S,
         operation_s: float = OPERATION_S,
         evidence_max: int = EVIDENCE_KEPT,
-        copies: SqliteStore | None = None,
     ) -> None:
-        """`answer_s`: a server that takes longer for an answer is gone. `operation_s`: so is one where other writers
+        """`database` holds the debts. `answer_s`: a server that takes longer for an answer is gone. `operation_s`: so is one where other writers
         come between for longer.
 
-        `evidence_max`: see `SqliteStore`. `copies`: where budgets outlive their expiry, and debts this process; None: nowhere."""
+        `evidence_max`: see `SqliteStore`.
+        """
         try:
             self._client: Any = redis.Redis.from_url(
                 url,
@@ -250,8 +240,7 @@ class RedisStore:
         self.ttl_s = ttl_s
         self.evidence_max = evidence_max
         self._operation_s = operation_s
-        self._copies = copies
-        self.debts_in: Database | None = copies.database if copies else None
+        self.database = database
 
     def key(self, *parts: str) -> str:
         """The name of something under the prefix."""
@@ -272,34 +261,15 @@ class RedisStore:
                 rows = RedisRows(self, pipe)
                 result = work(rows)
                 rows.commit()
-                self._copy(rows.changed)
                 return result
         raise StoreUnreachable(f"the limits' store at {self._where} took more than {self._operation_s:g} s")
-
-    # copies of budgets, which outlive the keys
-
-    def copy_of(self, budget_id: str) -> BudgetState | None:
-        """The budget as this project saw it last, without promises: those expire too."""
-        return self._copied(budget_id).get(budget_id)
-
-    def _copied(self, budget_id: str | None) -> dict[str, BudgetState]:
-        states = self._copies.budgets(budget_id) if self._copies else []
-        return {state.budget_id: state for state in states}
-
-    def _copy(self, changed: Mapping[str, BudgetState]) -> None:
-        """Replace older copies, in the transaction around it. What cannot be written is copied with the next change."""
-        states = [replace(state, reserved=0, requests_reserved=0) for state in changed.values()]
-        if self._copies and states:
-            with suppress(StoreUnreachable):
-                self._copies.atomically(lambda rows: _replace_older(rows, states))
 
     # reading
 
     def budgets(self, budget_id: str | None = None) -> list[BudgetState]:
         with self._reached():
-            ids = {*self._members("budget:active", "budget:state"), *self._copied(budget_id)}
-        wanted = sorted(i for i in ids if budget_id in (None, i))
-        found = self.atomically(lambda rows: [rows.budget(i) for i in wanted])
+            ids = [budget_id] if budget_id else self._members("budget:active", "budget:state")
+        found = self.atomically(lambda rows: [rows.budget(i) for i in ids])
         return [state for state in found if state is not None]
 
     def circuits(self) -> list[CircuitState]:
@@ -355,18 +325,6 @@ def _budget(fields: Mapping[str, str], used: str | None) -> BudgetState | None:
     values = {name: json.loads(text) for name, text in fields.items()}
     spec = {name: values.pop(name) for name in _SPEC & values.keys()}
     return decoded(BudgetState, values | {"spec": spec, "tokens_used": int(used or 0)})
-
-
-def _replace_older(rows: Rows, states: list[BudgetState]) -> None:
-    for state in states:
-        before = rows.budget(state.budget_id)
-        if before is None or (before != state and _age(before) <= _age(state)):
-            rows.put_budget(state)
-
-
-def _age(state: BudgetState) -> tuple[datetime, int, int, int]:
-    """Order the states of one budget: all but a reset, which begins anew, only adds."""
-    return state.started_at, state.tokens_used, state.requests_used, state.extended
 
 
 def _spends(budget_id: str, fields: Mapping[str, str]) -> Iterator[Spend]:

@@ -37,8 +37,6 @@ _INSERT_SPEND = f"INSERT INTO spend VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) {AD
 class SqliteRows:
     """The rows inside one transaction."""
 
-    forgets = False
-
     def __init__(self, connection: sqlite3.Connection, evidence_max: int) -> None:
         self._connection = connection
         self._evidence_max = evidence_max
@@ -125,8 +123,6 @@ class SqliteRows:
 
 class SqliteStore:
     """`LimitsStore` over a `Database`."""
-
-    debts_in: Database | None = None
 
     def __init__(self, database: Database, *, evidence_max: int = EVIDENCE_KEPT) -> None:
         """`evidence_max`: alerts of a budget and incidents of a circuit that are kept; older ones are summed up."""

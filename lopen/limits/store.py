@@ -22,8 +22,6 @@ T = TypeVar("T")
 class Rows(Protocol):
     """The rows that work done `atomically` sees: reads show one moment, writes land together or not at all."""
 
-    forgets: bool  # rows may be gone without anyone's doing
-
     def budget(self, budget_id: str) -> BudgetState | None: ...
     def put_budget(self, state: BudgetState) -> None: ...
     def add_spend(self, budget_id: str, charge: Charge) -> None: ...
@@ -45,9 +43,7 @@ class Rows(Protocol):
 class LimitsStore(Protocol):
     """Budgets, circuits, alerts, incidents and small memos."""
 
-    debts_in: (
-        Database | None
-    )  # keeps the debts of a store that lies elsewhere; None where the store lies in it
+    database: Database  # `state.db`: it holds the store's debts, and the default store itself
 
     def atomically(self, work: Callable[[Rows], T]) -> T:
         """Run `work` on one consistent view; it may be run again where another writer came between."""

@@ -218,11 +218,7 @@ class ModelCalls:
                 *self._first_time(usage_doubt(usage)),
             )
 
-        try:
-            self.journal.patiently(record)
-        except StorageError:
-            self.meter.owe(grant, usage, cost, response.model)
-            raise
+        self.journal.patiently(record)
 
     def _first_time(self, warning: str) -> Iterator[Notice]:
         """Yield a warning that this process has not given yet."""

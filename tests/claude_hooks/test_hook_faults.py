@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from lopen.limits.redis_store import RedisStore, project_prefix
+from lopen.store.database import Database
 from tests.claude_hooks.process import COMMAND, HookedProject
 from tests.limits.conftest import charged
 from tests.limits.redis_server import RedisServer
@@ -165,7 +166,9 @@ def test_the_hooks_count_in_redis_where_the_person_says_so(project: HookedProjec
     usage = {"usage": {"input_tokens": 5_000}}
     try:
         answered = project.send("post-tool-use", tool_name="T", tool_input={}, tool_response=usage)
-        [state] = RedisStore(server.url, prefix=project_prefix("lopen", str(project.root))).budgets()
+        database = Database(tmp_path / "state.db")
+        prefix = project_prefix("lopen", str(project.root))
+        [state] = RedisStore(server.url, database, prefix=prefix).budgets()
     finally:
         server.stop()
     assert (answered.code, state.budget_id, state.tokens_used) == (0, "session:abc", 5_000)

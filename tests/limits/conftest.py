@@ -53,15 +53,13 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 @pytest.fixture(params=["sqlite", "redis"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LimitsStore]:
+def store(request: pytest.FixtureRequest, tmp_path: Path, database: Database) -> Iterator[LimitsStore]:
     if request.param == "sqlite":
-        database = Database(tmp_path / "state.db")
         yield SqliteStore(database)
-        database.close()
         return
     server: RedisServer = request.getfixturevalue("shared_redis")
     prefix = f"test{tmp_path.name}{id(request)}".replace("-", "_")
-    redis = RedisStore(server.url, prefix=prefix, answer_s=30, operation_s=60)
+    redis = RedisStore(server.url, database, prefix=prefix, answer_s=30, operation_s=60)
     yield redis
     redis.close()
 

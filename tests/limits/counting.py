@@ -1,4 +1,4 @@
-"""A process that counts: `python -m tests.limits.counting STORE HOW_MANY`, run eight times at once by a test."""
+"""A process that counts: `python -m tests.limits.counting STORE DATABASE HOW_MANY`, run eight times at once by a test."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ SPEC = BudgetSpec("session:counted", "session", 2_000)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def opened(where: str) -> LimitsStore:
+def opened(where: str, kept: Path) -> LimitsStore:
     """A Redis, or a database that does not wait for the disk: exactness is what is tested, not durability."""
-    if where.startswith("redis"):
-        return RedisStore(where, prefix="counting", answer_s=30, operation_s=60)
-    database = Database(Path(where), timeout_s=60)
+    database = Database(kept, timeout_s=60)
     database.connection.execute("PRAGMA synchronous=OFF")
-    return SqliteStore(database)
+    if where == "sqlite":
+        return SqliteStore(database)
+    return RedisStore(where, database, prefix="counting", answer_s=30, operation_s=60)
 
 
-def count(where: str, how_many: int) -> list[str]:
+def count(where: str, kept: Path, how_many: int) -> list[str]:
     """Add 1 so many times; the alerts that this process was the one to raise."""
-    store = opened(where)
+    store = opened(where, kept)
     charge = Charge(1, agent="builder")
     said = [
         a.alert_type
@@ -41,4 +41,4 @@ def count(where: str, how_many: int) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write("\n".join(count(sys.argv[1], int(sys.argv[2]))))
+    sys.stdout.write("\n".join(count(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))))

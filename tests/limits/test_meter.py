@@ -138,8 +138,9 @@ from lopen.limits.sqlite_store import SqliteStore
 from lopen.models.messages import Usage
 from lopen.settings.schema import Settings
 from lopen.store.database import Database
-where, prefix = sys.argv[1:]
-store = RedisStore(where, prefix=prefix) if where.startswith("redis") else SqliteStore(Database(Path(where)))
+kept, where, prefix = sys.argv[1:]
+database = Database(Path(kept))
+store = RedisStore(where, database, prefix=prefix) if where else SqliteStore(database)
 meter = Meter(store, Settings(), SystemClock())
 meter.open("s1", "m", "t1")
 grant = meter.reserve(3_000, 16_000)
@@ -151,10 +152,12 @@ os._exit(9)
 def test_what_a_crash_left_unsettled_counts_as_spent_once(
     make_meter: MakeMeter, store: LimitsStore, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    where, prefix = str(tmp_path / "state.db"), ""
+    where, prefix = "", ""
     if not isinstance(store, SqliteStore):
         where, prefix = request.getfixturevalue("shared_redis").url, store._prefix  # type: ignore[attr-defined] # the fixture's own
-    crashed = subprocess.run([sys.executable, "-c", CRASH, where, prefix], check=False, timeout=120)
+    crashed = subprocess.run(
+        [sys.executable, "-c", CRASH, str(tmp_path / "state.db"), where, prefix], check=False, timeout=120
+    )
     assert crashed.returncode == 9
     meter = make_meter()
     assert [s.reserved for s in meter.states()] == [19_000] * 3

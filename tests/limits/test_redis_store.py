@@ -15,6 +15,7 @@ from lopen.core.errors import StoreUnreachable, WrongUsage
 from lopen.limits.budget import BudgetSpec, Charge
 from lopen.limits.circuits import CircuitCall, CircuitState
 from lopen.limits.redis_store import RedisStore
+from lopen.store.database import Database
 from tests.limits.conftest import charged
 from tests.limits.redis_server import RedisServer
 from tests.limits.test_store import announce
@@ -23,8 +24,8 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SPEC = BudgetSpec("session:s", "session", 100)
 
 
-def test_keys_types_and_expiry_are_the_contracts(own_redis: RedisServer) -> None:
-    store = RedisStore(own_redis.url)
+def test_keys_types_and_expiry_are_the_contracts(own_redis: RedisServer, database: Database) -> None:
+    store = RedisStore(own_redis.url, database)
     charged(store, [SPEC], Charge(90), NOW)
     for number in range(5):
         announce(store, CircuitCall("t", "same", str(number)), NOW)
@@ -49,11 +50,11 @@ def test_keys_types_and_expiry_are_the_contracts(own_redis: RedisServer) -> None
     store.close()
 
 
-def test_a_server_that_is_not_there_is_unreachable_and_its_password_is_not_told() -> None:
+def test_a_server_that_is_not_there_is_unreachable_and_its_password_is_not_told(database: Database) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    store = RedisStore(f"redis://me:hunter2@127.0.0.1:{port}/0")
+    store = RedisStore(f"redis://me:hunter2@127.0.0.1:{port}/0", database)
     with pytest.raises(StoreUnreachable, match=str(port)) as raised:
         charged(store, [SPEC], Charge(1), NOW)
     assert "hunter2" not in raised.value.message
@@ -103,8 +104,10 @@ def impostor(request: pytest.FixtureRequest) -> Iterator[Impostor]:
     impostor.close()
 
 
-def test_a_server_that_is_silent_or_answers_with_errors_is_unreachable_soon(impostor: Impostor) -> None:
-    store = RedisStore(f"redis://127.0.0.1:{impostor.port}", answer_s=0.2)
+def test_a_server_that_is_silent_or_answers_with_errors_is_unreachable_soon(
+    impostor: Impostor, database: Database
+) -> None:
+    store = RedisStore(f"redis://127.0.0.1:{impostor.port}", database, answer_s=0.2)
     began = time.monotonic()
     with pytest.raises(StoreUnreachable):
         charged(store, [SPEC], Charge(1), NOW)
@@ -116,8 +119,10 @@ def test_a_server_that_is_silent_or_answers_with_errors_is_unreachable_soon(impo
     store.close()
 
 
-def test_values_of_another_kind_at_lopens_keys_are_unreachable_not_a_crash(own_redis: RedisServer) -> None:
-    store = RedisStore(own_redis.url)
+def test_values_of_another_kind_at_lopens_keys_are_unreachable_not_a_crash(
+    own_redis: RedisServer, database: Database
+) -> None:
+    store = RedisStore(own_redis.url, database)
     charged(store, [SPEC], Charge(1), NOW)
     client = redis.Redis(port=own_redis.port)
     client.hset("lopen:budget:state:session:s", "max_tokens", "many")
@@ -130,13 +135,15 @@ def test_values_of_another_kind_at_lopens_keys_are_unreachable_not_a_crash(own_r
     store.close()
 
 
-def test_an_address_that_is_none_is_wrong_usage() -> None:
+def test_an_address_that_is_none_is_wrong_usage(database: Database) -> None:
     with pytest.raises(WrongUsage, match=r"budget\.store"):
-        RedisStore("http://127.0.0.1")
+        RedisStore("http://127.0.0.1", database)
 
 
-def test_names_whose_keys_expired_are_taken_out_of_the_sets(own_redis: RedisServer) -> None:
-    store = RedisStore(own_redis.url)
+def test_names_whose_keys_expired_are_taken_out_of_the_sets(
+    own_redis: RedisServer, database: Database
+) -> None:
+    store = RedisStore(own_redis.url, database)
     charged(store, [SPEC], Charge(90), NOW)
     store.atomically(lambda rows: rows.put_circuit(CircuitState("session:s")))
     store._client.sadd("lopen:budget:active", "session:old")
@@ -149,11 +156,11 @@ def test_names_whose_keys_expired_are_taken_out_of_the_sets(own_redis: RedisServ
     store.close()
 
 
-def test_a_budget_of_which_half_is_missing_is_unreachable(own_redis: RedisServer) -> None:
+def test_a_budget_of_which_half_is_missing_is_unreachable(own_redis: RedisServer, database: Database) -> None:
     client = redis.Redis(port=own_redis.port, decode_responses=True)
     client.hset("lopen:budget:state:session:x", "budget_id", '"session:x"')
     client.sadd("lopen:budget:active", "session:x")
-    store = RedisStore(own_redis.url)
+    store = RedisStore(own_redis.url, database)
     with pytest.raises(StoreUnreachable, match="not a stored BudgetState"):
         store.budgets()
     client.close()

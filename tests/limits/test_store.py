@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -175,23 +174,22 @@ def test_the_history_and_the_incidents_are_bounded(store: LimitsStore) -> None:
 
 
 @pytest.fixture(params=["sqlite", "redis"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Where eight processes count."""
+def place(request: pytest.FixtureRequest) -> str:
+    """The store in which eight processes count."""
     if request.param == "sqlite":
-        yield str(tmp_path / "counted.db")
-        return
+        return "sqlite"
     server: RedisServer = request.getfixturevalue("own_redis")
-    yield server.url
+    return server.url
 
 
-def test_eight_processes_count_exactly_and_announce_each_threshold_once(place: str) -> None:
+def test_eight_processes_count_exactly_and_announce_each_threshold_once(place: str, tmp_path: Path) -> None:
     from tests.limits.counting import opened as open_store
 
-    command = [sys.executable, "-m", "tests.limits.counting", place, "250"]
+    command = [sys.executable, "-m", "tests.limits.counting", place, str(tmp_path / "counted.db"), "250"]
     counters = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(8)]
     said = [line for counter in counters for line in counter.communicate(timeout=60)[0].split()]
     assert [counter.returncode for counter in counters] == [0] * 8
-    store = open_store(place)
+    store = open_store(place, tmp_path / "counted.db")
     [state] = store.budgets()
     store.close()
     assert state.tokens_used == 2_000
