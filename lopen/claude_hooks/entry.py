@@ -23,7 +23,6 @@ from lopen.claude_hooks.answers import EVENTS, Answer, written
 from lopen.claude_hooks.event import LARGEST, MARK, HookEvent, Malformed, parse
 from lopen.claude_hooks.guard import SessionGuard
 from lopen.claude_hooks.protect import forbidden
-from lopen.claude_hooks.session import HookSession
 from lopen.claude_hooks.settings import HookSettings
 from lopen.core.errors import LopenError, StoreUnreachable
 from lopen.core.person import cache_folder
@@ -89,8 +88,7 @@ def answered(name: str, event: HookEvent, root: str, settings: HookSettings) -> 
     os.environ[MARK] = nested_in or event.session  # for processes that this hook starts
 
     def work(rows: Rows) -> Answer:
-        session = HookSession(rows, event, settings, now)
-        return SessionGuard(session, root, nested_in).run(name)
+        return SessionGuard(rows, event, settings, now, root, nested_in).run(name)
 
     if not os.path.isdir(os.path.join(root, ".lopen")):
         raise StoreUnreachable(f"{root} has no .lopen folder (lopen init makes one)")

@@ -1,7 +1,7 @@
 """Writing the hooks into a project's `.claude/settings.json` and lopen's commands beside it, and taking them out again.
 
-Other entries there stay as they are; the file as it was is kept beside it until they are out again. A file that
-cannot be read as settings is left alone, and said (docs/reference/claude-code-hooks.md).
+Other entries there stay as they are. A file that cannot be read as settings is left alone, and said
+(docs/reference/claude-code-hooks.md).
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +43,8 @@ def settings_path(project: Path) -> Path:
     return project / ".claude" / "settings.json"
 
 
-def install(project: Path, program: str = "") -> tuple[Path, Path | None]:
-    """Add the hooks, replacing older ones of lopen's. Gives the file, and the backup where one was made."""
+def install(project: Path, program: str = "") -> Path:
+    """Add the hooks, replacing older ones of lopen's, and return the file."""
     path = settings_path(project)
     settings = _read(path)
     hooks = _without_ours(path, settings)
@@ -57,44 +56,32 @@ def install(project: Path, program: str = "") -> tuple[Path, Path | None]:
         entry["hooks"] = [{"type": "command", "command": command, "timeout": TIMEOUT_S}]
         hooks[event] = [*hooks.get(event, []), entry]
     wanted = settings | {"hooks": hooks}
-    if wanted == settings:  # installed already
-        return path, None
-    rest = _rest(settings, _without_ours(path, settings))
-    kept = not rest or any(
-        _held(backup) == rest for backup in _backups(path)
-    )  # nothing but an older one's hooks
-    return path, _replace(path, wanted, backup=not kept)
+    if wanted != settings:
+        _write(path, wanted)
+    return path
 
 
-def uninstall(project: Path) -> tuple[Path, bool, Path | None]:
-    """Take lopen's hooks out, and leave the file as it was before them: none where they were all there was.
-
-    Return the file, whether anything was taken out, and the backup of the installation if it differs from the file.
-    Then somebody changed the file since.
-    """
+def uninstall(project: Path) -> tuple[Path, bool]:
+    """Take lopen's hooks out; a file that holds nothing else goes. Return the file, and whether anything was taken out."""
     path = settings_path(project)
     settings = _read(path)
     hooks = _without_ours(path, settings)
     _remove_commands(path.parent)
     if hooks == settings.get("hooks", {}):
-        return path, False, None
-    rest = _rest(settings, hooks)
-    kept = list(_backups(path))
-    before = next((backup for backup in reversed(kept) if _held(backup) == rest), None)
+        return path, False
+    rest = {name: value for name, value in settings.items() if name != "hooks"}
+    if hooks:
+        rest["hooks"] = hooks
+    if rest:
+        _write(path, rest)
+        return path, True
     try:
-        if before is not None:
-            replace_linked(path, before.read_bytes())  # to the byte
-            before.unlink()
-            kept.remove(before)
-        elif rest:
-            replace_linked(path, _text(rest))
-        else:
-            path.unlink()
-            with suppress(OSError):  # something else lies there
-                path.parent.rmdir()
+        path.unlink()
     except OSError as error:
-        raise LopenError(f"{path} cannot be changed: {error.strerror or error}") from error
-    return path, True, kept[-1] if kept else None
+        raise LopenError(f"{path} cannot be removed: {error.strerror or error}") from error
+    with suppress(OSError):  # something else lies there
+        path.parent.rmdir()
+    return path, True
 
 
 def _texts(program: str) -> dict[str, str]:
@@ -140,21 +127,6 @@ def _is_our_command(file: Path) -> bool:
         return False
     found = re.search(r"(?m)^allowed-tools: Bash\((.*?) (?:circuit )?status:\*\)$", text)
     return text == _texts(found[1] if found else "")[file.name]
-
-
-def _rest(settings: Mapping[str, Any], hooks: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings with these hooks alone; without events, and without the table, where nothing is left."""
-    left = {event: entries for event, entries in hooks.items() if entries}
-    return {k: v for k, v in settings.items() if k != "hooks"} | ({"hooks": left} if left else {})
-
-
-def _held(backup: Path) -> dict[str, Any] | None:
-    """The settings that a backup holds, without an empty table of hooks; None where it holds none."""
-    try:
-        settings = _read(backup)
-    except LopenError:
-        return None
-    return _rest(settings, settings.get("hooks", {}))
 
 
 def program_here() -> str:
@@ -219,33 +191,10 @@ def _is_ours(command: Any) -> bool:
     )
 
 
-def _replace(path: Path, settings: Mapping[str, Any], *, backup: bool) -> Path | None:
-    """Write the settings in one step, the earlier file kept as `settings.json.bak` (then `.bak2`, …) where asked."""
+def _write(path: Path, settings: Mapping[str, Any]) -> None:
+    text = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        kept = _backup(path) if backup else None
-        replace_linked(path, _text(settings))
+        replace_linked(path, text.encode("utf-8", "surrogatepass"))
     except OSError as error:
         raise LopenError(f"{path} cannot be written: {error.strerror or error}") from error
-    return kept
-
-
-def _text(settings: Mapping[str, Any]) -> bytes:
-    return (json.dumps(settings, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
-
-
-def _backup(path: Path) -> Path | None:
-    if not path.exists():
-        return None
-    kept = next(name for name in _backup_names(path) if not name.exists())
-    shutil.copy2(path, kept)
-    return kept
-
-
-def _backups(path: Path) -> Iterator[Path]:
-    """The backups that lie beside the file, the oldest first."""
-    return takewhile(Path.exists, _backup_names(path))
-
-
-def _backup_names(path: Path) -> Iterator[Path]:
-    return (path.with_name(f"{path.name}.bak{number if number > 1 else ''}") for number in count(1))

@@ -1,7 +1,4 @@
-"""A Claude Code session as one event finds it: its memo, budgets and sub-agents, inside one transaction.
-
-Budgets are charged from transcripts.
-"""
+"""What one event finds of its Claude Code session: budgets, charged from transcripts, pending calls and sub-agents."""
 
 from __future__ import annotations
 
@@ -19,42 +16,15 @@ from lopen.claude_hooks.transcript import (
     higher,
     read,
 )
-from lopen.limits.agents import AgentLimits, Agents, add_cost, agent_limits, ended, put_agents, read_agents
+from lopen.limits.agents import AgentLimits, Agents, add_cost, ended, put_agents, read_agents
 from lopen.limits.budget import BudgetSpec, BudgetState, Charge, cleared, opened
 from lopen.limits.charging import charge_all
-from lopen.limits.circuits import CircuitState, cooled, rule_book
 from lopen.limits.records import Alert, BudgetUsage
 from lopen.limits.store import Rows
 
 FILES_KEPT = 200
 LAST_PARTS = 8  # of each transcript, read when a session ends: no later event reads the rest
 KEPT = 64  # calls under way, and sub-agents that ended, that are remembered
-
-
-class HookSession:
-    """The session's state, which the guards of events and of calls share."""
-
-    def __init__(self, rows: Rows, event: HookEvent, settings: HookSettings, now: datetime) -> None:
-        self.rows = rows
-        self.event = event
-        self.settings = settings
-        self.now = now
-        self.id = f"session:{event.session}"
-        self.memo: dict[str, Any] = rows.memo(f"hooks:{event.session}") or {}
-        self.limits = agent_limits(settings["resources"])
-        self.spending = Spending(rows, event, settings, self.memo, self.limits, now)
-        self.pending = PendingCalls(self.memo)
-        self.agents = SubAgents(rows, self.id, self.memo)
-        self.book = rule_book(
-            settings["circuit"],
-            api_session_max=self.limits.api_session_max,
-            history=settings["memory"]["tool_history_max"],
-            verifiable=bool(settings.verify_commands),
-        )
-
-    def circuit(self) -> CircuitState:
-        """Return the circuit as it stands at this moment."""
-        return cooled(self.rows.circuit(self.id) or CircuitState(self.id), self.now.timestamp())
 
 
 class Spending:

@@ -114,17 +114,6 @@ def test_a_person_s_command_is_blocked_and_the_rest_goes_on(make_claude: MakeCla
     assert "lopen guards this session" in json.dumps(claude.endpoint.requests[0])
 
 
-def test_a_person_s_command_in_a_script_is_refused_by_the_command_itself(make_claude: MakeClaude) -> None:
-    claude = make_claude([bash("sh a.sh"), bash('env -i PATH="$PATH" HOME="$HOME" sh a.sh'), text("done")])
-    claude.project.write("a.sh", "lopen config set budget.enabled false; echo ended with $?\n")
-
-    claude.runs()
-
-    for result in tool_results(claude.endpoint.requests[-1]):
-        assert "cannot run inside a Claude Code session" in result.text
-        assert "ended with 1" in result.text
-
-
 def test_an_exhausted_budget_ends_the_loop_until_a_person_extends_it(make_claude: MakeClaude) -> None:
     steps = [bash(f"touch {name}", 9_000) for name in ("one", "two", "three", "four")]
     claude = make_claude([*steps, text("stopped"), text("stopped")])
@@ -149,47 +138,3 @@ def test_an_exhausted_budget_ends_the_loop_until_a_person_extends_it(make_claude
     assert extended.code == 0, extended.err
     claude.runs("--resume", ran["session_id"], TOKEN_BUDGET_SESSION_DEFAULT="20000")
     assert len(claude.endpoint.requests) > made
-
-
-def test_the_fifth_identical_call_is_not_made(make_claude: MakeClaude) -> None:
-    claude = make_claude([*[bash("date >> calls")] * 6, text("done")])
-
-    claude.runs()
-
-    assert len((claude.project.root / "calls").read_text().splitlines()) == 4
-    assert len(claude.endpoint.requests) == 5  # and the loop is over
-    circuit = claude.lopen("circuit", "status", "--json").events[0]
-    assert (circuit["state"], circuit["rule"], circuit["needs_ack"]) == ("open", "duplicate_call", True)
-
-
-def test_what_a_sub_agent_a_fork_and_a_resumed_session_cost_is_counted_once(make_claude: MakeClaude) -> None:
-    look = ("Agent", {"description": "look", "prompt": "look at it", "subagent_type": "general-purpose"})
-    claude = make_claude(
-        [
-            tools(look, usage=Usage(1_900, 100)),
-            bash("true a", 3_000),
-            bash("true b", 4_000),
-            text("found"),
-            *[text("done")] * 5,
-        ]
-    )
-
-    def used(session: str) -> int:
-        shown = claude.lopen("budget", "show", f"session:{session}", "--json").events
-        return int(shown[0]["tokens_used"])
-
-    ran = claude.runs("--allowedTools", "Bash,Agent")
-    [told] = ran["modelUsage"].values()
-    whole = told["inputTokens"] + told["outputTokens"] + told["cacheCreationInputTokens"]
-    first = used(ran["session_id"])
-    assert first == pytest.approx(whole + told["cacheReadInputTokens"] / 10, rel=0.02)
-    assert first > 9_000  # the sub-agent's own requests
-
-    for options in (("--fork-session",), ()):
-        again = claude.runs("--resume", ran["session_id"], *options)
-        usage = again["usage"]
-        own = usage["input_tokens"] + usage["output_tokens"] + usage["cache_creation_input_tokens"]
-        before = 0 if options else first
-        assert used(again["session_id"]) - before == pytest.approx(
-            own + usage["cache_read_input_tokens"] / 10, rel=0.02
-        )

@@ -29,10 +29,10 @@ def written(project: Path, content: object) -> Path:
     return path
 
 
-def test_hooks_are_merged_and_the_file_as_it_was_is_kept(tmp_path: Path) -> None:
+def test_hooks_are_merged_and_only_they_are_taken_out(tmp_path: Path) -> None:
     path = written(tmp_path, THEIRS)
-    before = path.read_text()
-    _, backup = install(tmp_path, "lopen")
+    install(tmp_path, "'/a b/python' -m lopen")
+    install(tmp_path, "lopen")
     settings = json.loads(path.read_text())
     assert settings["model"] == "opus"
     assert settings["hooks"]["Stop"][:1] == THEIRS["hooks"]["Stop"]  # type: ignore[index] # a literal above
@@ -40,8 +40,12 @@ def test_hooks_are_merged_and_the_file_as_it_was_is_kept(tmp_path: Path) -> None
     assert first["matcher"] == "Bash"
     assert second["hooks"][0]["command"].endswith(" -I -m lopen hook pre-tool-use; lopen hook pre-tool-use")
     assert set(EVENTS.values()) == set(settings["hooks"])
-    assert backup is not None
-    assert backup.read_text() == before
+
+    path.write_text(path.read_text().replace("opus", "sonnet"))
+    assert uninstall(tmp_path) == (path, True)
+    assert json.loads(path.read_text()) == THEIRS | {"model": "sonnet"}
+    assert uninstall(tmp_path) == (path, False)
+    assert list(path.parent.iterdir()) == [path]
 
 
 def test_the_commands_of_the_client_come_and_go_with_the_hooks(tmp_path: Path) -> None:
@@ -69,62 +73,24 @@ def test_installing_twice_changes_nothing_more(tmp_path: Path) -> None:
     assert "/old/bin" not in once
 
 
-def test_uninstalling_leaves_what_others_put_there(tmp_path: Path) -> None:
-    path = written(tmp_path, THEIRS)
-    install(tmp_path, "'/a b/python' -m lopen")
-    uninstall(tmp_path)
-    assert json.loads(path.read_text()) == THEIRS
-    assert uninstall(tmp_path) == (path, False, None)
-
-
-def test_uninstalling_leaves_the_file_to_the_byte_and_no_copy(tmp_path: Path) -> None:
-    path = written(tmp_path, '{"model":\t"opus"}')
-    install(tmp_path, "/old/bin/python -m lopen")
-    install(tmp_path, "lopen")
-    assert uninstall(tmp_path) == (path, True, None)
-    assert path.read_text() == '{"model":\t"opus"}'
-    assert list(path.parent.iterdir()) == [path]
-
-
-def test_what_changed_since_stays_and_the_earlier_file_is_named(tmp_path: Path) -> None:
-    path = written(tmp_path, {"model": "opus"})
-    _, backup = install(tmp_path, "lopen")
-    path.write_text(path.read_text().replace("opus", "sonnet"))
-    assert uninstall(tmp_path) == (path, True, backup)
-    assert json.loads(path.read_text()) == {"model": "sonnet"}
-    assert backup is not None
-    assert json.loads(backup.read_text()) == {"model": "opus"}
-
-
-def test_a_copy_of_the_person_s_own_stays(tmp_path: Path) -> None:
-    path = written(tmp_path, {"model": "opus"})
-    install(tmp_path, "lopen")
-    own = path.with_name("settings.json.bak2")
-    own.write_bytes(path.read_bytes())
-    assert uninstall(tmp_path) == (path, True, own)
-    assert json.loads(path.read_text()) == {"model": "opus"}
-    assert own.exists()
-
-
 @pytest.mark.skipif(not MEMORY.is_dir(), reason="there is no second file system to link to")
 def test_a_file_that_is_a_link_to_another_file_system_stays_one(tmp_path: Path) -> None:
     with tempfile.TemporaryDirectory(dir=MEMORY) as elsewhere:
         target = Path(elsewhere, "settings.json")
-        target.write_text('{"model":\t"opus"}')
+        target.write_text('{"model": "opus"}')
         path = written(tmp_path, "")
         path.unlink()
         path.symlink_to(target)
         install(tmp_path, "lopen")
         uninstall(tmp_path)
         assert path.is_symlink()
-        assert target.read_text() == '{"model":\t"opus"}'
+        assert json.loads(target.read_text()) == {"model": "opus"}
 
 
 def test_a_new_file_is_made_and_taken_away(tmp_path: Path) -> None:
     (tmp_path / ".claude").mkdir()
     (tmp_path / ".claude" / "own.md").write_text("mine")
-    path, backup = install(tmp_path, "/old/bin/python -m lopen")
-    assert backup is None
+    path = install(tmp_path, "/old/bin/python -m lopen")
     install(tmp_path, "lopen")
     uninstall(tmp_path)
     assert [file.name for file in path.parent.iterdir()] == ["own.md"]
@@ -166,9 +132,7 @@ def test_hooks_in_a_project_without_a_state_folder_have_one_made(tmp_path: Path)
 
 
 def test_odd_entries_of_others_survive(tmp_path: Path) -> None:
-    odd = {
-        "hooks": {"PreToolUse": ["text", {"matcher": "x"}, {"hooks": ["odd", {"command": 5}]}], "Stop": []}
-    }
+    odd = {"hooks": {"PreToolUse": ["text", {"matcher": "x"}, {"hooks": ["odd", {"command": 5}]}], "Own": []}}
     path = written(tmp_path, odd)
     install(tmp_path, "lopen")
     uninstall(tmp_path)

@@ -25,8 +25,7 @@ def install(context: CommandContext) -> ExitCode:
     folder = state_folder(context.root)
     if new:
         context.say(f"created {folder} for the hooks' counters")
-    path, backup = hooks.install(context.root)
-    return _report(context, "hooks_installed", "installed in", path, backup)
+    return _report(context, "hooks_installed", "installed in", hooks.install(context.root))
 
 
 @app.command()
@@ -35,16 +34,14 @@ def uninstall(context: CommandContext) -> ExitCode:
     """Remove lopen's hooks from .claude/settings.json. Only a person may run this."""
     from lopen.claude_hooks import install as hooks
 
-    path, removed, backup = hooks.uninstall(context.root)
+    path, removed = hooks.uninstall(context.root)
     what = "are not installed in"
     if removed:
         what = "removed from" if path.exists() else "removed, with the empty file"
-    return _report(context, "hooks_uninstalled", what, path, backup)
+    return _report(context, "hooks_uninstalled", what, path)
 
 
-def _report(context: CommandContext, event: str, what: str, path: Path, backup: Path | None) -> ExitCode:
-    context.emit(event, path=str(path), backup=str(backup) if backup else None)
+def _report(context: CommandContext, event: str, what: str, path: Path) -> ExitCode:
+    context.emit(event, path=str(path))
     context.say(f"lopen's hooks {what} {path}")
-    if backup is not None:
-        context.say(f"backup of the previous file: {backup}")
     return ExitCode.OK
