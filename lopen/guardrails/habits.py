@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from lopen.guardrails.call_history import READS, CallEnd, CallHistory, HabitKind, WastefulHabit
 from lopen.guardrails.guard import GuardFacts, GuardResult, GuardVerdict, one_line, passing, times
-from lopen.settings.schema import ToolDiscipline
+
+if TYPE_CHECKING:
+    from lopen.settings.schema import ToolDiscipline  # a hook must not load it: it takes 100 ms
 
 CIRCULAR = "circular_behaviour"
 DISCIPLINE = "tool_discipline"
