@@ -163,7 +163,6 @@ def _answers(model: Model, name: str) -> CheckResult:
 
 NETWORKS: dict[InstallNetwork, str] = {
     "slirp4netns": "reaches the network through slirp4netns, without this machine's loopback",
-    "pasta": "reaches the network through pasta, without this machine's loopback",
     "host": "reaches services of this machine",
 }
 

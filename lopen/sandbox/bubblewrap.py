@@ -28,7 +28,7 @@ from lopen.sandbox.command import (
     SandboxFailed,
 )
 from lopen.sandbox.environment import ProjectSandbox, command_home, mount_points
-from lopen.sandbox.install_network import CONNECTORS, NAMESERVER, connected, find_connector
+from lopen.sandbox.install_network import NAMESERVER, connected, find_connector
 from lopen.sandbox.kernel_filter import filter_file
 from lopen.sandbox.namespace import Namespace, Pipes
 from lopen.sandbox.supervision import spawn, supervise
@@ -72,27 +72,19 @@ class Bubblewrap(ProjectSandbox):
     ) -> None:
         super().__init__(root, limits=limits, session=session, environ=environ, readable=readable, at=at)
         self._recent = recent
-        self._installing: InstallNetwork | None = None
         self._program = find_bwrap(environ, self._root)
 
-    @property
+    @cached_property
     def install_network(self) -> InstallNetwork:
-        """The first that works here, by trying."""
-        if self._installing is not None:
-            return self._installing
-        self._installing = next((name for name in CONNECTORS if self._connects(name)), None) or "host"
-        return self._installing
-
-    def _connects(self, name: InstallNetwork) -> bool:
-        if find_connector(name, self._environ, self._root) is None:
-            return False
-        self._installing = name
+        """`slirp4netns` where it works, by trying."""
+        connector = find_connector(self._environ, self._root)
+        if connector is None:
+            return "host"
         try:
-            return self.run(Command("true", self._root, installs=True)).exit_code == 0
+            self._run(Command("true", self._root), connector)
         except SandboxFailed:
-            return False
-        finally:
-            self._installing = None
+            return "host"
+        return "slirp4netns"
 
     @cached_property
     def _hidden(self) -> tuple[Path, ...]:
@@ -106,23 +98,28 @@ class Bubblewrap(ProjectSandbox):
         return tuple(t for t in tools if not any(folders.inside(t, s) for s in system))
 
     def run(self, command: Command) -> CommandResult:
+        connector = None
+        if command.installs and not command.network:
+            if self.install_network == "host":
+                command = replace(command, network=True)
+            else:
+                connector = find_connector(self._environ, self._root)
+        return self._run(command, connector)
+
+    def _run(self, command: Command, connector: str | None) -> CommandResult:
+        """Run the command, with a network that the `connector` connects to the outside."""
         home = ROOM_HOME if command.room else command_home(self._root)
         environment = {name: self._placed(value) for name, value in self._environment(command, home).items()}
-        installing = self.install_network if command.installs and not command.network else None
-        if installing == "host":
-            command = replace(command, network=True)
-        connector = find_connector(installing, self._environ, self._root) if installing else None
-        policy = self._policy(command, home)
         with (
             mount_points(command.shown, home, self._root) as shown,
             Pipes() as pipes,
-            _files_for(policy, connected=connector is not None) as (options, descriptors),
+            _files_for(connected=connector is not None) as (options, descriptors),
             contextlib.ExitStack() as link,
         ):
-            policy = replace(policy, installed=(*shown, *_at_room_home(shown, home)))
+            installed = (*shown, *_at_room_home(shown, home))
             argv = [
-                self._program, *bwrap_argv(policy, options), "--json-status-fd", str(pipes.status_in),
-                "--block-fd", str(pipes.block_out), "--", *self._argv(command),
+                self._program, *self.options(command, home, installed, options), "--json-status-fd",
+                str(pipes.status_in), "--block-fd", str(pipes.block_out), "--", *self._argv(command),
             ]  # fmt: skip
             inherited = (pipes.status_in, pipes.block_out, *descriptors)
             process = spawn(argv, environment, pass_fds=inherited)
@@ -132,8 +129,8 @@ class Bubblewrap(ProjectSandbox):
                 first = pipes.first_process()
                 namespace.open(first)
                 namespace.limit(self._limits)
-                if installing and connector and first is not None:
-                    link.enter_context(connected(installing, connector, first))
+                if connector and first is not None:
+                    link.enter_context(connected(connector, first))
                 pipes.release()
             except BaseException:  # a signal too: no blocked command may stay behind
                 namespace.end()
@@ -151,34 +148,104 @@ class Bubblewrap(ProjectSandbox):
         """Return `text` with the path under which the sandbox shows the root."""
         return text if self._at == self._root else text.replace(str(self._root), str(self._at))
 
-    def _policy(self, command: Command, home: Path) -> BubblewrapPolicy:
+    def options(
+        self,
+        command: Command,
+        home: Path,
+        installed: Iterable[tuple[Path, Path]] = (),
+        files: Sequence[str] = (),
+    ) -> list[str]:
+        """Return bwrap's options for a command. Later mounts cover earlier ones.
+
+        `home` is writable, `installed` are (source, place), read-only, and `files` are the options that name
+        descriptors. `--new-session` is not needed: bwrap starts in a new session without a terminal. As one process
+        group, all of its processes can be stopped at once.
+        """
         cwd = self._working_folder(command)
         if self._root == Path("/"):
             raise SandboxFailed(
                 "the whole file system cannot be a project", hint="run lopen in a folder of its own"
             )
-        system, room = system_view(), command.room
+        room = command.room
+        argv = [
+            "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try",
+            "--die-with-parent", "--cap-drop", "ALL", "--hostname", "localhost",
+        ]  # fmt: skip
+        if self._recent:
+            argv.append("--disable-userns")
+        if not command.network:
+            argv.append("--unshare-net")
+        system = system_view()
+        argv += _each("--ro-bind", system.folders)
+        for target, name in system.links:
+            argv += ["--symlink", target, name]
+        argv += files
+        # Root may write its own files without any capability, so only the mount can close /proc/sys.
+        argv += ["--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"]
+        # /tmp, /dev/shm and one node_modules' caches hold as much as a command may use of memory; nothing else outside
+        # the project is written.
+        for folder, share in (("/tmp", 0.7), ("/dev/shm", 0.2)):  # noqa: S108
+            argv += ["--perms", "1777", *self._tmpfs(folder, share)]
+        argv += ["--remount-ro", "/dev", "--symlink", "../tmp", "/var/tmp"]  # noqa: S108 - the command's own
+        argv += [] if room else ["--symlink", self._session or "1", SESSION_MARKER]
+        argv += ["--symlink", "../run", "/var/run"]
         git = None if room else folders.git_folder(self._root)
         shown = [*self._tools, *([git] if git else [])]
-        masked = self._credentials([*shown, *map(Path, system.folders), self._root])
-        masked += (_KEYS,) if _KEYS.exists() else ()
-        if room is not None:
-            masked = tuple(p for p in masked if self._in_room(p, room))
-        return BubblewrapPolicy(
-            root=self._root,
-            at=self._at,
-            cwd=cwd,
-            home=home,
-            writable=command.writable,
-            network=command.network,
-            session=self._session,
-            system=system,
-            shown=folders.outermost(shown),
-            masked=masked,
-            room=room.mounts(self._at, ROOM_HOME) if room else (),
-            memory_mb=self._limits.memory_mb,
-            recent=self._recent,
-        )
+        argv += _each("--ro-bind", folders.outermost(shown))
+        if command.network:
+            argv += ["--ro-bind-try", os.path.realpath("/etc/resolv.conf"), "/etc/resolv.conf"]
+        argv += self._room(room) if room else self._project(writable=command.writable)
+        argv += self._masks([*shown, *map(Path, system.folders), self._root], room)
+        if not room:
+            argv += ["--bind", str(home), str(self._place(home))]
+        for source, place in installed:
+            argv += ["--ro-bind", str(source), str(self._place(place))]
+            argv += self._caches_inside(source, self._place(place))
+        return [*argv, "--remount-ro", "/", "--chdir", str(self._place(cwd))]
+
+    def _project(self, *, writable: bool) -> Iterator[str]:
+        yield from ("--bind" if writable else "--ro-bind", str(self._root), str(self._at))
+        git = self._root / ".git"  # of lopen's clone a file, which names its git folder
+        if git.exists() and not git.is_symlink():
+            yield from ("--ro-bind", str(git), str(self._at / ".git"))
+
+    def _room(self, room: Room) -> Iterator[str]:
+        for option, source, place in room.mounts(self._at, ROOM_HOME):
+            yield from (option, str(source), str(place))
+            if option == "--ro-bind":
+                yield from self._caches_inside(source, place)
+
+    def _masks(self, shown: Sequence[Path], room: Room | None) -> Iterator[str]:
+        """Yield the options that empty the credentials in what is shown, and the names of the person's keys."""
+        keys = (_KEYS,) if _KEYS.exists() else ()
+        for path in (*self._credentials(shown), *keys):
+            if room is not None and not self._in_room(path, room):
+                continue
+            masked = str(self._place(path))
+            if os.path.isdir(path):
+                yield from ("--tmpfs", masked, "--remount-ro", masked)
+            else:
+                yield from ("--ro-bind", "/dev/null", masked)
+
+    def _caches_inside(self, source: Path, place: Path) -> Iterator[str]:
+        """Yield the options for folders in which tools may keep a cache until the command ends: empty ones only.
+
+        A program that verify-setup put into one (a browser, a database server) stays visible, and read-only.
+        """
+        names = CACHES_INSIDE.get(source.name, ())
+        for name in names:
+            cache = source / name
+            if cache.is_dir() and not cache.is_symlink() and not os.listdir(cache):
+                yield from self._tmpfs(str(place / name), 0.1 / len(names))
+
+    def _tmpfs(self, place: str, share: float) -> list[str]:
+        """Return the options for an empty folder that holds at most a `share` of the command's memory."""
+        size = ["--size", str(int(self._limits.memory_mb * 1_000_000 * share))] if self._recent else []
+        return [*size, "--tmpfs", place]
+
+    def _place(self, path: Path) -> Path:
+        """Return where the sandbox shows a path."""
+        return self._at / path.relative_to(self._root) if folders.inside(path, self._root) else path
 
     def _in_room(self, path: Path, room: Room) -> bool:
         """Return True for a path outside of the project, or that the room has too."""
@@ -211,12 +278,12 @@ def _setup_failure(output: str) -> SandboxFailed:
 
 
 @contextlib.contextmanager
-def _files_for(policy: BubblewrapPolicy, *, connected: bool) -> Iterator[tuple[list[str], list[int]]]:
+def _files_for(*, connected: bool) -> Iterator[tuple[list[str], list[int]]]:
     """Yield bwrap's options for its input from descriptors, with these: the system's files, the kernel filter."""
     options: list[str] = []
     descriptors: list[int] = []
     try:
-        for name in policy.system.files:
+        for name in system_view().files:
             with contextlib.suppress(OSError):  # it is gone since the view was made
                 descriptors.append(os.open(name, os.O_RDONLY | os.O_CLOEXEC))
                 options += ["--perms", "0444", "--file", str(descriptors[-1]), name]
@@ -285,104 +352,6 @@ def _can_be_copied(name: str) -> bool:
             return name.endswith(".cache") or not find_secrets(file.read())
     except OSError:
         return False
-
-
-@dataclass(frozen=True, slots=True)
-class BubblewrapPolicy:
-    """The file system that one command sees. All paths are absolute with links resolved."""
-
-    root: Path
-    at: Path  # the place at which the root is shown
-    cwd: Path
-    home: Path  # writable, below `.lopen/cache`
-    writable: bool
-    network: bool
-    session: str
-    system: SystemView
-    shown: tuple[Path, ...]  # the other read-only paths: tools, the clone's git folder
-    masked: tuple[Path, ...]  # empty for the command
-    room: tuple[tuple[str, Path, Path], ...] = ()  # mounts (option, source, place) instead of the project
-    installed: tuple[tuple[Path, Path], ...] = ()  # (source, place), read-only
-    memory_mb: int = 4_096
-    recent: bool = True  # bubblewrap 0.8 or newer
-
-    def place(self, path: Path) -> Path:
-        """Return where the sandbox shows a path."""
-        inside = path == self.root or self.root in path.parents
-        return self.at / path.relative_to(self.root) if inside else path
-
-
-def bwrap_argv(policy: BubblewrapPolicy, files: Sequence[str] = ()) -> list[str]:
-    """Return bwrap's arguments without the program and the command. Later mounts cover earlier ones.
-
-    `files` are the options that name descriptors. `--new-session` is not needed: bwrap starts in a new session without
-    a terminal. As one process group, all of its processes can be stopped at once.
-    """
-    argv = [
-        "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try",
-        "--die-with-parent", "--cap-drop", "ALL", "--hostname", "localhost",
-    ]  # fmt: skip
-    if policy.recent:
-        argv.append("--disable-userns")
-    if not policy.network:
-        argv.append("--unshare-net")
-    argv += _each("--ro-bind", policy.system.folders)
-    for target, name in policy.system.links:
-        argv += ["--symlink", target, name]
-    argv += files
-    # Root may write its own files without any capability, so only the mount can close /proc/sys.
-    argv += ["--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"]
-    # /tmp, /dev/shm and one node_modules' caches hold as much as a command may use of memory; nothing else outside the
-    # project is written.
-    for folder, share in (("/tmp", 0.7), ("/dev/shm", 0.2)):  # noqa: S108
-        argv += ["--perms", "1777", *_tmpfs(policy, folder, share)]
-    argv += ["--remount-ro", "/dev", "--symlink", "../tmp", "/var/tmp"]  # noqa: S108 - the command's own
-    argv += [] if policy.room else ["--symlink", policy.session or "1", SESSION_MARKER]
-    argv += ["--symlink", "../run", "/var/run"]
-    argv += _each("--ro-bind", policy.shown)
-    if policy.network:
-        argv += ["--ro-bind-try", os.path.realpath("/etc/resolv.conf"), "/etc/resolv.conf"]
-    for option, source, place in policy.room:
-        argv += [option, str(source), str(place)]
-        argv += _caches_inside(policy, source, place) if option == "--ro-bind" else []
-    if not policy.room:
-        argv += ["--bind" if policy.writable else "--ro-bind", str(policy.root), str(policy.at)]
-        git = policy.root / ".git"  # of lopen's clone a file, which names its git folder
-        if git.exists() and not git.is_symlink():
-            argv += ["--ro-bind", str(git), str(policy.at / ".git")]
-    for path in policy.masked:
-        masked = str(policy.place(path))
-        if os.path.isdir(path):
-            argv += ["--tmpfs", masked, "--remount-ro", masked]
-        else:
-            argv += ["--ro-bind", "/dev/null", masked]
-    if not policy.room:
-        argv += ["--bind", str(policy.home), str(policy.place(policy.home))]
-    for source, shown in policy.installed:
-        place = policy.place(shown)
-        argv += ["--ro-bind", str(source), str(place)]
-        argv += _caches_inside(policy, source, place)
-    return [*argv, "--remount-ro", "/", "--chdir", str(policy.place(policy.cwd))]
-
-
-def _caches_inside(policy: BubblewrapPolicy, source: Path, place: Path) -> Iterator[str]:
-    """Yield the options for folders in which tools may keep a cache until the command ends: empty ones only.
-
-    A program that verify-setup put into one (a browser, a database server) stays visible, and read-only.
-    """
-    for name in CACHES_INSIDE.get(source.name, ()):
-        if (
-            os.path.isdir(source / name)
-            and not os.path.islink(source / name)
-            and not os.listdir(source / name)
-        ):
-            yield from _tmpfs(policy, str(place / name), 0.1 / len(CACHES_INSIDE[source.name]))
-
-
-def _tmpfs(policy: BubblewrapPolicy, place: str, share: float) -> list[str]:
-    """Return the options for an empty folder that holds at most a `share` of the command's memory."""
-    size = ["--size", str(int(policy.memory_mb * 1_000_000 * share))] if policy.recent else []
-    return [*size, "--tmpfs", place]
 
 
 def _each(option: str, paths: Iterable[Path | str]) -> list[str]:

@@ -17,7 +17,7 @@ TIMEOUT_S = 120.0
 # Folders of tools' caches inside installed packages: by the folder's name, their names in it
 CACHES_INSIDE = {"node_modules": (".cache", ".tmp", ".vite", ".vite-temp")}
 
-InstallNetwork = Literal["slirp4netns", "pasta", "host"]
+InstallNetwork = Literal["slirp4netns", "host"]
 KilledBy = Literal["", "timeout", "output", "processes", "memory", "cancelled"]
 
 

@@ -1,7 +1,7 @@
 """The network of verify-setup: the outside without the machine's loopback.
 
 verify-setup runs code of the model (`setup.py`, `package.json`), and services on the loopback interface trust who
-reaches them. So the command gets a network of its own, which slirp4netns(1) or pasta(1) connects to the outside.
+reaches them. So the command gets a network of its own, which slirp4netns(1) connects to the outside.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from lopen.core.trusted_programs import find_program
-from lopen.sandbox.command import InstallNetwork, SandboxFailed
+from lopen.sandbox.command import SandboxFailed
 
-CONNECTORS: tuple[InstallNetwork, ...] = ("slirp4netns", "pasta")
-NAMESERVER = "10.0.2.3"  # the connectors forward questions to it to the machine's resolver
+NAMESERVER = "10.0.2.3"  # slirp4netns forwards questions to it to the machine's resolver
 
 _FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin")
 _GET_USER_NAMESPACE = 0xB701  # NS_GET_USERNS of linux/nsfs.h
@@ -26,13 +25,13 @@ _READY_S = 5.0
 _POLL_S = 0.005
 
 
-def find_connector(name: InstallNetwork, environ: Mapping[str, str], project: Path) -> str | None:
-    """Return the absolute path of slirp4netns or pasta, never one in the project; None if it is not installed."""
-    return find_program(name, (*_FOLDERS, *environ.get("PATH", "").split(":")), project)
+def find_connector(environ: Mapping[str, str], project: Path) -> str | None:
+    """Return the absolute path of slirp4netns, never one in the project; None if it is not installed."""
+    return find_program("slirp4netns", (*_FOLDERS, *environ.get("PATH", "").split(":")), project)
 
 
 @contextlib.contextmanager
-def connected(name: InstallNetwork, program: str, pid: int) -> Iterator[None]:
+def connected(program: str, pid: int) -> Iterator[None]:
     """Connect the network namespace of process `pid` within the context. Raise SandboxFailed if that does not work."""
     _wait_for(
         lambda: b"127.0.0.1" in Path(f"/proc/{pid}/net/fib_trie").read_bytes()
@@ -42,16 +41,8 @@ def connected(name: InstallNetwork, program: str, pid: int) -> Iterator[None]:
         stack.callback(os.close, network)
         user = fcntl.ioctl(network, _GET_USER_NAMESPACE)
         stack.callback(os.close, user)
-        joined = [f"/proc/self/fd/{user}", f"/proc/self/fd/{network}"]
-        if name == "slirp4netns":
-            argv = [program, "--configure", "--mtu=65520", "--disable-host-loopback", "--netns-type=path"]
-            argv += [f"--userns-path={joined[0]}", joined[1], "tap0"]
-        else:
-            argv = [program, "--config-net", "--foreground", "--quiet", "--no-map-gw"]
-            argv += ["--dns-forward", NAMESERVER]
-            argv += [word for option in ("-t", "-u", "-T", "-U") for word in (option, "none")]
-            argv += ["--runas", f"{os.getuid()}:{os.getgid()}"] if os.getuid() == 0 else []
-            argv += ["--userns", joined[0], "--netns", joined[1]]
+        argv = [program, "--configure", "--mtu=65520", "--disable-host-loopback", "--netns-type=path"]
+        argv += [f"--userns-path=/proc/self/fd/{user}", f"/proc/self/fd/{network}", "tap0"]
         process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
@@ -65,7 +56,7 @@ def connected(name: InstallNetwork, program: str, pid: int) -> Iterator[None]:
         routes = Path(f"/proc/{pid}/net/route")
         ready = _wait_for(lambda: process.poll() is not None or routes.read_bytes().count(b"\n") > 1)
         if not ready or process.poll() is not None:
-            raise SandboxFailed(f"{name} cannot connect the command to the network")
+            raise SandboxFailed("slirp4netns cannot connect the command to the network")
         yield
 
 

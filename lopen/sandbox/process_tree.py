@@ -37,6 +37,7 @@ class Process:
     pid: int
     parent: int
     group: int
+    session: int
     threads: int
     started: int
     state: str
@@ -45,17 +46,24 @@ class Process:
 def read_process(pid: int) -> Process | None:
     """Read the process from `/proc`; return None if it does not exist."""
     try:
-        line = (_PROC / str(pid) / "stat").read_text("utf-8", "replace")
+        line = read_kernel_file(f"{_PROC}/{pid}/stat").decode("utf-8", "replace")
         fields = line[line.rindex(")") + 2 :].split()  # the name before it may contain any character
-        return Process(pid, int(fields[1]), int(fields[2]), int(fields[17]), int(fields[19]), fields[0])
+        parent, group, session = map(int, fields[1:4])
+        return Process(pid, parent, group, session, int(fields[17]), int(fields[19]), fields[0])
     except (OSError, ValueError, IndexError):
         return None
 
 
+def _processes() -> Iterator[Process]:
+    """Yield every process. The kernel's own lists of children miss some while others end (proc(5))."""
+    for name in os.listdir(_PROC):
+        if name.isdigit() and (process := read_process(int(name))) is not None:
+            yield process
+
+
 def descendants(roots: Iterable[int]) -> list[Process]:
     """Return `roots` and all their descendants."""
-    listed = (read_process(int(name)) for name in os.listdir(_PROC) if name.isdigit())
-    processes = {p.pid: p for p in listed if p is not None}
+    processes = {process.pid: process for process in _processes()}
     below: dict[int, list[int]] = {}
     for process in processes.values():
         below.setdefault(process.parent, []).append(process.pid)
@@ -72,13 +80,8 @@ def adopted_children() -> set[int]:
     """Return lopen's children in other sessions: commands and their orphans."""
     if not LINUX:
         return set()
-    own = os.getsid(0)
-    found = set()
-    for pid in _children():
-        with contextlib.suppress(OSError):
-            if os.getsid(pid) != own:
-                found.add(pid)
-    return found
+    own, session = os.getpid(), os.getsid(0)
+    return {p.pid for p in _processes() if p.parent == own and p.session != session}
 
 
 class ProcessTree:
@@ -132,20 +135,6 @@ def process_tree() -> Iterator[ProcessTree]:
 def _become_subreaper() -> None:
     if LINUX:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def _children() -> list[int]:
-    """Return the children of all threads of this process; if the kernel has no list, search all processes."""
-    try:
-        tasks = f"{_PROC}/self/task"
-        return [
-            int(pid)
-            for task in os.listdir(tasks)
-            for pid in read_kernel_file(f"{tasks}/{task}/children").split()
-        ]
-    except OSError:
-        own = os.getpid()
-        return [p.pid for p in descendants([own]) if p.parent == own]
 
 
 def read_kernel_file(path: str) -> bytes:

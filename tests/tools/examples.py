@@ -45,7 +45,7 @@ class Acting:
     act: Callable[[str, Path], CommandResult] = lambda *_: CommandResult(exit_code=0, output="1 passed")
     name: str = "bwrap"
     warning: str = ""
-    install_network: InstallNetwork = "pasta"
+    install_network: InstallNetwork = "slirp4netns"
     ran: list[str] = field(default_factory=list)
 
     def run(self, command: Command) -> CommandResult:
