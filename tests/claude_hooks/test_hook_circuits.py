@@ -57,31 +57,6 @@ def test_four_failures_of_a_tool_trip_also_when_only_the_transcript_shows_them(
     assert project.circuit().rule == "tool_failure"
 
 
-def test_a_failing_response_counts_as_a_failure(project: HookedProject) -> None:
-    for i in range(4):
-        project.bash(f"make step{i}")
-        last = project.send(
-            "post-tool-use",
-            tool_name="Bash",
-            tool_input={"command": f"make step{i}"},
-            tool_response={"is_error": True},
-        )
-    assert "Bash failed 4 times within 5 turns. Instead:" in last.context
-    assert "\nCooldown: 5s" in last.context
-
-
-def test_eleven_oracle_calls_in_a_minute_are_held_back(project: HookedProject) -> None:
-    project.environ["LOPEN_CIRCUIT__SEQUENTIAL_TOOL__ENABLED"] = "false"
-    codes = [project.bash(f"python scripts/oracle.py --question {i}").code for i in range(11)]
-    assert codes == [0] * 10 + [2]
-    assert project.circuit().rule == "external_api"
-
-
-def test_naming_the_script_without_running_it_is_no_external_call(project: HookedProject) -> None:
-    project.bash("git commit -m 'mend oracle.py'")
-    assert all(call.kind != "external" for call in project.circuit().calls.log)
-
-
 def test_a_hook_that_calls_itself_six_times_is_stopped(project: HookedProject) -> None:
     assert project.bash("program=lopen; verb=hook;").out == ""
     codes = [project.bash(f"echo {i} > /tmp/e; lopen hook pre-tool-use < /tmp/e{i}").code for i in range(6)]

@@ -91,6 +91,7 @@ def test_the_start_the_warning_and_wrong_settings_are_told_once(project: HookedP
     project.environ["TOKEN_BUDGET_TTL"] = "0"
     start = project.send("session-start", source="startup")
     assert "lopen guards this session: 100,000 tokens left (0% used), circuits OK" in start.told
+    assert "Session budget: 0 / 100,000 tokens (0%)" in start.context
     assert "TOKEN_BUDGET_TTL" in start.told
     project.says(message("m1", 85_000))
     told = [project.bash(f"echo {i}", transcript_path=str(project.transcript)).told for i in range(2)]

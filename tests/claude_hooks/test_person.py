@@ -71,8 +71,7 @@ def test_a_runtime_that_runs_claude_codes_script_tells_too(spent: HookedProject,
     assert refused(spent, given(spent, [node, str(script)]))
 
 
-@pytest.mark.parametrize("name", ["claudette", "tmux: claude", "vim"])
-def test_a_person_beside_claude_code_is_a_person(spent: HookedProject, name: str) -> None:
+def test_a_person_beside_claude_code_is_a_person(spent: HookedProject) -> None:
     """Settings for Claude Code, and processes that only name it, make no session."""
-    command = ["bash", "-c", f"exec -a '{name}' bash -c {shlex.quote(LINE)} claude"]
+    command = ["bash", "-c", f"exec -a 'tmux: claude' bash -c {shlex.quote(LINE)} claude"]
     assert not refused(spent, given(spent, command, CLAUDE_CODE_USE_BEDROCK="1", CLAUDE_CONFIG_DIR="/tmp/c"))
