@@ -58,7 +58,6 @@ LIBRARIES = {
     "mdit_py_plugins": ["lopen.specification.sections"],
     "yaml": ["lopen.specification.spec"],
     "xxhash": ["lopen.core.hashing"],
-    "filelock": ["lopen.store.folder"],
     "tomlkit": ["lopen.settings.toml"],
     "redis": ["lopen.limits.redis_store"],
     "tree_sitter": ["lopen.verification.syntax"],

@@ -6,7 +6,6 @@ read in time is refused, for the model chose it. An event that lopen does not kn
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import sys
@@ -25,6 +24,7 @@ from lopen.claude_hooks.guard import SessionGuard
 from lopen.claude_hooks.protect import forbidden
 from lopen.claude_hooks.settings import HookSettings
 from lopen.core.errors import LopenError, StoreUnreachable
+from lopen.core.files import locked_folder
 from lopen.core.person import cache_folder
 from lopen.limits.sqlite_store import SqliteStore
 from lopen.limits.store import LimitsStore, Rows
@@ -113,17 +113,14 @@ def open_database(path: Path, timeout_s: float) -> tuple[Database, tuple[str, ..
     try:
         return Database(path, timeout_s=timeout_s), ()
     except (UnreadableDatabase, ForeignDatabase):
-        folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
+        pass
+    with locked_folder(path.parent):
         try:
             return Database(path, timeout_s=timeout_s), ()  # another hook was quicker
         except (UnreadableDatabase, ForeignDatabase) as error:
             kept = quarantine_file(path, path.parent)
             said = f"{error.message}: it is kept as {kept}, and counting begins anew"
             return Database(path, timeout_s=timeout_s), (said,)
-    finally:
-        os.close(folder)
 
 
 def project_root(start: str) -> str:

@@ -10,9 +10,11 @@ pipe that never ends, a gigabyte. Reading refuses all of these.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lopen.core.errors import LopenError, StorageError, WrongUsage
@@ -50,6 +52,17 @@ def private_folder(folder: Path) -> None:
         except FileExistsError as error:  # another process made it, or it is a file
             if not folder.is_dir():
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder)) from error
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder within the context; wait until no other process holds it. Raises `OSError`."""
+    lock = os.open(folder, _FOLDER)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def replace_linked(path: Path, data: bytes, *, mode: int = 0o644) -> None:

@@ -1,7 +1,6 @@
 """`.lopen/`: the folder for lopen's state in a project, its `.gitignore`, quarantine for damaged files, and locks.
 
-A module has a lock, with a file that names its holder; the operating system releases a lock when
-its holder dies. The only importer of `filelock`.
+A module has a lock, with a file that names its holder; the operating system releases a lock when its holder dies.
 
 See docs/reference/storage.md.
 """
@@ -117,6 +116,7 @@ def quarantine_file(path: Path, state: Path) -> Path:
     return moved
 
 
+_LOCK = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -158,7 +158,7 @@ def is_locked(root: Path) -> bool:
 
 def _is_held(lock: Path) -> bool:
     try:
-        file = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        file = os.open(lock, _LOCK | os.O_RDONLY)
     except OSError:
         return False
     try:
@@ -200,21 +200,13 @@ def exclusive_lock(folder: Path, name: str, what: str) -> Iterator[None]:
         Locked: another process holds it; the message names its pid and host, and `what` it works on.
         StorageError: the folder is not writable.
     """
-    from filelock import FileLock, Timeout  # here: who holds a lock is asked by every `lopen status`
-
     try:
         private_folder(folder)
-        lock = FileLock(folder / f"{name}.lock", timeout=0, mode=0o600)
-        lock.acquire()
-    except Timeout as error:
-        holder = lock_holder(folder, name)
-        raise Locked(
-            f"process {holder.get('pid', '?')} on {holder.get('host', '?')} is working on {what}",
-            hint="wait until it ends, or stop that process",
-        ) from error
+        lock = os.open(folder / f"{name}.lock", _LOCK | os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise StorageError(f"{folder}: {error.strerror or error}", hint="make the folder writable") from error
     try:
+        _lock_at_once(lock, folder, name, what)
         me: dict[str, object] = {
             "pid": os.getpid(),
             "started": start_time(os.getpid()),
@@ -224,12 +216,27 @@ def exclusive_lock(folder: Path, name: str, what: str) -> Iterator[None]:
         try:
             yield
         finally:
-            with suppress(
-                StorageError
-            ):  # a process that lives on, such as a server, does not hold it any more
+            with suppress(StorageError):
+                # A process that lives on, such as a server, does not hold it any more.
                 _record(folder, name, me | {"released": True})
     finally:
-        lock.release()
+        fcntl.flock(lock, fcntl.LOCK_UN)  # a child process may have the descriptor too
+        os.close(lock)
+
+
+def _lock_at_once(lock: int, folder: Path, name: str, what: str) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        holder = lock_holder(folder, name)
+        raise Locked(
+            f"process {holder.get('pid', '?')} on {holder.get('host', '?')} is working on {what}",
+            hint="wait until it ends, or stop that process",
+        ) from error
+    except OSError as error:
+        raise StorageError(
+            f"{folder}: its file system has no locks ({error.strerror or error})", hint="work on a local disk"
+        ) from error
 
 
 def _record(folder: Path, name: str, holder: Mapping[str, object]) -> None:

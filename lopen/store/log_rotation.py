@@ -6,7 +6,6 @@ deletes the log. A process that dies in between leaves the lines in both.
 
 from __future__ import annotations
 
-import fcntl
 import gzip
 import json
 import os
@@ -18,7 +17,7 @@ from pathlib import Path
 
 from lopen.core.errors import LopenError
 from lopen.core.events import Recorded
-from lopen.core.files import refuse_link, store_bytes
+from lopen.core.files import locked_folder, refuse_link, store_bytes
 
 SUFFIX = ".jsonl"
 EVENT_LOG, HOOK_LOG = "lopen.jsonl", "hooks.jsonl"
@@ -79,12 +78,8 @@ class LogFile:
         folder = self.path.parent
         refuse_link(folder)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with locked_folder(folder):
             yield
-        finally:
-            os.close(lock)
 
     def _text(self) -> bytes:
         try:

@@ -12,7 +12,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
+
+from lopen.core.files import locked_folder
 
 PACKAGE = "@anthropic-ai/claude-code@latest"  # the tag itself: npm would look for one that suits its own Node
 INSTALLS_WITHIN_S = 180
@@ -29,7 +30,7 @@ def installed() -> Path:
     command = folder / "node_modules" / ".bin" / "claude"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / "install.lock", timeout=INSTALLS_WITHIN_S):
+        with locked_folder(folder):
             if not command.exists():
                 _install(folder)
             _run([str(command), "--version"], ANSWERS_WITHIN_S)

@@ -56,8 +56,8 @@ COMPLETION = {"_LOPEN_COMPLETE": "complete_bash", "COMP_WORDS": "lopen status ",
 @pytest.mark.parametrize(
     ("arguments", "completion", "shown", "others"),
     [
-        (["status"], {}, "calc: interrupted", {"filelock", "markdown_it"}),
-        ([], COMPLETION, "calc", {"filelock", "markdown_it"}),
+        (["status"], {}, "calc: interrupted", {"markdown_it"}),
+        ([], COMPLETION, "calc", {"markdown_it"}),
     ],
 )
 def test_looking_at_a_session_loads_neither_git_nor_the_model_s_library(

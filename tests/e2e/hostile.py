@@ -56,7 +56,7 @@ HOOKS = (
 # Modules that lopen imports, its own package among them, and those that Python looks for by itself
 SHADOWS = (
     *("lopen/__init__", "typer", "rich/__init__", "anthropic/__init__", "git/__init__", "pydantic/__init__"),
-    *("yaml", "filelock", "tomllib", "sqlite3", "xxhash", "transitions"),
+    *("yaml", "tomllib", "sqlite3", "xxhash", "transitions"),
     *("sitecustomize", "usercustomize", "conftest", "setup", "noxfile"),
 )
 PROGRAMS = ("git", "python3", "node", "go", "rustc", "cc", "java", "ruby", "sh", "env", "bwrap", "ps", "less")

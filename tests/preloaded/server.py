@@ -37,7 +37,6 @@ from tests.preloaded import watched
 LAZY = (
     "anthropic.types",
     "encodings.idna",
-    "filelock",
     "genai_prices.data",
     "genai_prices.decompose",
     "genai_prices.validation",
