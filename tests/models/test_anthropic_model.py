@@ -55,16 +55,6 @@ class TestResponses:
         assert len(pieces) > 1
         assert "".join(pieces) == words
 
-    @pytest.mark.parametrize(
-        "reason",
-        [
-            "max_tokens",
-            "refusal",
-        ],
-    )
-    def test_every_stop_reason_is_passed_on(self, reach: Reach, reason: str) -> None:
-        assert sent(reach, text("so far", stop_reason=reason)).stop_reason == reason
-
     def test_an_unknown_stop_reason_is_read_by_what_came(self, reach: Reach) -> None:
         assert sent(reach, text("so", stop_reason="novelty")).stop_reason == "end_turn"
         assert sent(reach, tools(("write_file", {}), stop_reason="novelty")).stop_reason == "tool_use"

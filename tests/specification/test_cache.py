@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -33,12 +31,3 @@ def test_an_unchanged_specification_is_parsed_once_and_a_change_is_seen(tmp_path
         file.unlink()
         with pytest.raises(UnreadableSource):
             specifications.load("shop")
-
-
-def test_importing_the_room_loads_no_parser() -> None:
-    code = (
-        "import sys, lopen.store.project_documents, lopen.specification.drift, lopen.specification.plan_file\n"
-        "print(sorted({'markdown_it', 'mdit_py_plugins', 'yaml'} & set(sys.modules)))"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout == "[]\n"

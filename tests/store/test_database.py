@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 
 from lopen.core.errors import ExitCode, Stopped, StorageError
 from lopen.store import SCHEMA
-from lopen.store.database import Database, NewerSchema, UnreadableDatabase
+from lopen.store.database import Database, UnreadableDatabase
 
 
 def rows(database: Database) -> list[str]:
@@ -53,33 +52,11 @@ def test_a_second_connection_in_a_process_loses_nothing_of_the_first(tmp_path: P
         assert rows(later) == ["kept"]
 
 
-def test_a_newer_schema_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
-    Database(path).close()
-    with closing(sqlite3.connect(path)) as newer:
-        newer.execute(f"PRAGMA user_version={SCHEMA + 7}")
-    before = path.read_bytes()
-    with pytest.raises(NewerSchema, match=f"schema {SCHEMA + 7}, known {SCHEMA}") as failed:
-        Database(path)
-    assert failed.value.hint == "update lopen"
-    assert path.read_bytes() == before
-
-
 def test_what_is_no_database_is_unreadable_and_named(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     path.write_bytes(b"certainly no database, but long enough to be looked at " * 100)
     with pytest.raises(UnreadableDatabase, match=r"state\.db: file is not a database"):
         Database(path)
-
-
-def test_a_damaged_page_is_unreadable_when_it_is_come_upon(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
-    with closing(Database(path)) as database, database.transaction() as connection:
-        connection.executemany("INSERT INTO memos VALUES (?, ?)", [(str(n), "x" * 999) for n in range(99)])
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2] + os.urandom(len(whole) - len(whole) // 2))
-    with closing(Database(path)) as database, pytest.raises(UnreadableDatabase, match="malformed"):
-        database.connection.execute("SELECT body FROM memos").fetchall()
 
 
 def test_a_writer_that_does_not_let_go_is_said_to_be_one(tmp_path: Path) -> None:

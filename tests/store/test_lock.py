@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.store.folder import Locked, exclusive_lock, is_running, lock_holder
+from lopen.store.folder import exclusive_lock, is_running, lock_holder
 
 CODE = """
 import sys
@@ -37,24 +35,6 @@ def another_process(folder: Path) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.kill()
-
-
-def test_a_second_process_is_told_who_holds_it(tmp_path: Path) -> None:
-    with another_process(tmp_path) as other, pytest.raises(Locked) as refused:
-        exclusive_lock(tmp_path, "module-calc", "module calc").__enter__()
-    assert refused.value.message == (
-        f"process {other.pid} on {socket.gethostname()} is working on module calc"
-    )
-    assert refused.value.exit_code == 1
-
-
-def test_a_dead_one_s_lock_is_taken_over_and_names_the_new_holder(tmp_path: Path) -> None:
-    with another_process(tmp_path) as other:
-        other.kill()
-        other.wait()
-        with exclusive_lock(tmp_path, "module-calc", "module calc"):
-            me = {"pid": os.getpid(), "host": socket.gethostname()}
-            assert lock_holder(tmp_path, "module-calc").items() >= me.items()
 
 
 def test_it_is_let_go_at_the_end_and_after_an_exception(tmp_path: Path) -> None:

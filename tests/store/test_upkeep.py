@@ -10,7 +10,7 @@ from lopen.core.clock import FakeClock
 from lopen.core.events import IterationEnded, Notice, Recorded, SessionStarted
 from lopen.limits.budget import BudgetSpec, Charge
 from lopen.limits.sqlite_store import SqliteStore
-from lopen.store.archives import archived_sessions, open_archive
+from lopen.store.archives import open_archive
 from lopen.store.folder import exclusive_lock
 from lopen.store.journal import Journal
 from lopen.store.sessions import SET_ASIDE, SessionStore
@@ -20,15 +20,6 @@ from tests.store.conftest import MakeUpkeep
 from tests.store.history import NOW, lived, many
 
 DAY = timedelta(days=1)
-
-
-def test_of_fifteen_finished_sessions_the_newest_ten_stay(
-    store: SessionStore, make_upkeep: MakeUpkeep
-) -> None:
-    ids = many(store, 15)
-    assert make_upkeep().clean().sessions_archived == 5
-    assert store.ids() == tuple(reversed(ids[5:]))
-    assert [a.session for a in archived_sessions(store.database)] == list(reversed(ids[:5]))
 
 
 def test_a_session_finished_more_than_seven_days_ago_is_archived(

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from lopen.files.listing import MAX_LISTED
-from lopen.files.search import MAX_MATCHES
-from lopen.files.text_files import MAX_WRITE_BYTES, READ_CHARACTERS
-from lopen.store.audit import OUTPUT_TAIL
 from lopen.tools.catalogue import FIXED, Registry, Tool, catalogue
-from lopen.tools.file_tools import COMMAND_TIMEOUT_S, OUTPUT_CHARS
 from lopen.workflow.steps import PLANNING_STEPS, Step, number
 
 EVERY, PLANNING, BUILDING = range(1, 8), range(1, 6), [6]
@@ -104,28 +97,6 @@ def test_the_planning_steps_offer_one_union_and_every_other_step_its_own() -> No
         offered = [t.name for t in registry.offered(step)]
         steps = {number(s) for s in (PLANNING_STEPS if step in PLANNING_STEPS else {step})}
         assert offered == [name for name, (_, where) in TABLE.items() if steps & set(where)]
-
-
-@pytest.mark.parametrize(
-    ("name", "limits"),
-    [
-        ("read_file", [f"{READ_CHARACTERS:,} characters", "offset", "limit"]),
-        ("list_files", [f"{MAX_LISTED:,}", "narrow by path or glob"]),
-        ("search_files", [f"{MAX_MATCHES} matches", "narrow by path or glob"]),
-        (
-            "run_command",
-            [f"{OUTPUT_CHARS:,} characters", f"timeout {COMMAND_TIMEOUT_S} s", "at most 600", "file"],
-        ),
-        ("write_file", [f"{MAX_WRITE_BYTES // 1_000_000} MB"]),
-        ("read_spec", [f"{READ_CHARACTERS:,} characters"]),
-        ("read_research", [f"{READ_CHARACTERS:,} characters"]),
-        ("verify_tests", [f"{OUTPUT_TAIL:,} characters"]),
-    ],
-)
-def test_limits_are_said_where_the_tool_is_described(name: str, limits: list[str]) -> None:
-    description = tools()[name].description
-    for limit in limits:
-        assert limit in description
 
 
 def test_only_tools_that_change_nothing_are_read_only() -> None:

@@ -84,8 +84,8 @@ def test_a_failed_iteration_in_step_6_fails_its_task_and_is_told() -> None:
     )
 
 
-@pytest.mark.parametrize("step", [s for s in Step if s is not Step.ITERATE_THROUGH_TASKS])
-def test_a_failed_iteration_elsewhere_is_counted_on_the_step(step: Step) -> None:
+def test_a_failed_iteration_elsewhere_is_counted_on_the_step() -> None:
+    step = Step.IDENTIFY_COMPONENTS
     before = changed(building(), step=step, step_failures=1)
     decision = decide(before, Outcome("failed", "no"))
     assert decision.session.step is step

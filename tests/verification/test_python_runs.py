@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from lopen.sandbox.command import CommandResult, Room
+from lopen.sandbox.command import Room
 from lopen.verification.run_record import NO_RECORD, RunRecord
+from tests.verification.recorded_runs import recorded_run
 
 PY = sys.executable
 FILES = {
@@ -34,7 +34,6 @@ FILES = {
 GOOD = "pytest ran 2 of 2 collected tests, 0 failed"
 RUNS = {
     f"{PY} -m pytest -q test_good.py": (GOOD, ""),
-    f"{Path(PY).with_name('pytest')} -q test_good.py": (GOOD, ""),
     f"{PY} -m pytest -q -n 2 test_good.py": ("pytest ran 2 tests, 0 failed", ""),
     f"{PY} -m coverage run --source . -m pytest -q test_good.py": (GOOD, ""),
     f"{PY} -m unittest -q skips.test_skips": ("unittest ran", "no tests were collected"),
@@ -59,25 +58,15 @@ def line_of(record: RunRecord) -> str:
 
 @pytest.mark.parametrize("line", RUNS)
 def test_a_run_is_noted_beside_what_it_prints(tmp_path: Path, line: str) -> None:
-    files, home = tmp_path / "files", tmp_path / "home"
-    for path, content in FILES.items():
-        (files / path).parent.mkdir(parents=True, exist_ok=True)
-        (files / path).write_text(content)
-    record = RunRecord(Room(files, home), mounted=False)
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), **record.variables}
+    record, ran = recorded_run(tmp_path, FILES, line)
 
-    ran = subprocess.run(
-        ["/bin/sh", "-c", line], cwd=files, env=environment, check=False, capture_output=True, text=True
-    )
-
-    record.read()
     says, reason = RUNS[line]
-    assert says in line_of(record), ran.stdout + ran.stderr
-    assert ran.returncode == 0
+    assert says in line_of(record), ran.output
+    assert ran.exit_code == 0
     if "skips" in line and "classes" in line:
         names = ["skips/test_classes.py::TestOther::test_d", "skips/test_classes.py::TestOther::test_größe"]
         assert record.test_run("", 0.0).names["python"] == tuple(names)
-    why = record.why_not_passed(CommandResult(0, ran.stdout + ran.stderr))
+    why = record.why_not_passed(ran)
     if reason or says != NO_RECORD:
         assert (reason in why, bool(why)) == (True, bool(reason))
 
