@@ -80,14 +80,14 @@ def criterion_states(
         yield CriterionState(name, session.plan.criteria.get(name, ""), found["holds"], found["evidence"])
 
 
-def session_object(store: SessionStore, session: Session) -> dict[str, Any]:
+def session_object(root: Path, store: SessionStore, session: Session) -> dict[str, Any]:
     """Return the status of a session for a program."""
     scope, verdicts = scope_of(session), store.verdicts(session.id)
     judged = {v["subject"]: v["passed"] for v in verdicts if v["scope"] == "task"}
     return {
         "session": session.id,
         "module": session.module,
-        "status": session.status,
+        "status": shown_status(root, session),
         "step": displayed_step(session).value,
         "phase": phase_of(displayed_step(session)),
         "iterations": {"used": session.limits.iterations, "granted": session.limits.iterations_granted},
@@ -117,11 +117,11 @@ def session_object(store: SessionStore, session: Session) -> dict[str, Any]:
         "answers": [{"question": asked, "answer": answer} for asked, answer in session.dialogue.answers],
         "assumptions": list(session.dialogue.assumptions),
         "accepted": list(session.dialogue.accepted),
-        "waiting": _waiting(session),
+        "waiting": waiting_object(root, store, session),
     }
 
 
-def session_summary(session: Session | ArchivedSession) -> dict[str, Any]:
+def session_summary(root: Path, store: SessionStore, session: Session | ArchivedSession) -> dict[str, Any]:
     """Return a session, archived or not, as one row of a list."""
     created = session.created_at.isoformat(timespec="seconds").replace("+00:00", "Z")
     own: dict[str, Any]
@@ -130,16 +130,10 @@ def session_summary(session: Session | ArchivedSession) -> dict[str, Any]:
         own |= {"tasks_done": session.tasks_done, "tasks": session.tasks}
     else:
         done = progress(session.tree)
-        own = {"session": session.id, "status": session.status, "step": displayed_step(session).value}
-        own |= {"tasks_done": done.tasks_done, "tasks": done.tasks, "waiting": _waiting(session)}
+        own = {"session": session.id, "status": shown_status(root, session)}
+        own |= {"step": displayed_step(session).value, "waiting": waiting_object(root, store, session)}
+        own |= {"tasks_done": done.tasks_done, "tasks": done.tasks}
     return own | {"module": session.module, "created_at": created}
-
-
-def _waiting(session: Session) -> dict[str, str] | None:
-    pause = session.pause
-    if pause is None or (isinstance(pause, Question) and pause.answer is not None):
-        return None
-    return {"kind": pause.kind, "message": pause.message, "command": pause.command}
 
 
 def module_object(root: Path, store: SessionStore, name: str, budget: BudgetState | None) -> dict[str, Any]:
@@ -165,9 +159,13 @@ INTERRUPTED = "the last run was interrupted; everything up to then is saved"
 
 @dataclass(frozen=True, slots=True)
 class Standstill:
-    """The reason why an unfinished session does not run, how to mend it, and the command that continues it."""
+    """The reason why an unfinished session does not run, how to mend it, and the command that continues it.
 
-    cause: str
+    `kind` is that of its pause; `ready` where nothing has to be settled first; else `failed` or `interrupted`.
+    """
+
+    kind: str
+    message: str
     mend: str
     command: str
 
@@ -176,16 +174,24 @@ def standstill(root: Path, store: SessionStore, session: Session) -> Standstill 
     """Return the pause of a session; None if it is complete or a process works on it."""
     command, pause = f"lopen resume {session.id}", session.pause
     if pause is not None and pause.kind == "gate" and _approved(root, store, session):
-        return Standstill("the specification is approved by now", "", command)
+        return Standstill("ready", "the specification is approved by now", "", command)
+    if isinstance(pause, Question) and pause.answer is not None:
+        return Standstill("ready", pause.message, "", command)
     if pause is not None:
-        return Standstill(pause.message, "", pause.command)
+        return Standstill(pause.kind, pause.message, "", pause.command)
     if session.status == "failed":
-        return Standstill(*_newest_failure(store, session.id), command)
+        return Standstill("failed", *_newest_failure(store, session.id), command)
     if session.status == "paused":  # by a revert or a skip
-        return Standstill("", "", command)
+        return Standstill("ready", "", "", command)
     if shown_status(root, session) != "interrupted":
         return None
-    return Standstill(INTERRUPTED, "", command)
+    return Standstill("interrupted", INTERRUPTED, "", command)
+
+
+def waiting_object(root: Path, store: SessionStore, session: Session) -> dict[str, str] | None:
+    """Return the same for a program."""
+    found = standstill(root, store, session)
+    return None if found is None else asdict(found)
 
 
 def standstill_lines(root: Path, store: SessionStore, session: Session) -> list[str]:
@@ -193,8 +199,8 @@ def standstill_lines(root: Path, store: SessionStore, session: Session) -> list[
     found = standstill(root, store, session)
     if found is None:
         return []
-    label = "failed" if session.status == "failed" else "waits"
-    lines = [f"{label}: {found.cause}"] if found.cause else []
+    label = "failed" if found.kind == "failed" else "waits"
+    lines = [f"{label}: {found.message}"] if found.message else []
     lines += [f"  {line}" for line in found.mend.splitlines()]
     if failure := last_failure(store.database, session.id):
         lines += failure.excerpt().splitlines()
@@ -206,14 +212,6 @@ def shown_status(root: Path, session: Session) -> str:
     if session.status == "running" and not is_worked_on(root, session.module):
         return "interrupted"
     return session.status
-
-
-def present_state(root: Path, store: SessionStore, session: Session) -> dict[str, Any]:
-    """Return the present state of a session's record: its status and its pause."""
-    found, pause = standstill(root, store, session), session.pause
-    kind = pause.kind if pause is not None else shown_status(root, session)
-    waiting = None if found is None else {"kind": kind, "message": found.cause, "command": found.command}
-    return {"status": shown_status(root, session), "waiting": waiting}
 
 
 def _approved(root: Path, store: SessionStore, session: Session) -> bool:

@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING
 from lopen.application.command_context import CommandContext
 from lopen.core.errors import LopenError, did_you_mean
 from lopen.core.events import Reverted
-from lopen.judge.verdict import Verdict, accepted, verdict_from_json
 from lopen.store.journal import ConversationStore
 from lopen.store.sessions import SessionStore
 from lopen.workflow import changes
 from lopen.workflow.session import RevertIntent, Session
-from lopen.workflow.task_tree import State
 
 if TYPE_CHECKING:
     from lopen.files.workplace import Workplace
@@ -198,40 +196,23 @@ def recorded(
     note = f"A person {done} commit {intent.commit[:12]}; what was there is kept in {intent.backup}."
     now = datetime.now(UTC)
     changed = changes.record_revert(session, removed, restored, note)
-    if intent.undo:
-        trees = [repository.tree_of(commit.sha) for commit in commits]
-        changed = _verified_again(
-            changed, list(map(verdict_from_json, store.verdicts(session.id))), [c.sha for c in commits], trees
-        )
-    event = Reverted(intent.commit, intent.backup, tuple(removed), tuple(restored), intent.undo)
+    if intent.undo and (before := reverts(store, session)):  # old events may be archived
+        _, undone = before[-1]
+        changed = changes.record_verified(changed, undone.verified, complete=undone.complete)
+    event = Reverted(
+        intent.commit,
+        intent.backup,
+        tuple(removed),
+        tuple(restored),
+        intent.undo,
+        tuple(c.id for c in session.tree.components if c.verified),
+        session.finished,
+    )
     with store.database.transaction():
         store.save(changed, now)
         ConversationStore(store.database, session.id, redact=str).clear()  # it rests on files that are gone
         store.append_event(session.id, now, event.name, body(event))
     return changed, event
-
-
-def _verified_again(
-    session: Session, verdicts: Sequence[Verdict], commits: Sequence[str], trees: Sequence[str]
-) -> Session:
-    """Return the session with the verdicts on the restored commits, so that an undo needs no new judgement.
-
-    `trees` belong to `commits`, oldest first. A verdict counts for a component if all of its tasks were committed by
-    then.
-    """
-    passed = [v for v in verdicts if accepted(v) and v.tree in trees]
-    verified: set[str] = set()
-    for component in session.tree.components:
-        made = {commits.index(t.commit) for t in component.tasks if t.commit in commits}
-        ready = not component.verified and made and all(t.state is State.COMPLETE for t in component.tasks)
-        judged = (
-            v for v in passed if v.scope == "module" or (v.scope, v.subject) == ("component", component.id)
-        )
-        if ready and any(len(trees) - 1 - trees[::-1].index(v.tree) >= max(made) for v in judged):
-            verified.add(component.id)
-    whole = all(c.verified or c.id in verified for c in session.tree.components)
-    complete = whole and any(v.scope == "module" and v.tree == trees[-1] for v in passed)
-    return changes.record_verified(session, verified, module=complete)
 
 
 def body(event: Reverted) -> str:

@@ -190,6 +190,8 @@ class Reverted(Event):
     reopened: tuple[str, ...]
     restored: tuple[str, ...] = ()
     undo: bool = False  # it restored the work that an earlier revert removed
+    verified: tuple[str, ...] = ()  # components that were verified before it
+    complete: bool = False  # and the module was complete
 
 
 @dataclass(frozen=True, slots=True)

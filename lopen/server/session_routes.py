@@ -28,9 +28,8 @@ from lopen.limits.admin_actions import NoSuch
 from lopen.server.orders import AnswerRequest, ConfirmRequest, SkipRequest
 from lopen.server.served import Chosen, Limit, Offset, OpenProject, ServedProject, ServedProjects, page
 from lopen.specification.modules import find_modules
-from lopen.store.archives import archived_sessions
+from lopen.store.archives import ArchivedSession, archived_sessions
 from lopen.store.folder import is_worked_on
-from lopen.store.sessions import SessionStore
 from lopen.workflow.pauses import Question
 from lopen.workflow.session import Session
 
@@ -83,23 +82,14 @@ async def list_sessions(project: Chosen, offset: Offset = 0, limit: Limit = 100)
     def work(opened: OpenProject) -> dict[str, Any]:
         ids, old = opened.store.ids(), archived_sessions(opened.store.database)
         wanted = page(ids, offset, limit)
-        shown = [_summary(opened, s) for s in opened.store.readable(wanted)]
         rest = page(old, max(0, offset - len(ids)), limit - len(wanted))
+        found: list[Session | ArchivedSession] = [*opened.store.readable(wanted), *rest]
         return {
-            "sessions": [*shown, *(session_summary(each) | {"standstill": None} for each in rest)],
+            "sessions": [session_summary(opened.root, opened.store, each) for each in found],
             "total": len(ids) + len(old),
         }
 
     return await project.run(work)
-
-
-def _summary(opened: OpenProject, session: Session) -> dict[str, Any]:
-    return session_summary(session) | {"standstill": _standstill(opened, opened.store, session)}
-
-
-def _standstill(opened: OpenProject, store: SessionStore, session: Session) -> dict[str, Any] | None:
-    found = standstill(opened.root, store, session)
-    return None if found is None else asdict(found)
 
 
 @routes.get("/api/sessions/{session_id}")
@@ -110,10 +100,8 @@ async def get_session(project: Chosen, session_id: SessionId) -> dict[str, Any]:
         store = store_with(opened.store, session_id)
         session = store.load(session_id)
         question = session.pause if isinstance(session.pause, Question) else None
-        return session_object(store, session) | {
-            "question": None if question is None else asdict(question),
-            "worked_on": is_worked_on(opened.root, session.module),
-            "standstill": _standstill(opened, store, session),
+        return session_object(opened.root, store, session) | {
+            "question": None if question is None else asdict(question)
         }
 
     return await project.run(work)
@@ -214,21 +202,15 @@ async def _started(project: ServedProject, module: str, *arguments: str) -> dict
     def work(opened: OpenProject) -> dict[str, Any]:
         session = opened.store.latest(module=module)
         still = standstill(opened.root, opened.store, session) if session is not None else None
-        if (
-            failed
-            and session is not None
-            and still is not None
-            and session.status == "failed"
-            and still.cause
-        ):
-            raise LopenError(still.cause, hint=still.mend)
+        if failed and still is not None and still.kind == "failed" and still.message:
+            raise LopenError(still.message, hint=still.mend)
         if failed:
             raise LopenError(begun.printed[-LONGEST_REASON:], hint=f"the whole output: {begun.output}")
         state = "runs" if begun.code is None else "is complete" if begun.code == ExitCode.OK else "waits"
         ended = still if begun.code == ExitCode.PERSON_NEEDED else None
         return {
             "session": session.id if session is not None else "",
-            "message": f"{module} {state}: {ended.cause}" if ended is not None else f"{module} {state}",
+            "message": f"{module} {state}: {ended.message}" if ended is not None else f"{module} {state}",
             "done": True,
             "command": ended.command if ended is not None else "",
         }

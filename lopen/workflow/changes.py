@@ -383,13 +383,16 @@ def record_revert(
     return add_notes(stop_run(session) if session.finished and removed else session, note)
 
 
-def record_verified(session: Session, component_ids: Collection[str], *, module: bool) -> Session:
-    """Record that restored commits are verified already: these components, and with `module` the whole module."""
+def record_verified(session: Session, component_ids: Collection[str], *, complete: bool) -> Session:
+    """Record that the restored work is verified already, where it is all there: these components, with `complete` the
+    module.
+    """
     tree = session.tree
     for component in tree.components:
-        if component.id in component_ids:
+        if component.id in component_ids and all(t.state is State.COMPLETE for t in component.tasks):
             tree = tree.with_component(replace(component, verified=True))
-    return replace(with_tree(session, tree), status="complete" if module else session.status)
+    complete = complete and all(component.verified for component in tree.components)
+    return replace(with_tree(session, tree), status="complete" if complete else session.status)
 
 
 def note_commands(session: Session, digest: str) -> Session:

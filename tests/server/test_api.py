@@ -52,7 +52,6 @@ def test_a_person_builds_a_module_through_the_api(make_project: MakeProject) -> 
         found = server.get(f"/api/sessions/{session['session']}")
         command = shown(project, "session", "show", session["session"], event="session")[0]
         assert {k: found[k] for k in command} == command
-        assert found["worked_on"] is False
         task = server.get("/api/modules/calc/tasks/calc-t1")
         assert (task["state"], task["verdict"]["passed"]) == ("complete", True)
         assert "+def add(a, b):" in task["diff"]
@@ -123,7 +122,7 @@ def test_a_running_session_pauses_and_skips_as_it_is_asked(make_project: MakePro
     with serving(project) as server, project.start("run", "calc", "--json") as run:
         assert held.reached.wait(60)
         session = server.get("/api/sessions")["sessions"][0]["session"]
-        assert server.get(f"/api/sessions/{session}")["worked_on"] is True
+        assert server.get(f"/api/sessions/{session}")["status"] == "running"
         budgets = server.get("/api/budget")["budgets"]
         assert budgets == without_session(shown(project, "budget", "show", event="budget"))
         assert max(b["reserved"] for b in budgets) > 0  # a request is under way

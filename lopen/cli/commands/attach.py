@@ -59,8 +59,8 @@ def attach(
         return ExitCode.OK
     waits = standstill(context.root, store, ended)
     if waits is not None and ended.status == "paused":
-        raise PersonNeeded(waits.cause or f"{found.id} is paused", command=waits.command)
-    context.say(f"{waits.cause if waits else 'the run ended'}; next: lopen resume {found.id}")
+        raise PersonNeeded(waits.message or f"{found.id} is paused", command=waits.command)
+    context.say(f"{waits.message if waits else 'the run ended'}; next: lopen resume {found.id}")
     return ExitCode.FAILED
 
 

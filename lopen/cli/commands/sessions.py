@@ -23,20 +23,20 @@ YesOption = Annotated[bool, typer.Option("--yes", help="Also delete an unfinishe
 def listing(context: CommandContext) -> ExitCode:
     """List sessions, newest first; archived ones last."""
     from lopen.application.open_store import open_store
-    from lopen.application.reports import session_summary, shown_status
+    from lopen.application.reports import session_summary
     from lopen.store.archives import archived_sessions
 
     store = open_store(context)
     for session in store.readable(store.ids()):
-        state = shown_status(context.root, session)
-        row = session_summary(session) | {"status": state}
+        row = session_summary(context.root, store, session)
+        state = row["status"]
         context.emit("session", **row)
         if not session.finished:
             state = f"{state}, {step_title(displayed_step(session))}"
         context.say(f"{session.id}: {state}, {row['tasks_done']}/{row['tasks']} tasks")
     in_archive = archived_sessions(store.database)
     for old in in_archive:
-        context.emit("session", **session_summary(old), archived_at=old.archived_at)
+        context.emit("session", **session_summary(context.root, store, old), archived_at=old.archived_at)
         context.say(f"{old.session}: archived, complete, {old.tasks_done}/{old.tasks} tasks")
     if not store.ids() and not in_archive:
         context.say("no sessions yet; to start one: lopen run MODULE")
@@ -48,15 +48,14 @@ def listing(context: CommandContext) -> ExitCode:
 def show(context: CommandContext, session: SessionArgument) -> ExitCode:
     """Show the plan, verdicts and limits of a session, also of an archived one."""
     from lopen.application.open_store import looked_up, open_store, store_with
-    from lopen.application.reports import present_state, session_object
+    from lopen.application.reports import session_object
     from lopen.cli.commands.status import lines
 
     store = open_store(context)
     found = store.latest(module=session) or store_with(store, session).load(session)
     store = store_with(store, found.id)
     if context.json:
-        state = present_state(context.root, store, found)
-        context.emit("session", **session_object(store, found) | state)
+        context.emit("session", **session_object(context.root, store, found))
     else:
         limits = looked_up(context, store.database)
         context.say("\n".join(["# " + found.id, "", *lines(context, store, found, limits)]))

@@ -81,7 +81,7 @@ AllOption = Annotated[
 def status(context: CommandContext, module: UnfinishedModule = None, all: AllOption = False) -> ExitCode:
     """Show the state of a module's session, what it has spent, and what waits for you, on one screen."""
     from lopen.application.open_store import looked_up, open_store, store_of
-    from lopen.application.reports import present_state, session_object, standstill
+    from lopen.application.reports import session_object
     from lopen.application.servers import running_servers
     from lopen.specification.modules import find_modules, require_known
     from lopen.store.audit import last_failure
@@ -101,12 +101,10 @@ def status(context: CommandContext, module: UnfinishedModule = None, all: AllOpt
         context.emit("server", url=server.url, pid=server.pid)
     for session in sessions:
         limits = looked_up(context, store.database)
-        still = standstill(context.root, store, session) if session.status == "failed" else None
         failed = None if session.finished else last_failure(store.database, session.id)
         context.emit(
             "status",
-            **session_object(store, session) | present_state(context.root, store, session),
-            failure=None if still is None else asdict(still),
+            **session_object(context.root, store, session),
             failed_verification=None if failed is None else asdict(failed),
             limits_unknown=limits.unknown or None,
         )

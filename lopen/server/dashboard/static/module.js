@@ -95,7 +95,7 @@ function unstarted(project, module, summary) {
 }
 
 function heading(project, module, summary, session, sessions = []) {
-  const state = summary?.worked_on ? "running" : session?.status === "running" ? "interrupted" : (session?.status ?? summary?.state);
+  const state = summary?.worked_on ? "running" : (session?.status ?? summary?.state);
   const pause = () => decided(() => post(["sessions", session.session, "pause"], {}, { project }), "the run stops at the next safe point");
   const choose = (event) => (location.hash = link(project, "m", module, "s", event.target.value));
   return h("div", { class: "heading", key: "heading" },

@@ -25,9 +25,8 @@ const TITLES = {
 
 /** Return what waits in `sessions`, each with an id that stays while it waits. */
 export function waiting(sessions = newest(board.sessions)) {
-  return sessions.filter((s) => s.standstill).map((session) => {
-    const { cause: message, mend, command } = session.standstill;
-    const kind = session.waiting?.kind ?? { failed: "failed", running: "interrupted" }[session.status] ?? "ready";
+  return sessions.filter((s) => s.waiting).map((session) => {
+    const { kind, message, mend, command } = session.waiting;
     return { id: `${session.project}/${session.session}/${kind}/${message}`, session, kind, message, mend, command };
   });
 }

@@ -76,7 +76,7 @@ function cards() {
 function modulesPanel() {
   const rows = board.modules.map((m) => h("tr", { key: `${m.project}/${m.module}` },
     h("th", { scope: "row" }, h("a", { href: link(m.project, "m", m.module) }, m.module), several() ? h("small", null, m.project) : null),
-    h("td", null, chip(m.worked_on ? "running" : m.state === "running" ? "interrupted" : m.state)),
+    h("td", null, chip(m.worked_on ? "running" : m.state)),
     h("td", { class: "extra" }, m.step && m.state !== "complete" ? doing(m.step) : ""),
     h("td", { class: "wide" }, m.tasks ? bar(m.tasks_done / m.tasks, { label: `${m.module}: ${m.tasks_done} of ${m.tasks} tasks`, tone: m.state === "complete" ? "good" : "busy" }) : null),
     h("td", { class: "number" }, m.tasks ? [`${m.tasks_done}/${m.tasks}`, unit("tasks")] : "–"),
