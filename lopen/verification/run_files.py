@@ -6,6 +6,7 @@ and about a new plugin of a test runner. After a change of what decides on depen
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import itertools
 import posixpath
@@ -20,69 +21,41 @@ from lopen.verification.test_files import FileChange, Read, words
 _DEPTH = 4  # of files that name files
 _MOST_FILES = 200
 _MOST_CHARS = 100_000  # of one file
-_MAKE = words("make gmake")
-_PACKAGE = words("npm pnpm yarn bun")
-_MODULES = ("js", "ts", "mjs", "cjs", "mts")
-_BABEL = (
-    *(f"babel.config.{end}" for end in (*_MODULES, "json")),
-    *(f".babelrc{end}" for end in ("", ".js", ".cjs", ".json")),
-)
-_NAMED: Mapping[str, tuple[str, ...]] = {
-    "just": ("justfile", "Justfile", ".justfile"),
-    "task": ("Taskfile.yml", "Taskfile.yaml"),
-    "rake": ("Rakefile",),
-    "tox": ("tox.ini", "tox.toml"),
-    "nox": ("noxfile.py",),
-    "pytest": ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"),
-    "cargo": (".cargo/config.toml", ".cargo/config"),
-    "bazel": (".bazelrc",),
-    **dict.fromkeys(
-        ("mvn", "mvnw"),
-        (
-            "pom.xml", ".mvn/maven.config", ".mvn/jvm.config", ".mvn/extensions.xml",
-            ".mvn/wrapper/maven-wrapper.jar", ".mvn/wrapper/maven-wrapper.properties",
-            ".mvn/wrapper/MavenWrapperDownloader.java",
-        ),
-    ),
-    **dict.fromkeys(
-        ("gradle", "gradlew"),
-        (
-            "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "gradle.properties",
-            "gradle/wrapper/gradle-wrapper.jar", "gradle/wrapper/gradle-wrapper.properties",
-        ),
-    ),
-    "composer": ("composer.json",),
-    **dict.fromkeys(("phpunit", "pest"), ("phpunit.xml", "phpunit.xml.dist", "tests/Pest.php")),
-    "rspec": (".rspec", "spec/spec_helper.rb", "spec/rails_helper.rb"),
-    "dotnet": ("Directory.Build.props", "Directory.Build.targets", "test.runsettings"),
-    "ctest": ("CMakeLists.txt", "tests/CMakeLists.txt", "test/CMakeLists.txt"),
-    "mocha": (*(f".mocharc.{end}" for end in ("js", "cjs", "json", "jsonc", "yml", "yaml")), *_BABEL),
-    "jest": (*(f"jest.config.{end}" for end in (*_MODULES, "json")), *_BABEL, ".swcrc"),
-    "vitest": (
-        *(f"{name}.{end}" for name in ("vitest.config", "vite.config", "vitest.workspace") for end in _MODULES),
-        "vitest.workspace.json",
-    ),
-}  # fmt: skip
-_MAKE_FILES = ("GNUmakefile", "makefile", "Makefile")
-_NPM_FILES = ("package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "pnpm-workspace.yaml")
-_SHARED = {
-    "pyproject.toml": "pytest",
-    "setup.cfg": "pytest",
-    "tox.ini": "pytest",
-}  # their own table alone counts
+# Programs, and the files by which they run where they are started (`*` stands for any characters)
+_SETTINGS: Mapping[str, tuple[str, ...]] = {
+    program: tuple(files.split())
+    for programs, files in {
+        "make gmake": "GNUmakefile makefile Makefile",
+        "just": "justfile Justfile .justfile",
+        "task": "Taskfile.y*ml",
+        "rake": "Rakefile",
+        "pip pip3 uv": "setup.py setup.cfg pyproject.toml hatch_build.py MANIFEST.in",
+        "pytest py.test": "*pytest.ini *pytest.toml pyproject.toml setup.cfg tox.ini conftest.py",
+        "tox": "tox.ini tox.toml",
+        "nox": "noxfile.py",
+        "npm pnpm yarn bun": "package.json .npmrc .yarnrc* .pnpmfile.cjs pnpm-workspace.yaml",
+        "jest": "package.json jest.config.* .swcrc .babelrc* babel.config.*",
+        "mocha": "package.json .mocharc.* .babelrc* babel.config.*",
+        "vitest": "package.json vite*.config.* vitest.workspace.*",
+        "cargo": ".cargo/config*",
+        "bazel": ".bazelrc",
+        "mvn mvnw": "pom.xml .mvn/*",
+        "gradle gradlew": "build.gradle* settings.gradle* gradle.properties gradle/wrapper/*",
+        "composer": "composer.json",
+        "phpunit pest": "phpunit.xml* tests/Pest.php",
+        "rspec": ".rspec spec/*_helper.rb",
+        "dotnet": "Directory.Build.* test.runsettings",
+        "ctest": "CMakeLists.txt test*/CMakeLists.txt",
+    }.items()
+    for program in programs.split()
+}
 _MODULE = re.compile(r"^[A-Za-z_][\w.]*$")
 _SCRIPT = re.compile(r"\.(?:sh|bash|zsh|py|[cm]?[jt]s|rb|pl|php|mk|fish)$")
 _STARTED = re.compile(
-    r"^(?:python[\d.]*|node|deno|bun|tsx|ts-node|ruby|perl|php|sh|bash|dash|zsh|source|\.)$"
-)
-_RUNNERS = re.compile(
-    r"(pytest|py\.test|jest|vitest|mocha|tox|nox|cargo|just|rake|bazel|task|mvnw?|gradlew?|composer|phpunit|pest|rspec|dotnet|ctest)"
+    r"^(?:python[\d.]*|node|deno|bun|tsx|ts-node|ruby|perl|php|sh|bash|dash|zsh|source|\.|-f|--file)$"
 )
 _TEST_KEYS = words("scripts jest mocha ava babel vitest type main exports imports")
-_INSTALLERS = words("pip pip3 uv")
-_OWN = re.compile(r"^\./?(?:\[|$)")  # the project itself: `pip install -e .[dev]`
-_BUILD_FILES = ("setup.py", "setup.cfg", "pyproject.toml", "hatch_build.py", "MANIFEST.in")
-_BUILDERS = words("setuptools hatch")
+_TEST_TABLES = words("pytest setuptools hatch")
 _SHOWN = 6_000  # characters of one version in a question
 LOCK_FILES = words(
     "package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb poetry.lock uv.lock pdm.lock "
@@ -106,7 +79,7 @@ _PLUGIN = re.compile(
 LOCAL = "The work adds a dependency from a local path: what is installed from there, and does it replace a published package?"
 PLUGIN = "The work adds a plugin of the test runner: does it change which tests run, or how they pass?"
 _PROGRAM = re.compile(r"(?:\S*/\.?bin/|\./)?([\w.]+)")  # any other path may hold a tool's name
-INCLUDED = re.compile(r"^-?s?include[ \t]+(.+)$", re.MULTILINE)
+_NO_NAME = re.compile(r"^[A-Za-z_]\w*=|[*?\[]")  # a variable, or names that a shell fills in
 _RECIPE_SIGNS = re.compile(r"^[@+-]+")
 
 CHANGED = "The approved command {name} (`{command}`) runs by this file, and the work changes it: does it run all that it ran?"
@@ -129,8 +102,9 @@ def setup_key(files: Mapping[str, str], command: str, read: Read) -> str:
 
     `files` is path → blob id of the tree.
     """
-    named = {word.removeprefix("./") for word in _PATH.findall(command)} | {*run_by(command, read)}
-    deciding = sorted(path for path in files if path in named or is_manifest(path))
+    named = {word.removeprefix("./") for word in _PATH.findall(command)}
+    runs_by = run_by(command, read)
+    deciding = sorted(p for p in files if p in named or is_manifest(p) or runs_by.fullmatch(p))
     lines = [command, *(f"{path}\0{files[path]}" for path in deciding)]
     return hashlib.sha256("\0\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -142,19 +116,16 @@ def run_file_questions(
 
     `commands` are by the specification's names; `read` gives the text of a file after the change, None where there is none.
     """
-    changed = {change.path: change for change in changes if change.before is not None}
-    told: set[str] = set()
+    waiting = [change for change in changes if change.before is not None and _differs(change)]
     for name, command in commands.items():
-        for path in run_by(command or "", read) if command else ():
-            change = changed.get(path)
-            if change is None or path in told or not _differs(change):
-                continue
-            told.add(path)
+        runs_by = run_by(command or "", read)
+        for change in [each for each in waiting if runs_by.fullmatch(each.path)]:
+            waiting.remove(change)
             text = (GONE if change.after is None else CHANGED).format(
                 name=name, command=" ".join((command or "").split())[:80]
             )
             before, after = (change.before or "")[:_SHOWN], (change.after or "")[:_SHOWN]
-            yield ChangeQuestion("", "run_file_changed", text, path, None, before, after)
+            yield ChangeQuestion("", "run_file_changed", text, change.path, None, before, after)
 
 
 def dependency_questions(changes: Sequence[FileChange]) -> Iterator[ChangeQuestion]:
@@ -171,8 +142,8 @@ def dependency_questions(changes: Sequence[FileChange]) -> Iterator[ChangeQuesti
                 yield ChangeQuestion("", "dependency", text, change.path, None, "", "\n".join(lines)[:_SHOWN])
 
 
-def run_by(command: str, read: Read) -> list[str]:
-    """Return the files by which a command runs, whether they are there or not, in the order in which they are found."""
+def run_by(command: str, read: Read) -> re.Pattern[str]:
+    """Return the pattern of the paths by which a command runs: files that it names, settings, files that these name."""
     found: dict[str, None] = {}
     waiting = [(path, 0) for path in _of_line(command, "")]
     while waiting and len(found) < _MOST_FILES:
@@ -183,78 +154,49 @@ def run_by(command: str, read: Read) -> list[str]:
         text = read(path) if depth < _DEPTH else None
         if text is not None:
             waiting += [(other, depth + 1) for other in _of_file(path, text[:_MOST_CHARS])]
-    return list(found)
+    return re.compile("|".join(fnmatch.translate(path) for path in found))
 
 
 def _differs(change: FileChange) -> bool:
-    """Return True but for a file of which some tables alone decide on a run, and these are as they were."""
-    if change.path.rpartition("/")[2] == "package.json" and change.before and change.after:
-        old, new = read_json_table(change.before), read_json_table(change.after)
-        return old is None or new is None or any(old.get(key) != new.get(key) for key in _TEST_KEYS)
-    if change.path.rpartition("/")[2] not in _SHARED or change.before is None or change.after is None:
-        return True
-    if change.path.endswith((".ini", ".cfg")):
-        return _PYTEST_TABLE.findall(change.before) != _PYTEST_TABLE.findall(change.after)
-    if change.path.endswith(".toml") and _build(change.before) != _build(change.after):
-        return True
-    return _pytest(change.before) != _pytest(change.after)
+    """Return True but for a manifest of which some tables alone decide on a run, and these are as they were."""
+    return _deciding(change.path, change.before or "") != _deciding(change.path, change.after or "")
 
 
-_PYTEST_TABLE = re.compile(
-    r"^\[(?:tool:)?(?:pytest|tox|testenv[^\]]*)\]\n((?:(?!\[)[^\n]*\n?)*)", re.MULTILINE
-)
-
-
-def _pytest(text: str) -> object:
-    tool = (read_toml_table(text) or {}).get("tool")
-    return tool.get("pytest") if isinstance(tool, dict) else None
-
-
-def _build(text: str) -> dict[str, object]:
-    """Return what `pyproject.toml` says of the build, dependencies aside."""
-    table = read_toml_table(text) or {}
-    own, tool = table.get("build-system"), table.get("tool")
-    backend = {k: v for k, v in own.items() if k != "requires"} if isinstance(own, dict) else {}
-    return backend | ({k: v for k, v in tool.items() if k in _BUILDERS} if isinstance(tool, dict) else {})
+def _deciding(path: str, text: str) -> object:
+    """Return the tables of a manifest that decide on a run; of any other file its text."""
+    name = path.rpartition("/")[2]
+    if name == "package.json" and (table := read_json_table(text)) is not None:
+        return [table.get(key) for key in sorted(_TEST_KEYS)]
+    if name == "pyproject.toml" and (table := read_toml_table(text)) is not None:
+        build, tool = table.get("build-system"), table.get("tool")
+        backend = {k: v for k, v in build.items() if k != "requires"} if isinstance(build, dict) else {}
+        return [backend, {k: tool[k] for k in _TEST_TABLES if k in tool} if isinstance(tool, dict) else {}]
+    return text
 
 
 def _of_file(path: str, text: str) -> Iterator[str]:
-    """Yield the names in a file that decides on a command: in each line, or in the scripts of `package.json`."""
+    """Yield the names in a file that decides on a command: in its lines, scripts or quotes."""
     folder, _, name = path.rpartition("/")
-    if name.endswith((".jar", ".properties")):
-        return
     if name == "package.json":
-        for line in _scripts(text):
-            yield from _of_line(line, folder)
+        scripts = (read_json_table(text) or {}).get("scripts")
+        for line in scripts.values() if isinstance(scripts, dict) else ():
+            yield from _of_line(str(line), folder)
         return
-    if name == "pyproject.toml":
-        build = _build(text)
-        module = str(build.get("build-backend", "")).partition(":")[0].replace(".", "/")
-        folders = build.get("backend-path")
-        for each in folders if isinstance(folders, list) else ():
-            yield from (_joined(_joined(folder, str(each)), module + end) for end in (".py", "/__init__.py"))
     if name.endswith((".py", "js", ".ts", ".rb", ".pl", ".php", ".toml", ".json", ".ini", ".cfg")):
         lines = re.findall(r"[\"'`]((?:\./)?[\w./-]+\.(?:sh|py|[cm]?js|mk))[\"'`]", text)
         yield from (_joined(start, line) for line in lines if "/" in line for start in ("", folder))
         return
-    # a make file's, justfile's or shell script's own lines; make runs recipes where it was started
-    for names in INCLUDED.findall(text):
-        yield from (_joined(folder, each) for each in names.split() if "$" not in each)
+    # make runs recipes where it was started; the file that it includes is a word of the line
     for line in text.splitlines():
         stripped = _RECIPE_SIGNS.sub("", line.strip()).replace("$(MAKE)", "make")
         if stripped and not stripped.startswith("#"):
             yield from _of_line(stripped[:2_000], folder if name.lower().endswith("makefile") else "")
 
 
-def _scripts(text: str) -> list[str]:
-    scripts = (read_json_table(text) or {}).get("scripts")
-    return [str(each) for each in scripts.values()] if isinstance(scripts, dict) else []
-
-
 def _of_line(line: str, folder: str) -> Iterator[str]:
     """Yield the files by which the commands of a line run; a `cd` before them leads into its folder."""
     for simple in simple_commands(line):
-        texts = [text for text in simple.words if not re.match(r"^[A-Za-z_]\w*=", text)]
+        texts = [text for text in simple.words if not _NO_NAME.search(text)]
         if not texts:
             continue
         if texts[0] == "cd" and len(texts) > 1:
@@ -264,31 +206,20 @@ def _of_line(line: str, folder: str) -> Iterator[str]:
 
 
 def _of_words(texts: Sequence[str], folder: str) -> Iterator[str]:
-    program = texts[0].rpartition("/")[2]
     inside = folder
     for option, value in itertools.pairwise(texts):
         if option in {"-C", "--directory", "--prefix", "--cwd"}:
             inside = _joined(folder, value)
-    if program in _MAKE:
-        named = [value for option, value in itertools.pairwise(texts) if option in {"-f", "--file"}]
-        yield from (_joined(inside, each) for each in named or _MAKE_FILES)
-    if "install" in texts and (program in _INSTALLERS or "pip" in texts) and any(map(_OWN.match, texts)):
-        yield from (_joined(inside, each) for each in _BUILD_FILES)
-    if program in _PACKAGE:
-        yield from (_joined(inside, each) for each in _NPM_FILES)
-    programs = (_PROGRAM.fullmatch(text) for text in texts)
-    for runner in dict.fromkeys(found[1] for found in programs if found and _RUNNERS.fullmatch(found[1])):
-        yield from (_joined(inside, each) for each in _NAMED.get(runner.replace("py.test", "pytest"), ()))
-        if runner in {"pytest", "py.test"}:
-            yield from (_joined(inside, each) for each in (*_SHARED, "conftest.py"))
-        if runner in {"jest", "vitest", "mocha"}:
-            yield _joined(inside, "package.json")
-    for at, text in enumerate(texts):
-        before = texts[at - 1] if at else ""
+    for program in filter(None, map(_PROGRAM.fullmatch, texts)):
+        yield from (_joined(inside, each) for each in _SETTINGS.get(program[1], ()))
+    for before, text in itertools.pairwise(("", *texts)):
         if before == "-m" and _MODULE.match(text):
             yield from (_joined(inside, text.replace(".", "/") + end) for end in (".py", "/__main__.py"))
         elif not text.startswith(("-", "$", "/")) and (
-            (at == 0 and "/" in text) or _SCRIPT.search(text) or _STARTED.match(before.rpartition("/")[2])
+            (not before and "/" in text)
+            or _SCRIPT.search(text)
+            or _STARTED.match(before.rpartition("/")[2])
+            or "include" in before
         ):
             yield _joined(inside, text)
 
