@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from lopen.git.repository import Repository
 from lopen.git.trees import GITLINK
@@ -36,7 +36,6 @@ from lopen.judge.evidence import (
 )
 from lopen.judge.rubric import EVIDENCE_TOKENS
 from lopen.judge.verdict import BREADTH, Scope, Verdict, accepted, left_open
-from lopen.settings.schema import OracleSettings
 from lopen.specification.spec import Specification
 from lopen.store.audit import VerifyResult
 from lopen.verification.examination import Examination, Runs, examine
@@ -53,91 +52,68 @@ MOST_NAMED = 10  # unchanged files that a judge is shown because the work's own 
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedBoundary:
-    """The work to be judged, the results of its verify commands, a claim of the builder.
+class JudgedWork:
+    """The work to be judged: its boundary in a session, the results of its verify commands, a claim of the builder.
 
-    `ignored` are the files that the model wrote and git ignores.
+    `ignored` are the files that the model wrote and git ignores. `verdicts` are the session's, oldest first.
     """
 
+    session: Session
+    spec: Specification
+    verifier: Verifier
     scope: Scope
     subject: str
     results: tuple[VerifyResult, ...]
     note: str = ""
     ignored: frozenset[str] = frozenset()
+    verdicts: Sequence[Verdict] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedSession:
-    """The session whose work is judged: its specification, what verifies it, and how it is to be judged."""
-
-    session: Session
-    spec: Specification
-    verifier: Verifier
-    settings: OracleSettings
-
-    @property
-    def repository(self) -> Repository:
-        """lopen's clone."""
-        return self.verifier.repository
-
-    @property
-    def places(self) -> tuple[Path, ...]:
-        """Where the project and its clean rooms lie."""
-        room = self.verifier.room
-        return room.place_of_work.root, room.place_of_work.home, room.where
-
-
-def evidence_for(
-    judged: JudgedSession, boundary: JudgedBoundary, verdicts: Sequence[Verdict] = ()
-) -> Evidence:
-    """Return the judge's evidence for a boundary. `verdicts` are the session's, oldest first."""
-    session, scope, subject = judged.session, boundary.scope, boundary.subject
-    repository, tree = judged.repository, judged.verifier.tree()
-    base, work = assignment(session, judged.spec, scope, subject, tree)
+def evidence_for(work: JudgedWork, *, control: bool) -> Evidence:
+    """Return the judge's evidence for a piece of work. `control`: tests are also run without the change."""
+    session, scope, subject, verdicts = work.session, work.scope, work.subject, work.verdicts
+    repository, tree = work.verifier.repository, work.verifier.tree()
+    base, assigned = assignment(session, work.spec, scope, subject, tree)
     change = compared_trees(repository, base, tree, session.module)
     largest = EVIDENCE_TOKENS * 8  # bytes; a larger file never fits into the evidence
     narrower = [v for v in verdicts if BREADTH[v.scope] < BREADTH[scope] and accepted(v)]
     parts = narrower_verdicts(session, scope, subject, narrower)
     whole = {c.path for c in change.files if c.kind == "added"}
-    stated = [work.description, *(text for _, text in work.criteria)]
+    stated = [assigned.description, *(text for _, text in assigned.criteria)]
     shown = _named_files(repository, tree, found_done(session, scope, subject), stated, whole)
-    removals = TestRemovals(session, judged.spec, tuple(name for name, _ in work.sections))
-    examined = _examined(judged, boundary, change, removals, verdicts)
-    tests = listed_tests(judged.verifier, tree, _texts(change)) if scope != "task" else ()
+    removals = TestRemovals(session, work.spec, tuple(name for name, _ in assigned.sections))
+    examined = _examined(work, change, removals, control=control)
+    tests = listed_tests(work.verifier, tree, _texts(change)) if scope != "task" else ()
     return Evidence(
-        work=work,
+        work=assigned,
         change=JudgedChange(
             base, tree, _diff(repository, change, largest), _files(change, shown), tuple(shown), tests
         ),
-        results=boundary.results,
-        findings=(*_own_findings(judged, boundary, change), *examined.findings),
+        results=work.results,
+        findings=(*_own_findings(work, change), *examined.findings),
         questions=examined.questions,
         mutation=examined.mutation,
         earlier=EarlierVerdicts(parts, left_open(narrower), last_findings(verdicts, scope, subject)),
         removals=tuple(sorted(removals.given)),
-        note=boundary.note,
+        note=work.note,
     )
 
 
-def _passing_tests(boundary: JudgedBoundary, change: ComparedTrees) -> VerifyResult | None:
+def _passing_tests(work: JudgedWork, change: ComparedTrees) -> VerifyResult | None:
     """Return the run of the tests, where every verify command passed on the tree and something changed; else None."""
-    tests = next((r for r in boundary.results if r.tool == "verify_tests"), None)
-    verified = all(r.passed and r.tree == change.tree for r in boundary.results)
+    tests = next((r for r in work.results if r.tool == "verify_tests"), None)
+    verified = all(r.passed and r.tree == change.tree for r in work.results)
     return tests if change.base != change.tree and verified else None
 
 
 def _examined(
-    judged: JudgedSession,
-    boundary: JudgedBoundary,
-    change: ComparedTrees,
-    removals: TestRemovals,
-    verdicts: Sequence[Verdict],
+    work: JudgedWork, change: ComparedTrees, removals: TestRemovals, *, control: bool
 ) -> Examination:
     """Return what comparing the tests of both trees, their runs and a few more runs tell."""
-    verifier, settings, repository = judged.verifier, judged.settings, judged.repository
+    verifier, repository = work.verifier, work.verifier.repository
     ran = verifier.test_runs()
     after = ran.pop(change.tree, TestRun())
-    known = (change.base, *(v.tree for v in reversed(verdicts) if accepted(v)), *ran)
+    known = (change.base, *(v.tree for v in reversed(work.verdicts) if accepted(v)), *ran)
     return examine(
         ExaminedChange(
             change.base,
@@ -146,31 +122,31 @@ def _examined(
             change.compared,
             unchanged_texts(repository, change.tree, {c.path for c in change.compared}),
             reader(repository, change.tree, change.compared),
-            judged.session.module,
+            work.session.module,
             removals.reason,
         ),
         Runs(
             verifier.commands,
-            _passing_tests(boundary, change),
+            _passing_tests(work, change),
             next((ran[each] for each in known if each in ran), None),
             after,
-            wide=boundary.scope != "task",
-            control=settings.mutation != "off",
+            wide=work.scope != "task",
+            control=control,
         ),
         ExtraRuns(verifier),
     )
 
 
-def _own_findings(
-    judged: JudgedSession, boundary: JudgedBoundary, change: ComparedTrees
-) -> Iterator[Finding]:
+def _own_findings(work: JudgedWork, change: ComparedTrees) -> Iterator[Finding]:
     """Yield plain faults of the changed files, and remarks for the judge."""
-    for result in boundary.results:
+    for result in work.results:
         yield from rewritten_files(result.command, result.left.changed)
-    yield from unseen_files(judged.repository, change.files, change.sizes, change.contents)
+    yield from unseen_files(work.verifier.repository, change.files, change.sizes, change.contents)
     yield from leading_out(change.files, change.contents)
-    yield from naming_places(change.compared, judged.places)
-    yield from left_out(boundary.ignored)
+    room = work.verifier.room
+    places = (room.place_of_work.root, room.place_of_work.home, room.where)
+    yield from naming_places(change.compared, places)
+    yield from left_out(work.ignored)
 
 
 def _files(change: ComparedTrees, shown: Sequence[SourceFile]) -> tuple[ChangedFile, ...]:

@@ -157,11 +157,7 @@ class AskedJudge:
         self, scope: Scope, subject: str, note: str = "", ignored: Iterable[str] = ()
     ) -> BoundaryVerdict:
         """Return the verdict on `subject` as the work tree is now."""
-        from lopen.judge.judged_work import (  # costs 100 ms: a run starts without it
-            JudgedBoundary,
-            JudgedSession,
-            evidence_for,
-        )
+        from lopen.judge.judged_work import JudgedWork, evidence_for  # costs 100 ms: a run starts without it
 
         session = self.session
         wide = widest_scope(session, scope, subject)
@@ -169,9 +165,17 @@ class AskedJudge:
         if wide != (scope, subject) and not all(r.passed for r in results):
             # A wider boundary's own commands fail: its evidence is another, and it is judged at its time.
             wide, results = (scope, subject), verify_results(self.verifier, session, scope)
-        judged = JudgedSession(session, self.load_spec(session.module), self.verifier, self.settings.oracle)
-        boundary = JudgedBoundary(*wide, results, note, frozenset(ignored))
-        evidence = evidence_for(judged, boundary, verdicts_of(self.store, session.id))
+        work = JudgedWork(
+            session,
+            self.load_spec(session.module),
+            self.verifier,
+            *wide,
+            results,
+            note,
+            frozenset(ignored),
+            verdicts_of(self.store, session.id),
+        )
+        evidence = evidence_for(work, control=self.settings.oracle.mutation != "off")
         unseen = tuple(hidden_values(evidence, self.hide))
         return self.verdict(replace(evidence, findings=(*evidence.findings, *unseen)))
 
