@@ -150,7 +150,8 @@ class Watch:
             content_hash=result.content_hash,
             edited=(str(given.get("path", "")),) if result.ok and use.name in EDITS else (),
             tree_before=before,
-            is_test_run=runs_tests(str(given.get("command", "")), self.project.test_command),
+            is_test_run=use.name == "run_command"
+            and runs_tests(str(given.get("command", "")), result.raw or "", self.project.test_command),
         )
 
 
