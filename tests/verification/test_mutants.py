@@ -97,7 +97,6 @@ def test_depth_and_length_of_an_expression_do_not_matter(path: str, text: str) -
 
 REFUSED = [
     ("a.go", "# calc\n./calc.go:3:9: undefined: x\nFAIL\tcalc [build failed]\nFAIL\n"),
-    ("a.go", "FAIL\texample.org/calc/in [setup failed]\r\n"),
     ("a.rs", "error[E0308]: mismatched types\n --> src/lib.rs:5:21"),
     (
         "a.rs",
@@ -105,12 +104,10 @@ REFUSED = [
     ),
     ("a.rs", "\x1b[1m\x1b[91merror\x1b[0m: could not compile `c` (lib) due to 2 previous errors"),
     ("A.java", "[INFO] ---\n[ERROR] COMPILATION ERROR : \n[INFO] ---"),
-    ("A.java", "> Task :app:compileTestJava FAILED\n"),
     ("A.java", "* What went wrong:\n> Compilation failed; see the compiler error output for details."),
     ("A.java", "src/A.java:1: error: incompatible types: String cannot be converted to int"),
     ("a.ts", "src/a.ts(3,5): error TS2322: Type 'string' is not assignable to type 'number'."),
     ("a.tsx", "    src/my app/a.tsx:3:5 - error TS2322: Type 'string' is not assignable"),
-    ("a.ts", "TS2322 [ERROR]: Type 'string' is not assignable to type 'number'."),
 ]
 NOTICED = [
     (
@@ -118,12 +115,8 @@ NOTICED = [
         "--- FAIL: TestBuild (0.00s)\n    calc_test.go:7: got [build failed], want ok\nFAIL\tcalc\t0.002s",
     ),
     ("a.rs", "error: test failed, to rerun pass `--lib`"),
-    ("a.rs", "error: doctest failed, to rerun pass `--doc`"),
-    ("a.rs", "error: 1 target failed:\n    `--lib`"),
-    ("a.rs", "error: test run failed"),
     ("a.rs", "---- tests::parses stdout ----\nerror: unexpected end of input\nit could not compile"),
     ("A.java", "java.lang.AssertionError: compilation failed for the script\n  at A.java:12: error handling"),
-    ("a.ts", "expected 'TS1234' to equal 'TS1235'"),
     ("a.ts", "AssertionError: no message holds error TS2322: none"),
     ("a.py", "error[E0308]: mismatched types"),
 ]
