@@ -102,7 +102,6 @@ def _open_place(context: CommandContext, store: SessionStore, session: Session) 
         raise LopenError(
             f"branch {session.branch} does not exist any more", hint="to undo merged work: git revert COMMIT"
         )
-    place.person.references.require_plain(session.branch)
     if folder := place.person.references.checked_out(session.branch):
         away = session.start_branch or place.person.references.likely_base(session.branch) or "main"
         raise LopenError(

@@ -58,11 +58,10 @@ class ModuleBranch:
         """Refuse a branch that lopen cannot move in the person's repository.
 
         Raises:
-            GitError: the name is invalid or stands for another branch, or a checkout of the person stands on it.
+            GitError: the name is invalid, or a checkout of the person stands on it.
         """
         person = self.place.person
         person.references.check_name(branch)
-        person.references.require_plain(branch)
         if pause := self._checked_out(branch):
             raise GitError(pause.message, hint=f"{pause.command}, then: lopen resume")
 
@@ -75,7 +74,6 @@ class ModuleBranch:
         if branch is None:
             return None
         place, person, clone = self.place, self.place.person, self.place.repository
-        person.references.require_plain(branch)
         if pause := self._checked_out(branch):
             return pause
         theirs, ours, fetched = person.branch_tip(branch), clone.branch_tip(branch), place.fetched()

@@ -9,7 +9,6 @@ docs/decisions/0009-own-clone.md.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from pathlib import Path
 
@@ -28,7 +27,6 @@ FETCHED = "refs/lopen/fetched"  # in the clone: where the person's branch stood 
 PERSONS_HEAD = "refs/lopen/head"  # in the clone: where the person's HEAD was when a branch began
 LOOSE = "refs/lopen/loose"  # in the clone: a commit that no branch has
 NAME, EMAIL = "lopen", "lopen@localhost"
-_CREDENTIALS = re.compile(r"(?<=://)[^/@]*@")
 _BY_FILE = {"GIT_ALLOW_PROTOCOL": "file"}
 _CHECKED = {
     "fetch.fsckObjects": "true",
@@ -74,7 +72,7 @@ def make_clone(
         made = open_clone(person, unfinished, options)
         if not made.has_commit(commit):  # of a detached HEAD, which no branch holds
             fetch_all(person, made, "")
-        made.reset_to(commit)
+        made.git.run("read-tree", "--reset", "-u", commit)
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
@@ -126,9 +124,7 @@ def write_pointer(layout: Layout) -> None:
 
 def _configure(person: Repository, git_dir: Path) -> None:
     """Write the clone's configuration: lopen's own, and how the person's repository stores content."""
-    known = person.git.run("config", "remote.origin.url", accept=(0, 1)).text.strip()
-    origin = _CREDENTIALS.sub("", known.partition("\n")[0]) or str(person.root)
-    text = clone_configuration(person.git, person.layout.object_format, origin)
+    text = clone_configuration(person.settings, person.layout.object_format, person.root)
     _replace_if_different(git_dir / "config", text)
     info, theirs = git_dir / "info", person.layout.common_dir / "info"
     info.mkdir(exist_ok=True)
@@ -205,7 +201,8 @@ def clone_repository(source: Path, target: Path, *, commit: str, branch: str, cl
         git.run("update-ref", "-d", ref)
     git.run("symbolic-ref", "HEAD", HEADS + branch)
     repository = _opened(git)
-    repository.reset_to(require_id(commit))
+    repository.git.run("read-tree", "--reset", "-u", require_id(commit))
+    repository.references.move("HEAD", commit, None, "clone")
     return repository
 
 

@@ -16,7 +16,7 @@ from typing import Literal
 
 from lopen.git.command import GitCommand
 from lopen.git.commits import with_trailers_of
-from lopen.git.configuration import entries
+from lopen.git.configuration import read_settings
 from lopen.git.errors import GitError
 from lopen.git.layout import Layout
 
@@ -147,7 +147,7 @@ def copy_hooks_folder(snapshot: HooksSnapshot, person: Path, clone: Path) -> Non
 
 def _hooks_folder(layout: Layout, git: GitCommand) -> Path:
     """Return git's hooks folder, ignoring lopen's own setting that disables hooks."""
-    named = [value for _, key, value in entries(git) if key == "core.hookspath"]
+    named = [value for _, key, value in read_settings(git) if key == "core.hookspath"]
     if not named:
         return layout.common_dir / "hooks"
     return layout.root / Path(named[-1]).expanduser()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from lopen.git.command import GitCommand
 from lopen.git.refs import HEADS
@@ -22,12 +23,17 @@ _PORTABLE = frozenset(
         "attributesfile",
     )
 ) | {"user.signingkey"}
+_CREDENTIALS = re.compile(r"(?<=://)[^/@]*@")
 _TRUSTED_SCOPES = frozenset({"system", "global"})
 _TRUSTED_SECTIONS = re.compile(r"(filter\..+|gpg(\..+)?)\.[^.]+", re.DOTALL)
 
 
-def entries(git: GitCommand) -> list[tuple[bool, str, str]]:
-    """Return (is the person's own, key, value) of git's settings, without lopen's own; it starts no program."""
+Setting = tuple[bool, str, str]
+"""A setting of git's: whether it is the person's own, its key, its value."""
+
+
+def read_settings(git: GitCommand) -> list[Setting]:
+    """Return git's settings without lopen's own; it starts no program."""
     fields = git.run("config", "--list", "-z", "--show-scope").fields()
     found = []
     for scope, entry in zip(fields[::2], fields[1::2], strict=True):
@@ -37,10 +43,10 @@ def entries(git: GitCommand) -> list[tuple[bool, str, str]]:
     return found
 
 
-def foreign_filters(git: GitCommand) -> tuple[str, ...]:
+def foreign_filters(settings: Sequence[Setting]) -> tuple[str, ...]:
     """Return the content filters that only the repository configures; they never run."""
     drivers: dict[bool, set[str]] = {True: set(), False: set()}
-    for own, key, _ in entries(git):
+    for own, key, _ in settings:
         if key.startswith("filter."):
             drivers[own].add(key.split(".", 1)[1].rsplit(".", 1)[0])
     return tuple(sorted(drivers[False] - drivers[True]))
@@ -52,16 +58,19 @@ def switched_off(filters: tuple[str, ...]) -> Mapping[str, str]:
     return {f"filter.{name}.{key}": value for name in filters for key, value in off.items()}
 
 
-def clone_configuration(git: GitCommand, object_format: str, origin: str) -> bytes:
-    """Return the configuration file of a clone: how the repository of `git` stores content, and nothing that runs.
+def clone_configuration(settings: Sequence[Setting], object_format: str, root: Path) -> bytes:
+    """Return the configuration file of a clone: how the repository in `root` stores content, and nothing that runs.
 
-    The person's own filters, such as git-lfs, are copied where they hold only for this folder.
+    The person's own filters, such as git-lfs, are copied where they hold only for this folder. The clone's origin is
+    the repository's, without a password, or the repository.
     """
-    settings = {
+    copied = {
         key: value
-        for own, key, value in entries(git)
+        for own, key, value in settings
         if key in _PORTABLE or (own and _TRUSTED_SECTIONS.fullmatch(key))
     }
+    origins = [value for _, key, value in settings if key == "remote.origin.url"]
+    origin = _CREDENTIALS.sub("", origins[-1].strip().partition("\n")[0]) if origins else ""
     sha256 = object_format == "sha256"
     lines = [
         "[core]",
@@ -73,10 +82,10 @@ def clone_configuration(git: GitCommand, object_format: str, origin: str) -> byt
         lines += ["[extensions]", "\tobjectFormat = sha256"]
     lines += [
         '[remote "origin"]',
-        f'\turl = "{_escaped(origin)}"',
+        f'\turl = "{_escaped(origin or str(root))}"',
         f"\tfetch = +{HEADS}*:refs/remotes/origin/*",
     ]
-    for key, value in sorted(settings.items()):
+    for key, value in sorted(copied.items()):
         section, name = key.split(".", 1)
         subsection, _, variable = name.rpartition(".")
         title = f'{section} "{_escaped(subsection)}"' if subsection else section

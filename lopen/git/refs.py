@@ -142,12 +142,15 @@ class References:
     def move(self, ref: str, new: str, old: str | None, reason: str) -> None:
         """Move `ref` from `old` (None: it does not exist yet) to `new`; durable on return.
 
+        A name of lopen's own that stands for another branch moves alone.
+
         Raises:
             RefMoved: it is not at `old`.
         """
         expected = self.layout.null_id if old is None else old
         durable = self.git.with_options(config={"core.fsync": "committed,index,reference"})
-        durable.run("update-ref", "-m", f"lopen: {single_line(reason)}", ref, new, expected)
+        alone = ("--no-deref",) if ref.startswith((HEADS + BRANCH_PREFIX, "refs/lopen/")) else ()
+        durable.run("update-ref", *alone, "-m", f"lopen: {single_line(reason)}", ref, new, expected)
 
     def attach_head(self, branch: str) -> None:
         """Point HEAD to `branch`; the index and the work tree do not change."""
@@ -196,20 +199,6 @@ class References:
         """Raise `GitError` for a name that no branch can have."""
         if name.startswith("-") or self.git.run("check-ref-format", HEADS + name, accept=(0, 1)).exit_code:
             raise GitError(f"invalid branch name {name!r}", hint="rename the module")
-
-    def require_plain(self, name: str) -> None:
-        """Refuse a branch that stands for another one: what moves it moves the other.
-
-        Raises:
-            GitError: it is a symbolic reference.
-        """
-        stands_for = self.git.run("symbolic-ref", "--quiet", HEADS + name, accept=(0, 1, 128)).text
-        if stands_for:
-            raise GitError(
-                f"the branch {name} is a symbolic reference to {stands_for.removeprefix(HEADS)}:"
-                " lopen would move that branch",
-                hint=f"git symbolic-ref --delete {HEADS}{name}",
-            )
 
     def likely_base(self, other: str) -> str | None:
         """Return the branch that `other` probably started from, if nothing records it; None if unknown."""

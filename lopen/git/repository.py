@@ -20,7 +20,7 @@ from lopen.git import commit_hooks, commits, ignores, trees
 from lopen.git.command import GitCommand, find_git
 from lopen.git.commit_hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.commits import CommitInfo, refuse_leaks
-from lopen.git.configuration import foreign_filters, switched_off
+from lopen.git.configuration import Setting, foreign_filters, read_settings, switched_off
 from lopen.git.errors import GitError
 from lopen.git.ignores import HALF_WRITTEN, ignored_paths, is_internal
 from lopen.git.layout import Layout, check_version, discover
@@ -84,10 +84,11 @@ class Repository:
         self.layout = layout
         self.git = git.with_options(own, config=_CONTENT_CONFIG)
         self.references = References(layout, self.git)
+        self.settings: Sequence[Setting] = ()  # of git, as they were when the person's repository was opened
         self.ignored_filters: tuple[str, ...] = ()  # content filters that only the repository configures
         self.changed_protected_paths: tuple[str, ...] = ()  # by the latest snapshot, see `is_protected_path`
         self._options = options
-        self._files = WorkTree(layout, self.git, scratch, lambda: self.head().commit)
+        self._files = WorkTree(layout, self.git, scratch, lambda: self.head().commit, self.tree_of)
         self._identity_from = identity_from or self.git
         self._identity: Mapping[str, str] = {}
         self._answers: dict[
@@ -108,11 +109,12 @@ class Repository:
         git = GitCommand(find_git(root), root.resolve(), clock)
         check_version(git)
         layout = discover(git)
-        filters = foreign_filters(git)
+        settings = read_settings(git)
+        filters = foreign_filters(settings)
         git = git.with_options(config=switched_off(filters))
         folder = TemporaryFolder()
         repository = Repository(layout, git, folder.path, CheckoutOptions(sign, known))
-        repository.ignored_filters = filters
+        repository.settings, repository.ignored_filters = settings, filters
         weakref.finalize(repository, folder.remove)
         return repository
 
@@ -318,6 +320,7 @@ class Repository:
         sha = self._write_commit(tree, (parent, None), message, purpose="committed", sign=self._options.sign)
         self.references.move(HEADS + branch, sha, parent, message.partition("\n")[0])
         self.align_index()
+        self._known(("tree", sha), lambda: tree)
         return sha
 
     def merge_commit(self, tree: str, into: str, merges: str, message: str) -> str:
@@ -404,9 +407,8 @@ class Repository:
             raise GitError(f"a {operation} is in progress", hint=f"abort it first: git {operation} --abort")
         head = self.head().commit
         tree = self.tree_of(commit)
-        now = self.snapshot()
         # Files first: if one is not writable, the branch is unchanged and the reset can be repeated.
-        self.restore(tree, [change.path for change in self.changes(now, tree)])
+        self._files.reset(tree)
         self.references.move("HEAD", commit, head, f"revert to {commit[:12]}")
         self.align_index()
 

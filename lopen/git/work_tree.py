@@ -77,14 +77,19 @@ class WorkTree:
     """The files of one checkout, relative to `head()`. `scratch` is a folder for indexes of lopen's own."""
 
     def __init__(
-        self, layout: Layout, git: GitCommand, scratch: Path, head: Callable[[], str | None]
+        self,
+        layout: Layout,
+        git: GitCommand,
+        scratch: Path,
+        head: Callable[[], str | None],
+        tree_of: Callable[[str], str],
     ) -> None:
         self._layout = layout
         self._git = git
         self._scratch = scratch
         self._head = head
+        self._tree_of = tree_of
         self._base_of: str | None = None  # the head from which this process built `base`
-        self._base_tree: str | None = None  # its tree id, if known
         self._submodules: tuple[str, frozenset[str]] | None = None  # of a head
         self.embedded: tuple[str, ...] = ()  # repositories of their own that the latest snapshot left out
         scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -104,7 +109,7 @@ class WorkTree:
         head = self._head() or self._layout.empty_tree
         git = self._with(self._base)
         if self._base_of != head or not self._base.is_file():
-            self._base_of = self._base_tree = None
+            self._base_of = None
             git.run("read-tree", "--reset", head)
             self._base_of = head
         return git
@@ -148,16 +153,13 @@ class WorkTree:
         self.embedded = found.embedded
         excluded = self._matching(exclude, found.changed)
         paths = [path for path in found.changed if path not in excluded]
-        if not paths and self._base_tree is not None:
-            return self._base_tree, found
+        if not paths:
+            return self._tree_of(self._base_of) if self._base_of else self._layout.empty_tree, found
         git = self._work_index()
         hidden = _behind_links(self._layout.root, paths)
         _update(git, [path for path in paths if path in hidden], "--force-remove")
         _update(git, [path for path in paths if path not in hidden], "--add", "--remove", "--replace")
-        tree = git.run("write-tree").text
-        if not paths:
-            self._base_tree = tree
-        return tree, found
+        return git.run("write-tree").text, found
 
     def _work_index(self) -> GitCommand:
         """Return git on a copy of the base index, with its times, which git compares to find racy entries."""
@@ -191,10 +193,17 @@ class WorkTree:
                 raise GitError(f"{path!r} is not a path in the work tree")
         now, found = self.snapshot({})
         known = trees.entries(self._git, tree)
-        target = self.tree_with(now, {path: known.get(path) for path in wanted})
+        self._become(self.tree_with(now, {path: known.get(path) for path in wanted}), found)
+
+    def reset(self, tree: str) -> None:
+        """Make all files those of `tree`; what no snapshot holds stays."""
+        self._become(tree, self.snapshot({})[1])
+
+    def _become(self, tree: str, found: WorkTreeStatus) -> None:
+        """Replace and remove files until they are those of `tree`; the snapshot just made `found` their changes."""
         # The index of the snapshot knows every file that git may replace or remove.
         git = self._with(self._base.with_name("index.work")) if found.changed else self._work_index()
-        git.run("read-tree", "--reset", "-u", target)
+        git.run("read-tree", "--reset", "-u", tree)
 
     def _matching(self, exclude: Mapping[str, str], changed: Iterable[str]) -> set[str]:
         """Return the paths of `changed` whose content is the blob in `exclude`."""

@@ -26,7 +26,7 @@ class Effect:
 REVERTING = (
     Effect("the backup is made", "lopen.git.repository:Repository.backup"),
     Effect("the state is saved", "lopen.store.sessions:SessionStore.save", 2),
-    Effect("files are put back", "lopen.git.repository:Repository.restore"),
+    Effect("files are put back", "lopen.git.work_tree:WorkTree.reset"),
     Effect("a reference is moved", "lopen.git.refs:References.move"),
     Effect("the index follows", "lopen.git.repository:Repository.align_index"),
     Effect("it is undone", "lopen.git.repository:Repository.reset_to"),
@@ -82,7 +82,7 @@ def test_no_run_begins_over_files_that_are_half_reverted(place: Place) -> None:
     site = place.site
     with site.project() as root:
         assert site.lopen(root, "run", "calc", "--max-iterations", "2").code == 3
-        die = [DIE, "lopen.git.repository:Repository.restore", "after", 1]
+        die = [DIE, "lopen.git.work_tree:WorkTree.reset", "after", 1]
         (site.clone(root) / "calc.py").write_text("spoiled\n", "utf-8")
         assert site.lopen(root, "revert", "calc", arrange=[die]).code == -9
         asked = site.asked

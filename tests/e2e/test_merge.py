@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.e2e.conftest import MakeProject
 from tests.project import Project, build, plan, specification
 
-RESTORING = ("tests.crash.faults:die", "lopen.git.repository:Repository.restore", "after", 3)
+RESTORING = ("tests.crash.faults:die", "lopen.git.repository:Repository.restore", "after", 1)
 
 
 def built(make_project: MakeProject, commands: Mapping[str, str] | None = None, **more: str) -> Project:

@@ -193,9 +193,8 @@ def test_pipes_and_sockets_are_passed_over(root: Path, repository: Repository) -
     assert names(root, repository.snapshot()) == {"README", "src/app.py"}
 
 
-@pytest.mark.parametrize("damage", [b"", b"DIRC nonsense"])
-def test_a_damaged_user_index_does_not_matter(root: Path, repository: Repository, damage: bytes) -> None:
-    (root / ".git" / "index").write_bytes(damage)
+def test_a_damaged_user_index_does_not_matter(root: Path, repository: Repository) -> None:
+    (root / ".git" / "index").write_bytes(b"DIRC nonsense")
     assert repository.snapshot() == run_git(root, "rev-parse", "HEAD^{tree}")
 
 

@@ -47,11 +47,9 @@ def test_what_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
     assert KnownSecrets(tmp_path, {}).values == ()
 
 
-@pytest.mark.parametrize(
-    "value", ["short", "changeme-please", "gnomewayland"[:11], "/usr/bin/env", "${TOKEN_HERE}"]
-)
-def test_words_placeholders_and_paths_are_no_secrets(value: str) -> None:
-    assert not is_distinctive(value)
+def test_words_placeholders_and_paths_are_no_secrets() -> None:
+    values = ["short", "changeme-please", "gnomewaylan", "/usr/bin/env", "${TOKEN_HERE}"]
+    assert [value for value in values if is_distinctive(value)] == []
 
 
 def test_files_at_any_depth_are_known_but_not_those_of_caches(tmp_path: Path) -> None:
