@@ -147,7 +147,7 @@ def prepare(place: Workplace, session: Session, into: str | None) -> PreparedMer
     """Merge in a temporary clone; return None where the branch is merged already.
 
     Raises:
-        MergeRefused: a branch is missing, the work tree has uncommitted work, or the branches conflict.
+        MergeRefused: a branch is missing, or the branches conflict.
     """
     branch, repository, clone = session.branch or "", place.person, place.repository
     target = into or session.start_branch or repository.references.likely_base(branch)

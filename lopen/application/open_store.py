@@ -100,7 +100,7 @@ def created(context: CommandContext, store: SessionStore) -> SessionStore:
 
 
 def _never_ran(root: Path) -> bool:
-    """True without state and without traces of a lost one (a plan, a damaged database, unsettled hook usage)."""
+    """True without state and without traces of a lost one (a plan, a damaged database)."""
     try:
         found = set(os.listdir(root / ".lopen"))
     except FileNotFoundError:

@@ -111,8 +111,10 @@ class Meter:
         exempt: tuple[str, ...] = (),
         warn: Callable[[str], None] = log.warning,
     ) -> None:
-        """Open nothing yet. `exempt` circuit rules do not
-        hold; `warn` is told once when the store goes and once when it is back."""
+        """Open nothing yet. `exempt` names circuit rules that do not hold.
+
+        `warn` is told once when the store is out of reach and once when it is back.
+        """
         self._store = store
         self._budget = settings.budget
         self._clock = clock

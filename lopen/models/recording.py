@@ -80,7 +80,7 @@ class RecordedResponse:
 class RecordedExchange:
     """One request and its response. `after` is the previous exchange of the conversation, or 0 for its first one.
 
-    `opening` is a digest of the first message, which distinguishes parallel conversations.
+    `opening` is a digest of the first message, which distinguishes conversations.
     """
 
     n: int

@@ -1,7 +1,7 @@
 """A recording as a model: each request must match, then the recorded response is the answer.
 
-Turns and the judge's requests are sequential and must come in the recorded order. Research agents may run in parallel,
-so each of their conversations has its own order. Tool calls are compared by position, not by id, and text that
+Turns and the judge's requests must come in the recorded order. Each research agent's conversation has an order of its
+own. Tool calls are compared by position, not by id, and text that
 differs from run to run is masked.
 """
 

@@ -118,7 +118,7 @@ class ModelSettings(SettingsSection):
         le=30,
         description="First wait before a failed request is tried again, in seconds; each further wait is longer.",
     )
-    max_retries: Annotated[int, LOWER] = Field(
+    max_retries: Annotated[int, USER_ONLY] = Field(
         8,
         ge=0,
         le=20,

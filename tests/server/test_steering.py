@@ -70,6 +70,7 @@ def approve(person: Visitor, project: Project) -> None:
     project.specify()
     expect(page.get_by_role("alert").first).to_contain_text("has changed since you opened this page")
     person.press("Read it again")
+    expect(page.get_by_role("region", name="Acceptance criteria")).not_to_contain_text("add is exact")
     person.write("Note (optional)", "read on a train")
     person.press("Approve and build")
     expect(page.get_by_role("heading", level=1)).to_contain_text("running")
