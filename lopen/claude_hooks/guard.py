@@ -29,7 +29,7 @@ from lopen.claude_hooks.settings import TASK_TYPES, HookSettings
 from lopen.guardrails.call_history import CallEnd, signature, subject_of
 from lopen.limits.agents import OVERRIDE, Agents, agent_limits, spawn
 from lopen.limits.budget import NEAR_LIMIT
-from lopen.limits.call_counting import announce_call, end_call, trip, trip_on_cost
+from lopen.limits.call_gate import announce_call, end_call, trip, trip_on_cost
 from lopen.limits.circuits import (
     ALLOW,
     LATER,
@@ -39,7 +39,6 @@ from lopen.limits.circuits import (
     CircuitState,
     cooled,
     rule_book,
-    trip_text,
 )
 from lopen.limits.records import Alert, Incident, new_id
 from lopen.limits.store import Rows
@@ -281,7 +280,7 @@ class SessionGuard:
                 self.agents.ended(call_id)
             decision = self._ended(CallEnd(tool, sign, False, nonce=call_id, agent=agent))
             if decision is not None:
-                found = trip_text(decision, self.now, short=True)
+                found = decision.text(self.now, short=True)
         return found
 
     # how a call is held back
@@ -301,7 +300,7 @@ class SessionGuard:
         """Why a call is held back; one beside a probe waits for that one's end, not for a time."""
         circuit = self.rows.circuit(self.id) if decision.kind == WAIT else None
         if circuit is None or circuit.state != "half_open":
-            return trip_text(decision, self.now, short=True)
+            return decision.text(self.now, short=True)
         return answers.beside_probe(
             circuit.rule, self.pending.tool_of(circuit.probe[0] if circuit.probe else "")
         )
@@ -354,8 +353,8 @@ class SessionGuard:
         if call.kind in ("agent", "external"):
             dear = trip_on_cost(self.rows, self.id, self.limits, self.now, self.book)
             if dear is not None:
-                self.spending.alerts += dear[1]
-                return dear[0]
+                self.spending.alerts += dear.alerts
+                return dear
         if call.kind == "agent":
             lifted = bool(self.memo.get("lifted"))
             agents, refused = self._spawned(lifted)
@@ -367,8 +366,8 @@ class SessionGuard:
                 self.rows.add_incident(Incident(self.id, "override", started, self.now))
                 return CallDecision(ALLOW)
         circuit_id = f"session:{self._nested_in}" if self._nested_in else self.id
-        decision, alerts = announce_call(self.rows, circuit_id, call, self.now, self.book)
-        self.spending.alerts += alerts
+        decision = announce_call(self.rows, circuit_id, call, self.now, self.book)
+        self.spending.alerts += decision.alerts
         if agents is not None and decision.allowed:
             self.agents.put(agents)
         return decision
@@ -391,8 +390,8 @@ class SessionGuard:
             return after, None
         if answer.until is not None:
             return agents, CallDecision(LATER, self.id, "agent_spawn", answer.seen, answer.until)
-        decision, alerts = trip(self.rows, self.id, "agent_spawn", answer.seen, self.now, self.book)
-        self.spending.alerts += alerts
+        decision = trip(self.rows, self.id, "agent_spawn", answer.seen, self.now, self.book)
+        self.spending.alerts += decision.alerts
         return agents, decision
 
     def _alert_once(self, decision: CallDecision) -> None:
@@ -400,12 +399,13 @@ class SessionGuard:
         if self.memo.get("crowded"):
             return
         self.memo["crowded"] = True
-        text = trip_text(decision, self.now)
+        text = decision.text(self.now)
         self.rows.add_alert(Alert(new_id(), self.id, "circuit_tripped", text, timestamp=self.now))
 
     def _ended(self, end: CallEnd, *, verified: bool = False) -> CallDecision | None:
         counted = end_call(self.rows, self.id, end, self.now, self.book, passed_verify=verified)
-        self.spending.alerts += counted.alerts
+        if counted.decision is not None:
+            self.spending.alerts += counted.decision.alerts
         return counted.decision
 
     def _progressed(self) -> bool:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
-from lopen.core.events import CircuitChanged, Event, GuardrailRaised
+from lopen.core.events import GuardrailRaised
 from lopen.guardrails import completion, habits, repeated_failures, resource_limits
 from lopen.guardrails.guard import Category, GuardFacts, Guardrail, GuardResult, GuardVerdict, one_line
 
@@ -86,28 +85,6 @@ def _checked(guard: Guardrail, facts: GuardFacts) -> GuardResult:
             f"lopen could not run this check ({failure}); follow its rule yourself.",
             action="continues without this check",
         )
-
-
-def circuit_events(
-    told: Iterable[Event], *, needs_ack: bool, until: datetime | None, now: datetime
-) -> tuple[GuardrailRaised, ...]:
-    """Return an event for each circuit that opened in `told`; `until` is the end of its cooldown."""
-    wait_s = max(0.0, (until - now).total_seconds()) if until else 0.0
-    action = (
-        "pauses until a person acknowledges the circuit"
-        if needs_ack
-        else f"holds calls for {wait_s:.0f} s, then allows one"
-    )
-    return tuple(
-        GuardrailRaised(
-            resource_limits.CIRCUITS,
-            "block" if needs_ack else "warn",
-            f"{opened.rule}: {opened.reason}",
-            action,
-        )
-        for opened in told
-        if isinstance(opened, CircuitChanged) and opened.state == "open"
-    )
 
 
 def events(results: Iterable[GuardResult]) -> tuple[GuardrailRaised, ...]:

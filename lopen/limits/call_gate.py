@@ -1,7 +1,8 @@
 """The gate that each tool call, sub-agent and external call of a session passes before it runs and after it ends.
 
-The gate counts the call and applies the rules of circuits and habits. It returns the end of a cooldown and
-the texts for the model and the person; the caller waits.
+The rules of circuits and habits are pure; here they are applied to a store, within one transaction, with the incident
+and the alert of a trip. Claude Code's hooks apply them without a gate. The gate returns a pass or a decision with the end
+of a cooldown; the caller waits.
 """
 
 from __future__ import annotations
@@ -9,16 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import blake2b
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from lopen.core.clock import Clock
-from lopen.core.events import CircuitChanged, Event, Notice
 from lopen.guardrails.call_history import RUN, CallEnd, CallHistory, WastefulHabit, signature, subject_of
-from lopen.guardrails.habits import HabitLimits, after_turn, untested_edits
-from lopen.limits.agents import OVERRIDE, AgentLimits, ended, put_agents, read_agents, spawn
-from lopen.limits.call_counting import Answer, CountedEnd, announce_call, end_call, trip, trip_on_cost
+from lopen.guardrails.habits import HabitLimits, after_turn, find_habits, untested_edits
+from lopen.limits.agents import OVERRIDE, AgentLimits, ended, is_spent, put_agents, read_agents, spawn
 from lopen.limits.circuits import (
     ALLOW,
     LATER,
@@ -27,12 +25,21 @@ from lopen.limits.circuits import (
     CircuitCall,
     CircuitState,
     RuleBook,
+    after_call,
+    before_call,
     cut_off,
-    trip_text,
+    refusal,
+    tripped,
+    verified,
+    without_probe,
 )
-from lopen.limits.records import Alert, Incident, new_id, raised
+from lopen.limits.records import Alert, Incident, new_id
 from lopen.limits.store import LimitsStore, Rows
-from lopen.settings.schema import ToolDiscipline
+
+if TYPE_CHECKING:  # late: hooks import this module
+    from lopen.core.clock import Clock
+    from lopen.core.events import Event
+    from lopen.settings.schema import ToolDiscipline
 
 T = TypeVar("T")
 
@@ -52,20 +59,92 @@ class ToolPass:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolTrip:
-    """A call that is not made. `text` is for the model and the person.
+class CountedEnd:
+    """The history after a call ended, the habits found, and a decision where the end tripped the circuit."""
 
-    Either `until` says when calls may go on, which the caller waits for (clock.sleep), or `needs_ack` says
-    that only `command`, a person's, lets them. `later`: nothing is wrong with the call, it only comes too soon.
-    """
+    calls: CallHistory
+    habits: tuple[WastefulHabit, ...] = ()
+    decision: CallDecision | None = None
 
-    rule: str
-    text: str
-    until: datetime | None
-    needs_ack: bool
-    command: str
-    events: tuple[Event, ...] = ()
-    later: bool = False
+
+# the rules, applied within a transaction
+
+
+def announce_call(
+    rows: Rows, circuit_id: str, call: CircuitCall, now: datetime, book: RuleBook
+) -> CallDecision:
+    """Count a call that is about to be made, and decide about it."""
+    before = rows.circuit(circuit_id) or CircuitState(circuit_id)
+    after, decision = before_call(before, call, now.timestamp(), book)
+    if after != before:
+        rows.put_circuit(after)
+    return _logged(rows, decision, now)
+
+
+def end_call(
+    rows: Rows,
+    circuit_id: str,
+    end: CallEnd,
+    now: datetime,
+    book: RuleBook,
+    *,
+    passed_verify: bool = False,
+    habits: HabitLimits | None = None,
+) -> CountedEnd:
+    """Count the end of a call, and look for habits where limits are given: hooks apply the rules of circuits only."""
+    before = rows.circuit(circuit_id) or CircuitState(circuit_id)
+    after, decision = after_call(before, end, now.timestamp(), book)
+    found = find_habits(after.calls, end, habits) if habits else ()
+    after = replace(after, calls=after.calls.found(found))
+    if passed_verify:
+        after = verified(after)
+    rows.put_circuit(after)
+    return CountedEnd(after.calls, found, _logged(rows, decision, now) if decision else None)
+
+
+def trip(rows: Rows, circuit_id: str, rule: str, seen: str, now: datetime, book: RuleBook) -> CallDecision:
+    """Open the circuit for a reason outside its windows; a person closes it. An open circuit stays open."""
+    state = rows.circuit(circuit_id) or CircuitState(circuit_id)
+    if state.tripped and state.needs_ack:
+        return refusal(state, book)
+    after, decision = tripped(state, book[rule], seen, now.timestamp(), book, ack=True)
+    rows.put_circuit(after)
+    return _logged(rows, decision, now)
+
+
+def trip_on_cost(
+    rows: Rows, circuit_id: str, limits: AgentLimits, now: datetime, book: RuleBook
+) -> CallDecision | None:
+    """Open the circuit where sub-agents and external calls have cost all that they may; None where they may go on."""
+    if not book.enabled or not is_spent(read_agents(rows, circuit_id), limits):
+        return None
+    seen = f"sub-agents and external calls have cost {limits.block_text} or more"
+    return trip(rows, circuit_id, "external_api", seen, now, book)
+
+
+def drop_probe(rows: Rows, circuit_id: str) -> None:
+    """Let the next call be the probe: the process of the one that ran is gone."""
+    before = rows.circuit(circuit_id)
+    if before is not None and before.probe is not None:
+        rows.put_circuit(without_probe(before))
+
+
+def _logged(rows: Rows, decision: CallDecision, now: datetime) -> CallDecision:
+    """Store the incident of a trip, and an alert where the circuit needs a person; return the decision with it."""
+    if decision.kind != TRIP:
+        return decision
+    circuit_id = decision.circuit_id
+    rows.add_incident(
+        Incident(circuit_id, decision.rule, decision.seen, now, decision.until, decision.needs_ack)
+    )
+    if not decision.needs_ack:
+        return decision
+    alert = Alert(new_id(), circuit_id, "circuit_tripped", decision.text(now), timestamp=now)
+    rows.add_alert(alert)
+    return replace(decision, alerts=(alert,))
+
+
+# the gate
 
 
 class Try(Protocol):
@@ -136,7 +215,7 @@ class CallGate:
 
     def before_tool(
         self, tool: str, arguments: Mapping[str, Any], turn: int, call_id: str = "", *, writes: str = ""
-    ) -> ToolPass | ToolTrip:
+    ) -> ToolPass | CallDecision:
         """Decide whether the call may be made. `call_id` is the model's, `writes` the file that the call writes.
 
         A call that a kill cut off and lopen runs again has the same turn and id: it counts once.
@@ -144,9 +223,7 @@ class CallGate:
         call = self._call(tool, signature(tool, arguments), turn, "tool", self._mark(turn, call_id))
         call = replace(call, subject=subject_of(tool, writes))
         now = self._clock.now()
-        answer = self._answered(
-            lambda rows: announce_call(rows, self.circuit_id, call, now, self.book), call, now
-        )
+        answer = self._answered(lambda rows: announce_call(rows, self.circuit_id, call, now, self.book), call)
         self._running, self._asked = call.nonce, 0
         return answer
 
@@ -167,7 +244,7 @@ class CallGate:
 
     def after_tool(
         self, passed: ToolPass, end: CallEnd, *, passed_verify: bool = False
-    ) -> tuple[ToolTrip | None, tuple[WastefulHabit, ...]]:
+    ) -> tuple[CallDecision | None, tuple[WastefulHabit, ...]]:
         """Count the end of a call; return the trip that it caused, and the wasteful habits that it shows.
 
         `passed_verify`: a verify command passed, so the calls of the task are counted from here.
@@ -189,9 +266,7 @@ class CallGate:
                 counted,
             )
         self._calls = counted.calls
-        if counted.decision is None:
-            return None, counted.habits
-        return self._tripped(counted.decision, counted.alerts, now), counted.habits
+        return counted.decision, counted.habits
 
     def end_turn(self, tests_exist: Callable[[], bool]) -> tuple[WastefulHabit, ...]:
         """Return the habit that shows only when all calls of a turn have ended."""
@@ -213,32 +288,31 @@ class CallGate:
 
     # external calls
 
-    def external_call(self, turn: int, name: str = "oracle") -> ToolPass | ToolTrip:
-        """Ask for one of lopen's own calls to another model; where the window is full, the trip has `until`."""
+    def external_call(self, turn: int, name: str = "oracle") -> ToolPass | CallDecision:
+        """Ask for one of lopen's own calls to another model; where the window is full, the answer has `until`."""
         now = self._clock.now()
         mark = f"{self._running}/{self._asked}" if self._running else new_id()
         call = self._call(name, f"external:{name}", turn, "oracle", mark, inner=True)
 
-        def work(rows: Rows) -> Answer:
+        def work(rows: Rows) -> CallDecision:
             if spent := trip_on_cost(rows, self.circuit_id, self._limits, now, self.book):
                 return spent
             return announce_call(rows, self.circuit_id, call, now, self.book)
 
-        answer = self._answered(work, call, now)
+        answer = self._answered(work, call)
         self._asked += isinstance(answer, ToolPass)
         return answer
 
-    def external_done(self, passed: ToolPass, ok: bool) -> ToolTrip | None:
+    def external_done(self, passed: ToolPass, ok: bool) -> CallDecision | None:
         """Count the end of an external call."""
         return self.after_tool(passed, CallEnd(passed.tool, passed.signature, ok))[0]
 
-    def spending(self) -> ToolTrip | None:
+    def spending(self) -> CallDecision | None:
         """Return a trip where sub-agents and external calls have cost all that they may."""
         now = self._clock.now()
-        answer = self._atomically(
+        return self._atomically(
             lambda rows: trip_on_cost(rows, self.circuit_id, self._limits, now, self.book), None
         )
-        return self._tripped(*answer, now) if answer else None
 
     # sub-agents
 
@@ -263,17 +337,18 @@ class CallGate:
         self._lifted = True
         incident = Incident(self.circuit_id, "override", f"{OVERRIDE} in the prompt", self._clock.now())
         self._atomically(lambda rows: rows.add_incident(incident), None)
+        from lopen.core.events import Notice  # late: a hook raises none
+
         return (Notice("warning", f"{OVERRIDE}: the limits on starting sub-agents are lifted for this run"),)
 
-    def spawn_agent(self, agent_id: str, turn: int) -> ToolPass | ToolTrip:
+    def spawn_agent(self, agent_id: str, turn: int) -> ToolPass | CallDecision:
         """Decide whether the sub-agent may start; `ended` in the pass names the agent that has to end for it."""
         now = self._clock.now()
         mark = f"agent:{agent_id}"
         call = self._call("agent", mark, turn, "agent", mark, inner=True)
         oldest: list[str] = []
-        no_alerts: tuple[Alert, ...] = ()
 
-        def work(rows: Rows) -> Answer:
+        def work(rows: Rows) -> CallDecision:
             oldest.clear()
             if spent := trip_on_cost(rows, self.circuit_id, self._limits, now, self.book):
                 return spent
@@ -284,19 +359,19 @@ class CallGate:
             if not answer.allowed and answer.until is None:
                 return trip(rows, self.circuit_id, "agent_spawn", answer.seen, now, self.book)
             if not answer.allowed:
-                return CallDecision(LATER, self.circuit_id, "agent_spawn", answer.seen, answer.until), ()
-            decision, alerts = CallDecision(ALLOW), no_alerts
+                return CallDecision(LATER, self.circuit_id, "agent_spawn", answer.seen, answer.until)
+            decision = CallDecision(ALLOW)
             if not self._lifted:
-                decision, alerts = announce_call(rows, self.circuit_id, call, now, self.book)
+                decision = announce_call(rows, self.circuit_id, call, now, self.book)
             if decision.allowed:
                 put_agents(rows, self.circuit_id, agents)
                 oldest.extend([answer.ended] if answer.ended else [])
-            return decision, alerts
+            return decision
 
-        answer = self._answered(work, call, now)
+        answer = self._answered(work, call)
         return replace(answer, ended=oldest[0]) if oldest and isinstance(answer, ToolPass) else answer
 
-    def agent_done(self, agent_id: str, ok: bool = True) -> ToolTrip | None:
+    def agent_done(self, agent_id: str, ok: bool = True) -> CallDecision | None:
         """Count the end of a sub-agent."""
 
         def work(rows: Rows) -> None:
@@ -320,34 +395,11 @@ class CallGate:
         """Return the mark of a call of the model: some endpoints give each turn's calls the same ids."""
         return f"{turn}{self._inside}/{call_id}" if call_id else new_id()
 
-    def _answered(
-        self, work: Callable[[Rows], Answer], call: CircuitCall, now: datetime
-    ) -> ToolPass | ToolTrip:
-        answer = self._atomically(work, None)
-        if answer is None:
+    def _answered(self, work: Callable[[Rows], CallDecision], call: CircuitCall) -> ToolPass | CallDecision:
+        decision = self._atomically(work, None)
+        if decision is None:
             return ToolPass(call.tool, call.signature, counted=False)
-        decision, alerts = answer
-        return (
-            ToolPass(call.tool, call.signature, nonce=call.nonce)
-            if decision.allowed
-            else self._tripped(decision, alerts, now)
-        )
+        return ToolPass(call.tool, call.signature, nonce=call.nonce) if decision.allowed else decision
 
     def _atomically(self, work: Callable[[Rows], T], otherwise: T) -> T:
         return self._tried(lambda: self._store.atomically(work), lambda: otherwise)
-
-    def _tripped(self, decision: CallDecision, alerts: tuple[Alert, ...], now: datetime) -> ToolTrip:
-        until = None if decision.until is None else datetime.fromtimestamp(decision.until, UTC)
-        changed: tuple[Event, ...] = ()
-        if decision.kind == TRIP:
-            when = until.isoformat(timespec="seconds") if until else ""
-            changed = (CircuitChanged(self.circuit_id, decision.rule, "open", decision.seen, when),)
-        return ToolTrip(
-            decision.rule,
-            trip_text(decision, now),
-            until,
-            decision.needs_ack,
-            f"lopen circuit ack {self.circuit_id}" if decision.needs_ack else "",
-            (*changed, *raised(alerts)),
-            decision.kind == LATER,
-        )

@@ -3,7 +3,7 @@
 closed → open → half_open → closed. In half_open one probe is allowed: its success closes the circuit, its
 failure opens it again with the next longer cooldown. The call that trips the circuit is not made, and not logged. Every
 rule counts over one log of calls (`guardrails.call_history`). Pure: `before_call` and `after_call` decide, and
-`call_counting` applies them to a store. `now` is in seconds since the epoch.
+`call_gate` applies them to a store. `now` is in seconds since the epoch.
 
 See docs/reference/budgets-and-circuits.md.
 """
@@ -13,11 +13,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from lopen.guardrails.call_history import CALLS_KEPT, CallEnd, CallHistory, LoggedCall
-from lopen.limits.records import Alert, new_id
+from lopen.limits.records import Alert, raised
 from lopen.settings.rule_numbers import RULE_NUMBERS
+
+if TYPE_CHECKING:
+    from lopen.core.events import Event
 
 # the rules
 
@@ -226,7 +229,8 @@ class CallDecision:
     """The decision about a call.
 
     `kind`: allow; trip (this call opened the circuit); wait (open until `until`); ack (a person is needed);
-    later (the rate is used up until `until`).
+    later (the rate is used up until `until`). Until then the caller waits; with `needs_ack` only `command`, a
+    person's, lets calls go on. `alerts` were raised by a trip.
     """
 
     kind: str
@@ -236,11 +240,63 @@ class CallDecision:
     until: float | None = None
     instead: str = ""
     needs_ack: bool = False
+    alerts: tuple[Alert, ...] = ()
 
     @property
     def allowed(self) -> bool:
         """Tell whether the call may be made."""
         return self.kind == ALLOW
+
+    @property
+    def command(self) -> str:
+        """Return the person's command that lets calls go on; "" where none is needed."""
+        return f"lopen circuit ack {self.circuit_id}" if self.needs_ack else ""
+
+    def text(self, now: datetime, *, short: bool = False) -> str:
+        """Say why a call is held back: reason and workaround, then until when or the person's command.
+
+        `short`: in two lines, and without the circuit's id, which the command finds where one circuit alone waits.
+        """
+        later = self.kind == LATER
+        reason = f"{'Resource limit reached' if later else 'Circuit breaker tripped'}: {self.seen}."
+        if self.instead:
+            reason += f" Instead: {self.instead}."
+        ways = []
+        if self.until is not None:
+            wait = max(1, -int((now.timestamp() - self.until) // 1))  # rounded up, as is the time of day
+            until = datetime.fromtimestamp(-(-self.until // 1), UTC).strftime("%H:%M:%S UTC")
+            ways.append(
+                f"Cooldown: {wait}s, until {until}{'' if later else '; then one call is let through'}."
+            )
+        if self.rule == "agent_spawn":
+            ways.append("SUDO PARALLEL in the person's prompt lifts the limits on sub-agents.")
+        if self.needs_ack:
+            ways.append(f"A person lets it go on with: {'lopen circuit ack' if short else self.command}")
+        return ("\n" if short else " ").join([reason, " ".join(ways)] if ways else [reason])
+
+    def events(self, now: datetime) -> tuple[Event, ...]:
+        """Return the events of a trip; none for a call that an open circuit holds back."""
+        from lopen.core.events import CircuitChanged, GuardrailRaised  # late: a hook raises none
+        from lopen.guardrails.resource_limits import CIRCUITS
+
+        if self.kind != TRIP:
+            return raised(self.alerts)
+        until = ""
+        if self.until is not None:
+            until = datetime.fromtimestamp(self.until, UTC).isoformat(timespec="seconds")
+        wait_s = 0.0 if self.until is None else max(0.0, self.until - now.timestamp())
+        action = (
+            "pauses until a person acknowledges the circuit"
+            if self.needs_ack
+            else f"holds calls for {wait_s:.0f} s, then allows one"
+        )
+        return (
+            CircuitChanged(self.circuit_id, self.rule, "open", self.seen, until),
+            *raised(self.alerts),
+            GuardrailRaised(
+                CIRCUITS, "block" if self.needs_ack else "warn", f"{self.rule}: {self.seen}", action
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,10 +495,10 @@ def _refused(
         for rule in book.rules.values():
             count = _count(rule, logged, call, now)
             if rule.trips(count) and rule.name != probed:
-                return _trip(state, rule, _seen(rule, call, count, book), now, book)
+                return tripped(state, rule, _seen(rule, call, count, book), now, book)
     if external.enabled and logged.external_total > book.api_session_max:
         seen = f"{book.api_session_max} external calls were made in this session, which is all it may"
-        return _trip(state, external, seen, now, book, ack=True)
+        return tripped(state, external, seen, now, book, ack=True)
     return None
 
 
@@ -509,7 +565,9 @@ def after_call(
     if state.state == "half_open" and state.probe is not None and state.probe[0] == end.mark:
         if not failed:
             return closed(state), None
-        return _trip(state, book[state.rule], f"the probe after the cooldown failed ({end.tool})", now, book)
+        return tripped(
+            state, book[state.rule], f"the probe after the cooldown failed ({end.tool})", now, book
+        )
     if not failed or state.holds_all:
         return state, None
     return _failed(state, end, now, book)
@@ -552,41 +610,12 @@ def _failed(
         return state, None
     same = end.tool in RECORDS and len({call.signature for call in recent}) == 1
     seen = rule.seen.format(tool=end.tool, count=len(recent), window=rule.window)
-    return _trip(state, rule, f"{seen}{' with the same input' if same else ''}", now, book, ack=same)
+    return tripped(state, rule, f"{seen}{' with the same input' if same else ''}", now, book, ack=same)
 
 
-def _trip(
+def tripped(
     state: CircuitState, rule: CircuitRule, seen: str, now: float, book: RuleBook, *, ack: bool = False
 ) -> tuple[CircuitState, CallDecision]:
-    tripped = opened(state, rule, seen, now, ack=ack)
-    return tripped, replace(refusal(tripped, book), kind=TRIP)
-
-
-# in words
-
-
-def trip_text(decision: CallDecision, now: datetime, *, short: bool = False) -> str:
-    """Why a call is held back: reason and workaround, then until when or the person's command.
-
-    `short`: in two lines, and without the circuit's id, which the command finds where one circuit alone waits.
-    """
-    later = decision.kind == LATER
-    reason = f"{'Resource limit reached' if later else 'Circuit breaker tripped'}: {decision.seen}."
-    if decision.instead:
-        reason += f" Instead: {decision.instead}."
-    ways = []
-    if decision.until is not None:
-        wait = max(1, -int((now.timestamp() - decision.until) // 1))  # rounded up, as is the time of day
-        until = datetime.fromtimestamp(-(-decision.until // 1), UTC).strftime("%H:%M:%S UTC")
-        ways.append(f"Cooldown: {wait}s, until {until}{'' if later else '; then one call is let through'}.")
-    if decision.rule == "agent_spawn":
-        ways.append("SUDO PARALLEL in the person's prompt lifts the limits on sub-agents.")
-    if decision.needs_ack:
-        command = "lopen circuit ack" if short else f"lopen circuit ack {decision.circuit_id}"
-        ways.append(f"A person lets it go on with: {command}")
-    return ("\n" if short else " ").join([reason, " ".join(ways)] if ways else [reason])
-
-
-def trip_alert(decision: CallDecision, now: datetime) -> Alert:
-    """The alert for a circuit that only a person can close."""
-    return Alert(new_id(), decision.circuit_id, "circuit_tripped", trip_text(decision, now), 0.0, now)
+    """Open the circuit for `rule`; return the new state and the decision. `ack`: a person closes it."""
+    after = opened(state, rule, seen, now, ack=ack)
+    return after, replace(refusal(after, book), kind=TRIP)

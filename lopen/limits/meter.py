@@ -36,8 +36,7 @@ from lopen.limits.budget import (
     specs_for,
     standing_text,
 )
-from lopen.limits.call_counting import drop_probe
-from lopen.limits.call_gate import CallGate
+from lopen.limits.call_gate import CallGate, drop_probe
 from lopen.limits.charging import (
     EXTERNAL_AGENTS,
     BudgetRefusal,

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 from lopen.core.clock import Clock
 from lopen.core.errors import LopenError, StorageError
 from lopen.core.events import Event, Notice, TurnEnded, TurnStarted, Waiting
-from lopen.guardrails.pipeline import circuit_events
 from lopen.limits.budget import CONFIRMATION
-from lopen.limits.call_gate import ToolPass, ToolTrip
+from lopen.limits.call_gate import ToolPass
+from lopen.limits.circuits import LATER, CallDecision
 from lopen.limits.meter import BudgetReached, Grant, Meter
 from lopen.models.messages import (
     ContextTooLong,
@@ -235,28 +234,28 @@ class ModelCalls:
             if answer.needs_ack or answer.until is None:
                 raise self._held_by(answer)
             self._tell(answer)
-            self._wait_for(answer.text, answer.until)
+            self._wait_for(answer)
 
-    def start_agent(self, agent_id: str, turn: int) -> ToolTrip | None:
+    def start_agent(self, agent_id: str, turn: int) -> CallDecision | None:
         """Start a sub-agent, its turn waited for; what refuses it is told and given back."""
-        while isinstance(answer := self.meter.gate.spawn_agent(agent_id, turn), ToolTrip):
+        while isinstance(answer := self.meter.gate.spawn_agent(agent_id, turn), CallDecision):
             self._tell(answer)
-            if not answer.later or answer.until is None:
+            if answer.kind != LATER or answer.until is None:
                 return answer
-            self._wait_for(answer.text, answer.until)
+            self._wait_for(answer)
         return None
 
-    def _held_by(self, trip: ToolTrip) -> CallPaused:
+    def _held_by(self, trip: CallDecision) -> CallPaused:
         """Only a person lets this go on; the trip is told."""
         self._tell(trip)
-        return CallPaused(circuit_open(self.journal.session.id, trip.text, trip.command))
+        return CallPaused(circuit_open(self.journal.session.id, trip.text(self.clock.now()), trip.command))
 
-    def _tell(self, trip: ToolTrip) -> None:
-        lines = circuit_events(trip.events, needs_ack=trip.needs_ack, until=trip.until, now=self.clock.now())
-        self.journal.tell(*trip.events, *lines)
+    def _tell(self, trip: CallDecision) -> None:
+        self.journal.tell(*trip.events(self.clock.now()))
 
-    def _wait_for(self, why: str, until: datetime) -> None:
+    def _wait_for(self, trip: CallDecision) -> None:
         """Wait in the process, with a line saying so; for a moment at least, or a limit that is lifted now would spin."""
-        seconds = max(0.1, (until - self.clock.now()).total_seconds())
-        self.journal.tell(Waiting(why, seconds))
+        now = self.clock.now()
+        seconds = max(0.1, (trip.until or 0.0) - now.timestamp())
+        self.journal.tell(Waiting(trip.text(now), seconds))
         self.clock.sleep(seconds)

@@ -29,9 +29,10 @@ def research(context: SessionContext, bench: Workbench, topic: str, question: st
     agent = gate.name_agent(question)
     refused = context.models.calls.start_agent(agent, turn)
     if refused is not None:
-        refusal = failed(refused.text, "go on without research", outcome="refused")
+        why = refused.text(context.models.calls.clock.now())
+        refusal = failed(why, "go on without research", outcome="refused")
         if refused.needs_ack:
-            return replace(refusal, pause=circuit_open(bench.session.id, refused.text, refused.command))
+            return replace(refusal, pause=circuit_open(bench.session.id, why, refused.command))
         return refusal
     try:
         with gate.inside(agent):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any, Protocol
 
 from lopen.core.clock import Clock
@@ -16,8 +15,8 @@ from lopen.core.events import GuardrailRaised, ToolEnded, ToolStarted, Waiting
 from lopen.git.errors import NotEncodable
 from lopen.guardrails.call_history import CallEnd, WastefulHabit
 from lopen.guardrails.habits import guard_of, in_words, notice
-from lopen.guardrails.pipeline import circuit_events
-from lopen.limits.call_gate import CallGate, ToolPass, ToolTrip
+from lopen.limits.call_gate import CallGate, ToolPass
+from lopen.limits.circuits import CallDecision
 from lopen.models.messages import ToolUse
 from lopen.store.audit import AuditTrail, Outcome
 from lopen.store.journal import Journal
@@ -56,7 +55,7 @@ class Watch:
     pause: Pause | None = None
     turn: int = 0
     _passes: dict[str, ToolPass] = field(default_factory=dict)
-    _until: datetime | None = None
+    _until: float | None = None  # seconds since the epoch
 
     def begin_iteration(self, subject: str, shown: Collection[str] = ()) -> None:
         """Begin a conversation about a task's id or a planning step. `shown`: files that its prompt carries whole."""
@@ -76,13 +75,13 @@ class Watch:
             self._passes[use.id] = answer
             return None
         self._tripped(answer)
-        return refused(answer.text, "do something else than before", circuit=answer.rule)
+        return refused(answer.text(self.clock.now()), "do something else than before", circuit=answer.rule)
 
-    def _tripped(self, trip: ToolTrip) -> None:
-        lines = circuit_events(trip.events, needs_ack=trip.needs_ack, until=trip.until, now=self.clock.now())
-        self.journal.tell(*trip.events, *lines)
+    def _tripped(self, trip: CallDecision) -> None:
+        now = self.clock.now()
+        self.journal.tell(*trip.events(now))
         if trip.needs_ack:
-            self.pause = circuit_open(self.journal.session.id, trip.text, trip.command)
+            self.pause = circuit_open(self.journal.session.id, trip.text(now), trip.command)
         elif trip.until is not None:
             self._until = trip.until
 
@@ -90,7 +89,7 @@ class Watch:
         """Wait out a cooldown, outside any transaction."""
         if self._until is None:
             return
-        seconds = (self._until - self.clock.now()).total_seconds()
+        seconds = self._until - self.clock.now().timestamp()
         self._until = None
         if seconds > 0:
             self.journal.tell(Waiting("a circuit cools down", seconds))

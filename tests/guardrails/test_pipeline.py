@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lopen.core.errors import ExitCode, Stopped
-from lopen.core.events import CircuitChanged
 from lopen.guardrails.guard import (
     BudgetFacts,
     Category,
@@ -23,9 +21,9 @@ from lopen.guardrails.guard import (
     ScopeFacts,
 )
 from lopen.guardrails.habits import HabitLimits, circles, undisciplined
-from lopen.guardrails.pipeline import GUARDRAILS, circuit_events, events, run
+from lopen.guardrails.pipeline import GUARDRAILS, events, run
 from lopen.workflow.steps import Step
-from tests.guardrails.examples import NOW, facts, fed, ran, read
+from tests.guardrails.examples import facts, fed, ran, read
 
 CROSSINGS = ["", "warning", "confirmation", "pause"]
 
@@ -155,16 +153,6 @@ def test_every_block_says_how_a_person_answers_it(
             assert result.pause_kind is not None
             asks_again = result.pause_kind == "confirmation" and result.guard != "budget"
             assert (bool(result.confirm), result.level > 0) == (asks_again, asks_again)
-
-
-def test_a_circuit_that_opens_is_one_line_with_what_lopen_does() -> None:
-    opened = CircuitChanged("session:s", "tool_failure", "open", "ls failed 4 times")
-    closed = CircuitChanged("session:s", "tool_failure", "closed", "the probe passed")
-    [cools] = circuit_events([opened, closed], needs_ack=False, until=NOW + timedelta(seconds=5), now=NOW)
-    assert (cools.verdict, cools.reason) == ("warn", "tool_failure: ls failed 4 times")
-    assert cools.action == "holds calls for 5 s, then allows one"
-    [waits] = circuit_events([opened], needs_ack=True, until=None, now=NOW)
-    assert (waits.verdict, waits.action) == ("block", "pauses until a person acknowledges the circuit")
 
 
 def test_events_are_warnings_and_blocks_not_yet_announced() -> None:

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from lopen.cli.commands.limits import alerts, budgets, circuits
 from lopen.core.errors import LopenError
 from lopen.limits.budget import BudgetSpec, Charge
-from lopen.limits.call_counting import announce_call
+from lopen.limits.call_gate import announce_call
 from lopen.limits.circuits import CircuitCall, RuleBook
 from lopen.limits.records import BudgetUsage
 from lopen.limits.sqlite_store import SqliteStore

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 import pytest
 
 from lopen.core.clock import FakeClock
-from lopen.core.events import AlertRaised, CircuitChanged
+from lopen.core.events import AlertRaised, CircuitChanged, GuardrailRaised
 from lopen.guardrails.call_history import CallEnd
 from lopen.limits import admin_actions
 from lopen.limits.agents import read_agents
-from lopen.limits.call_gate import ToolPass, ToolTrip
-from lopen.limits.circuits import CallDecision, trip_text
+from lopen.limits.call_gate import ToolPass
+from lopen.limits.circuits import CallDecision
 from lopen.limits.meter import Meter
 from lopen.limits.store import LimitsStore
 from tests.limits.conftest import MakeMeter
@@ -24,19 +24,22 @@ def test_calls_are_stopped_and_said_with_what_to_do(make_meter: MakeMeter, clock
         clock.advance(5)
         assert isinstance(meter.gate.before_tool("read_file", {"path": "./a"}, turn), ToolPass)
     trip = meter.gate.before_tool("read_file", {"path": "a"}, 9)
-    assert isinstance(trip, ToolTrip)
+    assert isinstance(trip, CallDecision)
     assert (trip.needs_ack, trip.until, trip.command) == (True, None, "lopen circuit ack session:s1")
     for said in ("read_file was called 5 times in a row", "Instead:", "lopen circuit ack session:s1"):
-        assert said in trip.text
-    assert [type(e) for e in trip.events] == [CircuitChanged, AlertRaised]
+        assert said in trip.text(clock.now())
+    opened, alert, line = trip.events(clock.now())
+    assert (type(opened), type(alert)) == (CircuitChanged, AlertRaised)
+    assert isinstance(line, GuardrailRaised)
+    assert (line.verdict, line.action) == ("block", "pauses until a person acknowledges the circuit")
     again = meter.gate.before_tool("read_file", {"path": "b"}, 10)
-    assert isinstance(again, ToolTrip)
-    assert again.events == ()
+    assert isinstance(again, CallDecision)
+    assert again.events(clock.now()) == ()
 
 
 def test_a_cooldown_says_until_when_and_is_over_then(make_meter: MakeMeter, clock: FakeClock) -> None:
     meter = make_meter()
-    trip: ToolTrip | None = None
+    trip: CallDecision | None = None
     for turn in range(4):
         clock.advance(3)
         passed = meter.gate.before_tool("run_command", {"command": f"pytest {turn}"}, turn)
@@ -44,16 +47,19 @@ def test_a_cooldown_says_until_when_and_is_over_then(make_meter: MakeMeter, cloc
         trip, _ = meter.gate.after_tool(passed, CallEnd("run_command", "", False))
     assert trip is not None
     assert trip.until is not None
-    assert "Cooldown: 5s" in trip.text
+    assert "Cooldown: 5s" in trip.text(clock.now())
+    line = trip.events(clock.now())[-1]
+    assert isinstance(line, GuardrailRaised)
+    assert (line.verdict, line.action) == ("warn", "holds calls for 5 s, then allows one")
     until = datetime(2026, 3, 1, 12, 0, 5, 300_000, UTC).timestamp()
     for left, said in (
         (2.3, "Cooldown: 3s, until 12:00:06 UTC"),
         (3.0, "Cooldown: 3s,"),
         (0.2, "Cooldown: 1s,"),
     ):
-        told = trip_text(CallDecision("wait", until=until), datetime.fromtimestamp(until - left, UTC))
+        told = CallDecision("wait", until=until).text(datetime.fromtimestamp(until - left, UTC))
         assert said in told, left
-    clock.sleep((trip.until - clock.now()).total_seconds())
+    clock.sleep(trip.until - clock.now().timestamp())
     probe = meter.gate.before_tool("read_file", {}, 9)
     assert isinstance(probe, ToolPass)
     assert meter.gate.after_tool(probe, CallEnd("ls", "")) == (None, ())
@@ -74,9 +80,9 @@ def test_six_agents_at_once_are_held_apart_and_the_oldest_makes_room(
     meter = make_meter()
     assert isinstance(meter.gate.spawn_agent("a0", 0), ToolPass)
     hurried = meter.gate.spawn_agent("a1", 1)
-    assert isinstance(hurried, ToolTrip)
+    assert isinstance(hurried, CallDecision)
     assert hurried.until is not None
-    assert (hurried.until - clock.now()).total_seconds() == pytest.approx(10)
+    assert hurried.until - clock.now().timestamp() == pytest.approx(10)
     for i in range(1, 5):
         clock.advance(10)
         work(meter, range(4 * i, 4 * i + 4))
@@ -101,7 +107,7 @@ def test_a_session_starts_ten_agents_then_asks_a_person(
     clock.advance(60)
     for _ in range(2):
         answer = meter.gate.spawn_agent("a10", 200)
-        assert isinstance(answer, ToolTrip)
+        assert isinstance(answer, CallDecision)
         assert answer.needs_ack
     assert len(store.incidents("session:s1")) == 1
     admin_actions.acknowledge_circuit(store, "session:s1", clock.now())
@@ -117,7 +123,7 @@ def test_what_a_probe_itself_asks_for_belongs_to_it(
     admin_actions.acknowledge_circuit(store, "session:s1", clock.now())
     probe = meter.gate.before_tool("verify_task_completion", {}, 6)
     assert isinstance(probe, ToolPass)
-    assert isinstance(meter.gate.before_tool("read_file", {"path": "b"}, 6), ToolTrip)
+    assert isinstance(meter.gate.before_tool("read_file", {"path": "b"}, 6), CallDecision)
     asked = meter.gate.external_call(6)
     assert isinstance(asked, ToolPass)
     meter.gate.external_done(asked, True)

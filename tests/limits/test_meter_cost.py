@@ -7,7 +7,8 @@ import pytest
 from lopen.core.clock import FakeClock
 from lopen.core.events import AlertRaised, Notice
 from lopen.limits import admin_actions
-from lopen.limits.call_gate import ToolPass, ToolTrip
+from lopen.limits.call_gate import ToolPass
+from lopen.limits.circuits import CallDecision
 from lopen.limits.meter import BudgetReached, Meter
 from lopen.limits.store import LimitsStore
 from lopen.models.messages import Usage
@@ -68,7 +69,7 @@ def test_external_calls_warn_at_one_dollar_and_block_at_five_until_acknowledged(
     assert isinstance(meter.gate.external_call(1), ToolPass)
     spend(meter, 10, 1.0, "oracle")
     stopped = meter.gate.external_call(2)
-    assert isinstance(stopped, ToolTrip)
+    assert isinstance(stopped, CallDecision)
     assert stopped.command == "lopen circuit ack session:s1"
     admin_actions.acknowledge_circuit(store, "session:s1", clock.now())
     assert isinstance(meter.gate.external_call(3), ToolPass)

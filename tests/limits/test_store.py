@@ -13,7 +13,7 @@ import pytest
 from lopen.core.errors import LopenError
 from lopen.limits import admin_actions
 from lopen.limits.budget import BudgetSpec, Charge, opened
-from lopen.limits.call_counting import announce_call
+from lopen.limits.call_gate import announce_call
 from lopen.limits.charging import Charged, settle
 from lopen.limits.circuits import CircuitCall, RuleBook
 from lopen.limits.records import Alert, BudgetUsage, Incident, Reservation
@@ -125,7 +125,7 @@ def keep(store: LimitsStore, kept: Alert | Incident) -> None:
 
 
 def announce(store: LimitsStore, call: CircuitCall, now: datetime) -> bool:
-    decision, _ = store.atomically(lambda rows: announce_call(rows, "session:s", call, now, RuleBook()))
+    decision = store.atomically(lambda rows: announce_call(rows, "session:s", call, now, RuleBook()))
     return decision.allowed
 
 

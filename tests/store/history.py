@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from lopen.core.clock import FakeClock
 from lopen.core.events import Notice, ToolEnded, VerdictGiven
 from lopen.limits.budget import BudgetSpec, Charge
-from lopen.limits.call_counting import announce_call
+from lopen.limits.call_gate import announce_call
 from lopen.limits.circuits import CircuitCall, RuleBook
 from lopen.limits.records import BudgetUsage
 from lopen.limits.sqlite_store import SqliteStore
