@@ -20,9 +20,7 @@ from tests.limits.redis_server import RedisServer
 BAD = {
     "nothing": b"",
     "no JSON": b"{'session_id': 1",
-    "not UTF-8": b"\xff\xfe\x00",
     "a list": b"[1, 2]",
-    "no session": b'{"tool_name": "Read"}',
     "no tool": b'{"session_id": "abc"}',
     "a session that is a path": b'{"session_id": "../../etc/passwd", "tool_name": "Read"}',
     "wrong kinds": b'{"session_id": 5, "tool_name": ["x"], "tool_input": 3}',

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
 from lopen.sandbox.choice import Mode
@@ -20,10 +18,6 @@ _CASES = [
 @pytest.mark.parametrize(("mode", "attempt"), _CASES)
 def test_an_attempt_achieves_nothing(mode: Mode, attempt: Attempt, world: World) -> None:
     assert world.attempt(mode, attempt.line) == []
-
-
-def test_the_table_names_every_attempt_once() -> None:
-    assert [name for name, count in Counter(a.name for a in ATTEMPTS).items() if count > 1] == []
 
 
 REACHED = [  # not the key itself: every command gets a new session keyring
