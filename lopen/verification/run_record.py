@@ -20,7 +20,7 @@ from lopen.files.paths import Root
 from lopen.files.protection import ToolRefused
 from lopen.sandbox.bubblewrap import ROOM_HOME
 from lopen.sandbox.command import CommandResult, Room
-from lopen.verification.junit import MAX_BYTES, UnreadableReport, read_counts
+from lopen.verification.junit import MAX_BYTES, UnreadableReport, read_report
 from lopen.verification.runners import count_tests, fewer_reported
 from lopen.verification.test_run import TestRun, read_run
 
@@ -155,14 +155,14 @@ class RunRecord:
                     if left < 0 or found.st_mtime_ns == self._before.get(entry.path):
                         continue
                     with project.open_file(f"{folder}/{entry.name}") as (descriptor, _):
-                        counts = read_counts(os.read(descriptor, MAX_BYTES + 1))
-                    record.ran = (record.ran or 0) + counts.tests
-                    record.failed += counts.failures + counts.errors
-                    record.skipped += counts.skipped
-                    record.names += (_java_name(*each) for each in counts.ran)
-                    record.skipped_names += (_java_name(*each) for each in counts.left_out)
+                        report = read_report(os.read(descriptor, MAX_BYTES + 1))
+                    record.ran = (record.ran or 0) + len(report.ran) + len(report.skipped)
+                    record.failed += len(report.failed)
+                    record.skipped += len(report.skipped)
+                    record.names += (_java_name(*each) for each in report.ran)
+                    record.skipped_names += (_java_name(*each) for each in report.skipped)
                     record.failed_names += (
-                        _java_name(*each) for each in counts.failed if _METHOD.fullmatch(each[1])
+                        _java_name(*each) for each in report.failed if _METHOD.fullmatch(each[1])
                     )
             if record.ran:
                 yield record
