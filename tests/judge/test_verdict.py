@@ -147,17 +147,6 @@ def test_errors_come_first() -> None:
     assert [finding.severity for finding in order] == ["error", "warning", "info"]
 
 
-def test_a_tool_result_leaves_out_what_is_not_known() -> None:
-    verdict = settled(VERDICT, [Finding("error", "x", path="a.py")])
-
-    assert verdict.to_tool_result() == {
-        "passed": False,
-        "confidence": "high",
-        "summary": "x",
-        "findings": [{"severity": "error", "message": "x", "path": "a.py"}],
-    }
-
-
 def test_an_error_that_names_the_criterion_already_is_not_doubled() -> None:
     found = Finding("error", "cents are lost", criterion="AC-1")
     failing = (CriterionResult("AC-1", "no", "money.py:3"),)
