@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from lopen.claude_hooks import entry
+from lopen.claude_hooks.entry import HookTimedOut
 from lopen.limits.redis_store import RedisStore, project_prefix
 from lopen.store.database import Database
 from tests.claude_hooks.process import COMMAND, HookedProject
@@ -58,8 +60,16 @@ def test_an_event_of_ten_megabytes_is_answered(project: HookedProject) -> None:
     content = "x = 1\n" * 1_750_000
     assert project.before("Write", {"file_path": "a.py", "content": content}).code == 0
     assert project.circuit().calls.iteration_count == 1
-    project.environ["LOPEN_HOOKS__TIMEOUT_S"] = "0.5"
-    refused = project.bash(f"cat <<'EOF' > a.txt\n{content}EOF\n")
+
+
+def test_a_call_that_is_not_read_in_time_is_refused(
+    project: HookedProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(*_: object) -> str:
+        raise HookTimedOut
+
+    monkeypatch.setattr(entry, "forbidden", late)
+    refused = project.bash("make")
     assert (refused.code, "shorter parts" in refused.out) == (2, True)
 
 
