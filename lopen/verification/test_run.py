@@ -1,6 +1,6 @@
 """Which tests a run of the test command ran, as far as the runner names them, and how many.
 
-The names come from lopen's own record of the run; of Go and Rust from the runner's output, of single tests or of
+The names come from lopen's own record of the run, else from the runner's output: of single tests, of files or of
 packages. A test that was skipped did not run. docs/reference/completion.md
 """
 
@@ -19,21 +19,30 @@ MOST_NAMES = 5_000  # of one kind; of more, only the count is kept
 # Kinds of names. Names of single tests are by language, because a run may record one of its languages alone
 _PYTHON, _SCRIPT, _JAVA, _GO, _RUST = "python", "script", "java", "go", "rust"
 SINGLE = frozenset({_PYTHON, _SCRIPT, _JAVA, _GO, _RUST})
-_TITLE, _PACKAGE = "title", "package"
+_TITLE, _FILE, _PACKAGE = "title", "file", "package"
 _OF_RECORD = (
     (_PYTHON, re.compile(r"^.+?\.py::")),
     (_SCRIPT, re.compile(r"^.+?\.[cm]?[jt]sx?::")),
     (_JAVA, re.compile(r"^.+?\.java::")),
 )
+_SCRIPT_PATH = r"[\w@./-]+\.[cm]?[jt]sx?"
 _NAMED = re.compile(
-    r"--- (?:PASS|FAIL): (?P<go>\S+) \([\d.]+s\)$"
+    rf"^[ \t]*(?:[✔✓√✖✗×❯]|PASS|FAIL) +(?:\|[^|\n]*\| +)?(?P<file>{_SCRIPT_PATH})(?=$|[ (])"
+    r"|^[ \t]*(?:not )?ok \d+ - (?![^\n]* # SKIP\b)(?P<title>[^\n]*?)(?: #[^\n]*)?$"
+    r"|^[ \t]*[✔✓√✖✗] +(?P<spec>[^\n]*?)(?: \(?[\d.]+ ?m?s\)?)?(?: #[^\n]*)?$"
+    r"|--- (?:PASS|FAIL): (?P<go>\S+) \([\d.]+s\)$"
     r"|^(?:ok|FAIL)[ \t]+(?P<package>\S+)[ \t]+(?:\(cached\)|[\d.]+s)(?![^\n]*no tests to run)"
     r"|^[ \t]*(?:Running (?:unittests )?(?P<target>\S+\.rs) \(|Doc-tests (?P<documents>\S+)$)"
     r"|^test (?P<rust>\S+)(?: - [^\n]*)? \.\.\. (?!ignored)",
     re.MULTILINE,
 )
+
 _FAILING = re.compile(r"--- FAIL: ")
-_SKIPPED = re.compile(r"--- SKIP: (?P<go>\S+)|^test (?P<rust>\S+)(?: - [^\n]*)? \.\.\. ignored", re.MULTILINE)
+_SKIPPED = re.compile(
+    r"--- SKIP: (?P<go>\S+)|^test (?P<rust>\S+)(?: - [^\n]*)? \.\.\. ignored"
+    r"|^[ \t]*(?:not )?ok \d+ - (?P<tap>[^\n]*?) # SKIP\b",
+    re.MULTILINE,
+)
 _LAST_PART = re.compile(r"::| > |/")
 # Placeholders that a runner fills in for each row in the title of a table: printf's and Jest's forms, template literals
 _FILLED = re.compile(r"%(?:\d+\$)?[-+#0 ]*\d*(?:\.\d+)?[a-zA-Z#$]|\$\{[^}]*\}|\$[\w.#]+")
@@ -44,8 +53,8 @@ _NUMBERED = re.compile(r"(.*) \(\d+\)$", re.DOTALL)
 class TestRun:
     """The tests of one run: their number, None where no runner told it, and the names that are known, by kind.
 
-    Names of the kinds `SINGLE` are `path::name` (of Go `package::name`, of Rust `target::module::name`, of Java also a class alone);
-    `title` ones are a test's own name alone; `package` ones are places of tests that ran.
+    Names of the kinds `SINGLE` are `path::name` (of Go `package::name`, of Rust `target::module::name`, of Java also a class alone); `title` ones are
+    a test's own name alone; `file` and `package` ones are places of tests that ran.
     """
 
     __test__ = False
@@ -76,20 +85,23 @@ class TestRun:
         `moved`: it came from another file. The module of a Rust file is not certain then, and a test of the same name
         is taken for it.
         """
+        short = last_part(name)
         if path.endswith(".py"):
             return self._any(_PYTHON, _suffixes(f"{path}::{name}"))
         if path.endswith("_test.go"):
             return self._ran_in_go(path.rpartition("/")[0], name)
         if path.endswith(".rs"):
             certain = not moved and _RUST in self._known
-            return self._ran_in_rust(path, name) if certain else self._any(_TITLE, [last_part(name)])
+            return self._ran_in_rust(path, name) if certain else self._any(_TITLE, [short])
         if path.endswith((".java", ".kt", ".groovy")) and _JAVA in self._known:
             full = f"{path.rpartition('.')[0]}.java::{name}"
             ran = self._any(_JAVA, _suffixes(full))
             # The class alone says that tests of it ran whose methods are not told
             return ran or (None if self._any(_JAVA, _suffixes(full.rpartition("::")[0])) else ran)
-        is_script = _SCRIPT in self._known and re.search(r"\.[cm]?[jt]sx?$", path)
-        return self._ran_as_script(path, name) if is_script else None
+        if _SCRIPT in self._known and re.search(r"\.[cm]?[jt]sx?$", path):
+            return self._ran_as_script(path, name)
+        found = self._any(_FILE, _suffixes(path))
+        return found if found is not None else self._any(_TITLE, [short])
 
     def reported(self, path: str, name: str) -> bool:
         """Return True if the run told of the test, also as skipped, or as inherited by another class."""
@@ -224,10 +236,12 @@ def _add_printed(
             names.setdefault(_TITLE, set()).add(name.rpartition("::")[2])
             if target:
                 names.setdefault(_RUST, set()).add(f"{target}::{name}")
-        else:
+        elif group == "package":
             names.setdefault(_PACKAGE, set()).add(name)
             names.setdefault(_GO, set()).update(f"{name}::{test}" for test in waiting)
             waiting = []
+        else:
+            names.setdefault(_FILE if group == "file" else _TITLE, set()).add(name)
 
 
 def in_file(name: str, path: str) -> bool:

@@ -72,6 +72,7 @@ CASES: dict[str, Case] = {
     "fewer, and nothing deleted": ([], run(5), run(3), "ran 5 tests before this change and runs 3 now; 2 tests run no longer"),
     "deleted, where the runner names files": ([FileChange("a.test.js", JS, JS.split("test('two'")[0])], run(5), run(4), "run no longer: two"),
     "more": ([], run(3), run(5), ""),
+    "a file that runs no longer": ([], run(4, file=("a.test.js", "b.test.js")), run(2, file=("b.test.js",)), "run no longer: five, two"),
     "into a group": ([FileChange("a.test.js", JS, NESTED)], run(2, script=("a.test.js::five", "a.test.js::two")), run(2, script=("a.test.js::adds > five", "a.test.js::adds > two")), ""),
     "into a group of its name": ([FileChange("a.test.js", JS, PARTS)], run(2, script=("a.test.js::five", "a.test.js::two")), run(2, script=("a.test.js::five", "a.test.js::two > adds")), ""),
     "a package that runs no longer": ([], run(None, package=("m", "m/sub")), run(None, package=("m",)), "runs other tests than before this change; run no longer: TestAdd"),

@@ -7,11 +7,18 @@ import pytest
 from lopen.verification.test_run import TestRun, read_run, run_from_json
 
 COUNTS = {
+    "": None,
+    "ok\n": None,
     "====== 2 failed, 3 passed, 1 skipped, 4 deselected in 0.1s ======\n": 5,
+    "Ran 3 tests in 0.001s\n\nOK\nRan 1 test in 0.1s\n\nOK\n": 4,
     "Ran 3 tests in 0.001s\n\nOK (expected failures=1, skipped=2)\n": 1,
+    "# tests 4\n# pass 4\n": 4,
     "# tests 8\n# suites 2\n# pass 6\n# fail 0\n# cancelled 0\n# skipped 1\n# todo 1\n": 7,
+    "ℹ tests 7\nℹ suites 1\n": 7,
     "Tests:       1 skipped, 4 passed, 5 total\n": 4,
+    "      Tests  2 failed | 3 passed (5)\n": 5,
     "      Tests  3 passed | 1 skipped | 1 todo (5)\n": 3,
+    "  4 passing (5ms)\n  1 pending\n": 4,
     "=== RUN   TestAdd\n    --- PASS: TestAdd/a (0.00s)\nx--- PASS: TestAdd (0.00s)\n--- SKIP: TestB (0.00s)\n": 1,
     "--- FAIL: TestAdd (0.00s)\n": None,
     "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out\n": 3,
@@ -31,16 +38,25 @@ CARGO = (
     "test src/lib.rs - add (line 2) ... ok\n"
 )
 RAN = (
+    ("# Subtest: adds\nok 1 - adds\nok 2 - b # SKIP why\n", "test/a.test.js", "sums > adds", True),
+    ("ok 1 - b\nok 1 - adds # SKIP why\n", "test/a.test.js", "sums > adds", False),
+    ("▶ sums\n  ✔ adds (0.2ms)\n", "test/a.test.js", "sums > adds", True),
+    ("✖ adds (0.2ms)\n", "test/a.test.js", "takes", False),
+    ("PASS test/a.test.js\nPASS test/b.test.js\n", "web/test/a.test.js", "adds", True),
+    (" ✓ src/a.test.ts (2 tests) 3ms\n", "src/c.test.ts", "adds", False),
     ("--- PASS: TestAdd (0.00s)\n", "sub/a_test.go", "TestAdd", True),
     ("--- PASS: TestAdd (0.00s)\nok  \tm\t0.01s\nok  \tm/sub\t0.01s\n", "sub/a_test.go", "TestAdd", False),
     ("--- PASS: TestAdd/a_b (0.00s)\nok  \tm\t0.01s\nok  \tm/sub\t0.01s\n", "a_test.go", "TestAdd/a b", True),
+    ("--- SKIP: TestAdd (0.00s)\n--- PASS: TestB (0.00s)\nok  \tm\t0.01s\n", "a_test.go", "TestAdd", False),
     ("ok  \texample.org/m\t0.01s\nok  \texample.org/m/sub\t(cached)\n", "sub/a_test.go", "TestAdd", True),
     ("ok  \texample.org/m\t0.01s\n", "sub/a_test.go", "TestAdd", False),
+    ("test tests::adds ... ok\n", "src/lib.rs", "tests::adds", True),
     (CARGO, "src/lib.rs", "tests::adds", True),
     (CARGO, "crates/m/src/foo/mod.rs", "tests::adds", False),
     (CARGO, "src/foo.rs", "tests::table", True),
     (CARGO, "src/foo.rs", "tests::later", False),
     (CARGO, "tests/it.rs", "adds", True),
+    (CARGO, "tests/other.rs", "adds", False),
     ("1 passed in 0.1s\n", "tests/test_a.py", "test_a", None),
     ("OK\n", "test/a.test.js", "adds", None),
 )
