@@ -31,6 +31,8 @@ from lopen.workflow.session import (
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import State, Task, TaskTree, completed_again, reopened
 
+STEPS = frozenset(step.value for step in Step)  # the steps as subjects of a confirmation
+
 
 def _plan(session: Session, plan: Plan) -> Session:
     return replace(session, plan=plan)
@@ -150,7 +152,19 @@ def record_tasks(session: Session, component_id: str, tasks: Sequence[Task]) -> 
 def enter_assessed(session: Session, step: Step) -> Session:
     """Put the session into the step that the facts give; before step 5 no component is selected."""
     selects = step in (Step.BREAK_INTO_TASKS, Step.ITERATE_THROUGH_TASKS, Step.REPEAT)
-    return select_component(replace(session, step=step), session.plan.selected if selects else None)
+    return select_component(stand_in(session, step), session.plan.selected if selects else None)
+
+
+def stand_in(session: Session, step: Step) -> Session:
+    """Put the session into a step; a row of failures of another step ends."""
+    return session if step is session.step else end_step_failures(replace(session, step=step))
+
+
+def end_step_failures(session: Session) -> Session:
+    """End the row of failures of a step, with its corrections and a person's confirmation of another try."""
+    kept = (r for r in session.limits.confirmed if not (isinstance(r, FailuresInRow) and r.subject in STEPS))
+    session = _limits(session, replace(session.limits, step_failures=0, confirmed=tuple(kept)))
+    return _dialogue(session, replace(session.dialogue, corrections=()))
 
 
 # Tasks and components

@@ -201,7 +201,6 @@ def scope_of(session: Session) -> Scope:
     return Scope(done + len(met_criteria(session)), session.plan.original_scope)
 
 
-STEPS = frozenset(step.value for step in Step)  # the steps as subjects of a confirmation
 MAX_CONTEXT_LEVEL = 4  # each level halves the size of sections and excerpts
 
 
@@ -245,9 +244,8 @@ def enter_step(session: Session, trigger: Trigger) -> Decision:
     if not fired:
         raise IllegalTransition(f"{trigger.value} cannot fire in step {session.step.value}")
     step = machine.step
-    return Decision(
-        replace(session, step=step), (StepEntered(step.value, number(step), phase_of(step), trigger.value),)
-    )
+    told = StepEntered(step.value, number(step), phase_of(step), trigger.value)
+    return Decision(changes.stand_in(session, step), (told,))
 
 
 def decide(session: Session, outcome: Outcome) -> Decision:
@@ -268,14 +266,12 @@ def decide(session: Session, outcome: Outcome) -> Decision:
 
 
 def _after_result(session: Session, told: tuple[str, ...]) -> Session:
-    """Replace the messages for the model; clear the confirmations of steps, which hold for one series of failures."""
-    confirmed = tuple(
-        r for r in session.limits.confirmed if not (isinstance(r, FailuresInRow) and r.subject in STEPS)
-    )
+    """End the row of failures, and replace the messages for the model."""
+    session = changes.end_step_failures(session)
     return replace(
         session,
-        limits=replace(session.limits, step_failures=0, context_level=0, confirmed=confirmed),
-        dialogue=replace(session.dialogue, corrections=(), notes=told),
+        limits=replace(session.limits, context_level=0),
+        dialogue=replace(session.dialogue, notes=told),
     )
 
 

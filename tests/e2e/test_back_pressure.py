@@ -8,8 +8,8 @@ from typing import Any
 from lopen.models.messages import Usage
 from tests.e2e.behaviours import write
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import tools
-from tests.project import UNITTEST, Project, build, code, plan, verified
+from tests.endpoint import text, tools
+from tests.project import UNITTEST, Project, build, code, component, plan, task, verified
 from tests.ran import Ran
 
 
@@ -89,6 +89,26 @@ def test_failures_are_counted_on_by_the_next_process_and_every_climb_is_kept(
     assert [line for line in lines if "no more failures in a row; lopen continues" in line]
     shown = ("guardrail", "alert", "circuit", "in a row", "until a person confirms")
     assert all(any(words in line for words in shown) for line in lines)
+
+
+def test_the_failures_of_a_step_that_passed_do_not_count_for_the_next(make_project: MakeProject) -> None:
+    refused = text("No.", stop_reason="refusal")
+    rest = tools(
+        ("record_components", {"components": [component("core", "AC-1")]}),
+        ("select_component", {"name": "core", "reason": "it is the only one"}),
+        ("record_tasks", {"component": "core", "tasks": [task("Write it")]}),
+    )
+    dependencies = tools(("record_dependencies", {"dependencies": []}))
+    project = make_project([*[refused] * 3, dependencies, refused, rest, build("calc-t1")])
+    session = project.build_module(code=3).named("session_paused")[0]["session"]
+    assert project.lopen("confirm", session).code == 0
+
+    ran = project.lopen("resume", "--json")
+
+    assert ran.code == 0, ran.out + ran.err
+    assert [(e["after"], e["failures"]) for e in ran.named("escalation")] == [("normal", 0)]
+    assert "has failed" in prompt(project, 3)
+    assert "has failed" not in prompt(project, 5)
 
 
 def test_planning_and_people_are_told_what_the_repository_lacks(make_project: MakeProject) -> None:
