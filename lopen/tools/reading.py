@@ -138,8 +138,13 @@ def report_progress(bench: Workbench, said: calls.ReportProgress) -> ToolResult:
 
 
 def ask_user(bench: Workbench, wanted: calls.AskUser) -> ToolResult:
-    """Ask the person one question; `default` is the answer where nobody answers."""
+    """Ask the person one question; `default` is the answer where nobody answers.
+
+    A question that the person has answered gets their answer again.
+    """
     session = bench.session
+    if (known := session.dialogue.answer_to(wanted.question)) is not None:
+        return done(answer=known, assumed=False, hint="the person answered this already")
     options = tuple(wanted.options or ())
     capped = session.step is not Step.DRAFT_SPECIFICATION
     spent = capped and session.dialogue.clarifications >= MAX_CLARIFICATIONS
@@ -160,12 +165,17 @@ def ask_user(bench: Workbench, wanted: calls.AskUser) -> ToolResult:
 def _assume(
     bench: Workbench, session: Session, wanted: calls.AskUser, options: tuple[str, ...]
 ) -> ToolResult:
-    asked = session.dialogue.clarifications
-    told = QuestionAsked(wanted.question, options, wanted.default, wanted.default, assumed=True)
-    line = f"{' '.join(wanted.question.split())} Assumed: {' '.join(wanted.default.split())}"
-    bench.journal.save(changes.assume(session, line), told)
+    asked, known = session.dialogue.clarifications, session.dialogue.assumptions
+    begin = f"{' '.join(wanted.question.split())} Assumed: "
+    answer = next((line.removeprefix(begin) for line in known if line.startswith(begin)), None)
+    if answer is None:
+        answer = wanted.default
+        told = QuestionAsked(wanted.question, options, wanted.default, answer, assumed=True)
+        bench.journal.save(changes.assume(session, begin + " ".join(answer.split())), told)
+    else:
+        bench.journal.save(session)
     enough = {"hint": f"{asked} questions were asked; {STOP_ASKING}"} if asked >= MOST_QUESTIONS else {}
-    return done(answer=wanted.default, assumed=True, **enough)
+    return done(answer=answer, assumed=True, **enough)
 
 
 def write_spec(bench: Workbench, wanted: calls.WriteSpec) -> ToolResult:

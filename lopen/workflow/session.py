@@ -131,6 +131,11 @@ class Dialogue:
         "",
     )  # the last conversation's subject, and the part of its work that lopen refused
 
+    def answer_to(self, question: str) -> str | None:
+        """Return the person's latest answer to the question, None where there is none."""
+        same = (answer for asked, answer in reversed(self.answers) if asked.split() == question.split())
+        return next(same, None)
+
 
 @dataclass(frozen=True, slots=True)
 class Intents:

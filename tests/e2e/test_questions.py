@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tests.e2e.conftest import MakeProject
@@ -78,17 +79,28 @@ def test_a_question_while_drafting_waits_and_the_request_is_kept(make_project: M
     assert (third.code, third.last_line) == (3, "next: lopen approve calc --run")
 
 
-def test_planning_may_ask_once_and_then_assumes_also_after_a_resume(make_project: MakeProject) -> None:
+def test_planning_may_ask_once_and_then_assumes_and_a_repeated_question_keeps_its_answer(
+    make_project: MakeProject,
+) -> None:
     asked: list[Any] = []
 
     def planned(body: dict[str, Any]) -> Answer:
         asked.append(last_result(body, "ask_user").data)
         return plan()
 
+    def style(default: str) -> Callable[[dict[str, Any]], Answer]:
+        def ask(body: dict[str, Any]) -> Answer:
+            asked.append(last_result(body, "ask_user").data)
+            return tools(("ask_user", {"question": "Which style?", "default": default}))
+
+        return ask
+
     project = make_project(
         [
             tools(("ask_user", {"question": "Which name?", "default": "calc"})),
-            tools(("ask_user", {"question": "Which style?", "default": "plain"})),
+            tools(("ask_user", {"question": "Which\n name? ", "default": "calc"})),
+            style("plain"),
+            style("fancy"),
             planned,
             build("calc-t1"),
         ]
@@ -103,7 +115,11 @@ def test_planning_may_ask_once_and_then_assumes_also_after_a_resume(make_project
 
     assert on.code == 0, on.out + on.err
     assert "Which name? The person answered: sums" in str(project.requests[1]["system"])
-    assert asked == [{"ok": True, "answer": "plain", "assumed": True}]
-    assert "Which style? Assumed: plain" in on.out
+    assert [(answer["answer"], answer["assumed"]) for answer in asked] == [
+        ("sums", False),  # the same question again
+        ("plain", True),
+        ("plain", True),
+    ]
+    assert on.out.count("Which style? Assumed: plain") == 1
     assert "Which style? Assumed: plain" in project.read(".lopen/modules/calc/plan.md")
     assert project.status()["assumptions"] == ["Which style? Assumed: plain"]
