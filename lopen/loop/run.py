@@ -113,12 +113,13 @@ def iterate(context: SessionContext) -> Session:
     talk = conversation(context, passed.corrections)
     if isinstance(talk, Pause):
         return pause(context, talk)
+    number = context.record.journal.session.limits.iterations
     try:
         outcome = talk.run()
     finally:
         if not talk.counts.answers:
             give_back(context)
-    return settle(context, outcome)
+    return settle(context, number, outcome)
 
 
 def heed(context: SessionContext) -> Pause | None:
@@ -149,11 +150,11 @@ def conversation(context: SessionContext, corrections: tuple[str, ...]) -> Conve
     return begun if isinstance(begun, Pause) else conversation_for(context, bench_for(context))
 
 
-def settle(context: SessionContext, outcome: Outcome) -> Session:
-    """Save the session after the iteration's outcome; a conversation that goes on later stays stored."""
+def settle(context: SessionContext, number: int, outcome: Outcome) -> Session:
+    """Save the session after the outcome of iteration `number`; a conversation that goes on later stays stored."""
     record = context.record
     decision = decide(record.journal.session, outcome)
-    ended = IterationEnded(decision.session.limits.iterations, outcome.kind, outcome.reason, outcome.turns)
+    ended = IterationEnded(number, outcome.kind, outcome.reason, outcome.turns)
     with record.journal.transaction():
         record.journal.save(decision.session, *decision.events, ended)
         if outcome.pause is None or not continues(outcome.pause):
