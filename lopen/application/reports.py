@@ -443,10 +443,15 @@ def merged_into(context: CommandContext, session: Session) -> str | None:
     commits = [t.commit for t in session.tree.tasks if t.commit]
     if not (session.finished and commits and session.branch and session.start_branch):
         return None
-    with suppress(LopenError), _reading(context, session) as (repository, _):
-        tip = repository.branch_tip(session.branch) or commits[-1]  # a merged branch may be deleted
-        base = repository.branch_tip(session.start_branch)
-        if base is not None and repository.reachable(tip, base):
+    from lopen.application.workplaces import person_repository
+    from lopen.sandbox.known_secrets import KnownSecrets
+
+    with suppress(LopenError):
+        secrets = KnownSecrets(context.root, os.environ)
+        person = person_repository(context.root, context.load().settings, SystemClock(), secrets)
+        tip = person.branch_tip(session.branch) or commits[-1]  # a merged branch may be deleted
+        base = person.branch_tip(session.start_branch)  # a clone does not follow it
+        if base is not None and person.reachable(tip, base):
             return session.start_branch
     return None
 

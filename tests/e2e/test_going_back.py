@@ -127,6 +127,15 @@ def test_undo_restores_the_latest_backup_once(two_tasks: Project) -> None:
     assert on.code == 0, on.out + on.err
 
 
+def test_work_that_was_restored_and_merged_is_shown_as_merged(two_tasks: Project) -> None:
+    project = two_tasks
+    assert project.lopen("revert", "--to", "calc-t1").code == 0
+    assert project.lopen("revert", "--undo").code == 0
+    assert "next: lopen diff calc" in project.lopen("status", "calc").out
+    assert project.lopen("merge", "calc").code == 0
+    assert project.lopen("status", "calc").last_line == "lopen/calc is merged into main"
+
+
 def third() -> Answer:
     return tools(*code("third"), *verified("calc-t3"))
 
