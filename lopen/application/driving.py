@@ -97,6 +97,7 @@ def drive_session(context: CommandContext, wanted: str | None, options: ResumeOp
     session = one_session(store, wanted)
     if session.finished:
         context.say(f"{session.id} is complete: nothing to resume")
+        context.emit("already_complete", session=session.id, module=session.module)
         return ExitCode.OK
     return _continue(context, store, session, options)
 

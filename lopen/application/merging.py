@@ -177,7 +177,8 @@ def prepare(place: Workplace, session: Session, into: str | None) -> PreparedMer
 def check_clean(repository: Repository, merge: PreparedMerge) -> None:
     """Refuse a merge that uncommitted work, another work tree or an unfinished operation of git stands against.
 
-    Specifications that the merge does not touch, and files that are already as it makes them, are left alone.
+    Specifications and untracked files that the merge does not touch, and files that are already as it makes them,
+    are left alone.
     """
     if elsewhere := repository.references.checked_out(merge.target, elsewhere=True):
         raise MergeRefused(
@@ -191,15 +192,25 @@ def check_clean(repository: Repository, merge: PreparedMerge) -> None:
         raise MergeRefused(f"a {operation} is in progress", hint=f"abort it first: git {operation} --abort")
     touched = {c.path: c.after for c in repository.changes(repository.tree_of(head.commit), merge.tree)}
 
+    untracked = repository.untracked()
+
     def harmless(path: str) -> bool:
         if path in touched:
             return repository.blobs([path]).get(path) == touched[path]
+        if path in untracked:  # a file may lie where the merge makes a folder, and the other way round
+            return not any(f"{path}/".startswith(f"{t}/") or t.startswith(f"{path}/") for t in touched)
         return path.startswith((".lopen/", "specs/"))
 
-    if dirty := repository.dirty(harmless):
+    dirty = repository.dirty(harmless)
+    if changed := tuple(path for path in dirty if path not in untracked):
         raise MergeRefused(
-            f"uncommitted work: {_listed(dirty)}",
-            hint="commit it, or put it aside (git stash -u), then merge again",
+            f"uncommitted work: {_listed(changed)}",
+            hint="commit it, or put it aside (git stash), then merge again",
+        )
+    if dirty:
+        raise MergeRefused(
+            f"the merge would write over untracked files: {_listed(dirty)}",
+            hint="move them elsewhere, then merge again",
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from lopen.application.command_context import CommandContext
@@ -62,17 +63,17 @@ def workplace_of(
 ) -> Workplace:
     """Return the session's place of work, made if needed. The caller holds the module's lock.
 
-    Also remove clones of finished sessions that have no uncommitted work.
+    Also remove clones of finished sessions that have no uncommitted work; the place's notices name them.
     """
     person = person_repository(context.root, settings, clock, secrets)
     folder = clones_folder(context.root)
     options = CheckoutOptions(settings.git.sign, secrets.current)
-    for line in _remove_finished(context.root, store, person, options, session.module):
-        context.warn(line)
+    removed = tuple(_remove_finished(context, store, person, options, session.module))
     branch = session.branch or BRANCH_PREFIX + session.module
     start = start_commit(person, branch) if session.branch else require_commit(person.head(), session.module)
     links = settings.sandbox.mode != "none"
-    return open_workplace(person, folder / session.module, start, options, links=links)
+    place = open_workplace(person, folder / session.module, start, options, links=links)
+    return replace(place, notices=(*removed, *place.notices))
 
 
 @contextmanager
@@ -100,9 +101,10 @@ def opened(person: Repository, folder: Path, options: CheckoutOptions) -> Reposi
 
 
 def _remove_finished(
-    root: Path, store: SessionStore, person: Repository, options: CheckoutOptions, but: str
+    context: CommandContext, store: SessionStore, person: Repository, options: CheckoutOptions, but: str
 ) -> Iterator[str]:
-    """Remove the clones of modules without an unfinished session; yield a message about each."""
+    """Remove the clones of modules without an unfinished session; yield a line on each, warn of each that remains."""
+    root = context.root
     locks = state_folder(root) / "locks"
     for path in sorted(clones_folder(root).glob("[!.]*")):
         if path.name == but or store.latest(module=path.name, unfinished=True) is not None:
@@ -115,7 +117,10 @@ def _remove_finished(
             except GitError as error:
                 lost = (error.message,)
             if lost:
-                yield f"the clone {path} of a finished session remains: it has uncommitted work ({', '.join(lost[:5])})"
+                work = ", ".join(lost[:5])
+                context.warn(
+                    f"the clone {path} of a finished session remains: it has uncommitted work ({work})"
+                )
             else:
                 shutil.rmtree(path, ignore_errors=True)
                 yield f"removed {path}, the clone of a finished session"

@@ -56,7 +56,7 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
     DECIDE: (
         CommandEntry("approve", "approve:approve", "Approve a specification, so that it can be built"),
         CommandEntry("answer", "decide:answer", "Answer the model's pending question"),
-        CommandEntry("confirm", "decide:confirm", "Let a session continue that asks for confirmation"),
+        CommandEntry("confirm", "decide:confirm", "Accept what could not be told, or let a session go on"),
         CommandEntry("pause", "decide:pause", "Stop a running session at its next safe point"),
         CommandEntry("skip", "decide:skip", "Skip a task; its criteria stay open"),
         CommandEntry("revert", "revert:revert", "Go back to the commit of the last completed task"),

@@ -106,8 +106,9 @@ class Workplace:
         if not dirty:
             return ""
         named = ", ".join(dirty[:MOST_NAMED]) + (", …" if len(dirty) > MOST_NAMED else "")
-        files = "1 uncommitted file" if len(dirty) == 1 else f"{len(dirty)} uncommitted files"
-        return f"{files} of your checkout are not part of this build: {named}"
+        one = len(dirty) == 1
+        files = "1 uncommitted file" if one else f"{len(dirty)} uncommitted files"
+        return f"{files} of your checkout {'is' if one else 'are'} not part of this build: {named}"
 
     def publish(self, branch: str) -> None:
         """Bring the branch into the person's repository, where it must be as lopen left it.

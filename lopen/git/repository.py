@@ -206,6 +206,10 @@ class Repository:
             if not allow(path) and not ignores.is_cache(path)
         )
 
+    def untracked(self) -> frozenset[str]:
+        """Return the uncommitted paths that git neither tracks nor ignores."""
+        return read_status(self.git, self.root).untracked
+
     def ignored(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Return the `paths` that git ignores and does not track; snapshots and commits do not contain them."""
         # check-ignore does not take literal paths; a leading `./` prevents any other reading of a name.

@@ -33,6 +33,7 @@ class WorkTreeStatus:
 
     changed: tuple[str, ...]
     embedded: tuple[str, ...]  # folders, without a slash at the end
+    untracked: frozenset[str]  # of both, the ones that neither HEAD nor the index has
 
 
 def read_status(git: GitCommand, root: Path) -> WorkTreeStatus:
@@ -50,6 +51,7 @@ def read_status(git: GitCommand, root: Path) -> WorkTreeStatus:
     is_cache = cache(lambda folder: is_build_folder(root / folder))
     changed: set[str] = set()
     embedded: set[str] = set()
+    untracked: set[str] = set()
     for path, tracked in _status_entries(answer.fields()):
         if is_internal(path) or (not tracked and in_build_folder(path, is_cache)):
             continue
@@ -57,7 +59,9 @@ def read_status(git: GitCommand, root: Path) -> WorkTreeStatus:
             embedded.add(path.rstrip("/"))
         else:
             changed.add(path)
-    return WorkTreeStatus(tuple(sorted(changed)), tuple(sorted(embedded)))
+        if not tracked:
+            untracked.add(path.rstrip("/"))
+    return WorkTreeStatus(tuple(sorted(changed)), tuple(sorted(embedded)), frozenset(untracked))
 
 
 # Number of spaces before the path in a line of `status --porcelain=v2`, by the line's first letter

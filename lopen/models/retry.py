@@ -104,7 +104,7 @@ def _hint(status: int, message: str, model: str, credentials_hint: str) -> str:
     if "credit balance" in message or status == 402:
         return "Add credit to the account, then run `lopen resume`."
     if status == 401:
-        return f"The endpoint refused the key. {credentials_hint} `lopen doctor --online` tries it."
+        return credentials_hint
     if status == 403:
         return f"This key may not use {model}. Use another key, or another model with --model."
     if status == 404:

@@ -48,7 +48,7 @@ MAX_TOKENS: Final = 100_000_000  # a larger count for one request is an error of
 BYTES_PER_TOKEN: Final = 3  # of streamed output: less than a token has on average, so no estimate is too low
 NO_KEY: Final = "no key for the model endpoint was found"
 CREDENTIALS_HINT: Final = {
-    "anthropic": "to set one: export ANTHROPIC_API_KEY=sk-ant-...; to try it: lopen doctor",
+    "anthropic": "to set a key: export ANTHROPIC_API_KEY=sk-ant-...; to try it: lopen doctor --online",
     "bedrock": "Set AWS_REGION and AWS credentials, as the AWS command line uses them, or AWS_BEARER_TOKEN_BEDROCK.",
     "vertex": "Set CLOUD_ML_REGION and ANTHROPIC_VERTEX_PROJECT_ID, and log in with gcloud.",
     "foundry": "Set ANTHROPIC_FOUNDRY_API_KEY and ANTHROPIC_FOUNDRY_RESOURCE.",

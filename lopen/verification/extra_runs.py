@@ -254,7 +254,9 @@ class _Batch:
         """Return the outcomes of the mutants that could run, and the reason why others could not."""
         ran: list[MutantOutcome] = []
         jobs = [_Job(self.tests.tree, {m.path: m.applied}) for m in chosen]
-        for mutant, result in zip(chosen, self.results(jobs, "mutants"), strict=True):
+        if jobs:
+            self.verifier.log.journal.tell(Notice("info", f"running the tests with mutants: {len(jobs)}"))
+        for mutant, result in zip(chosen, self.results(jobs), strict=True):
             if result is not None and not did_not_compile(mutant.path, result.output):
                 noticed = not result.passed
                 ran.append(MutantOutcome(mutant.path, mutant.line, mutant.was, mutant.now, noticed))
@@ -276,8 +278,8 @@ class _Batch:
                 return "unknown", NOT_REACHED
         return "unnoticed", ""
 
-    def results(self, jobs: Sequence[_Job], name: str = "") -> list[_Ran | None]:
-        """Return how the tests went in each job; None where the time was over. `name`: publish the progress."""
+    def results(self, jobs: Sequence[_Job]) -> list[_Ran | None]:
+        """Return how the tests went in each job; None where the time was over."""
         found: list[_Ran | None] = [None] * len(jobs)
         free: SimpleQueue[CleanRoom] = SimpleQueue()
         for room in self.rooms:
@@ -285,10 +287,8 @@ class _Batch:
         with ThreadPoolExecutor(len(self.rooms), thread_name_prefix="extra-runs") as pool:
             waiting = {pool.submit(self._in_a_room, free, job): at for at, job in enumerate(jobs)}
             try:
-                for done, future in enumerate(as_completed(waiting), 1):
+                for future in as_completed(waiting):
                     found[waiting[future]] = future.result()
-                    if name:
-                        self.verifier.log.journal.tell(Notice("info", f"{name}: {done} of {len(jobs)}"))
             except BaseException:  # a signal too: the commands end before the pool waits for its threads
                 self.cancelled.set()
                 raise

@@ -54,12 +54,13 @@ class MutationCheck:
 
     def lines(self) -> Iterator[str]:
         """Yield the result for people and for the judge: the control, the share of mutants, then the survivors."""
-        functions = f"{len(self.broken)} changed function{'' if len(self.broken) == 1 else 's'}"
+        one = len(self.broken) == 1
+        are_broken = f"{len(self.broken)} changed {'function is' if one else 'functions are'} broken"
         match self.control:
             case "noticed":
-                yield f"negative control: the tests fail when {functions} are broken"
+                yield f"negative control: the tests fail when {are_broken}"
             case "unnoticed":
-                yield f"negative control: the tests still pass when {functions} are broken"
+                yield f"negative control: the tests still pass when {are_broken}"
             case "none":
                 yield "no negative control: the change has no function to break"
             case "unknown":

@@ -66,14 +66,11 @@ def test_init_says_that_there_is_no_repository_and_how_to_make_one(lopen: Lopen,
     assert "git" not in lopen("init", "calc", cwd=folder).stderr
 
 
-def test_the_specification_that_init_writes_passes_check(lopen: Lopen) -> None:
+def test_the_specification_that_init_writes_is_refused_until_it_is_written(lopen: Lopen) -> None:
     lopen("init", "calc")
     done = lopen("check", "calc")
-    assert (
-        "calc is still the template of lopen init; lopen approve refuses it until it is written"
-        in done.stdout
-    )
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "calc: no problems, 6 warnings")
+    assert f"{SPEC}:1: this is still the template of lopen init" in done.stdout.splitlines()
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "calc: 1 problem, 6 warnings")
     said = [
         line for line in (done.stdout + done.stderr).splitlines() if "still as lopen init wrote it" in line
     ]
@@ -82,7 +79,7 @@ def test_the_specification_that_init_writes_passes_check(lopen: Lopen) -> None:
     approved = lopen("approve", "calc", "--yes")
     assert (approved.returncode, "still the template of lopen init" in approved.stderr) == (1, True)
     last = json_lines(lopen("check", "--json").stdout)[-1]
-    assert (last["event"], last["problems"], last["warnings"]) == ("check", 0, 6)
+    assert (last["event"], last["problems"], last["warnings"]) == ("check", 1, 6)
 
 
 @pytest.mark.parametrize("linked", [".lopen", "specs"])
@@ -124,4 +121,4 @@ def test_a_broken_repository_still_gets_its_commands(lopen: Lopen, project: Path
     assert done.returncode == 0, done.stderr
     found = [line["command"] for line in json_lines(done.stdout) if line["event"] == "init_command"]
     assert "python3 -m unittest discover" in str(found)
-    assert lopen("check", "calc").returncode == 0
+    assert lopen("check", "calc").stdout.endswith("\ncalc: 1 problem, 5 warnings\n")  # the template, no more

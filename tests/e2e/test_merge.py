@@ -55,6 +55,7 @@ def test_a_branch_is_fast_forwarded_and_merged_only_once(make_project: MakeProje
     setup = {"verify-setup": "mkdir -p node_modules/dep && echo 1 > node_modules/dep/index.js"}
     project = built(make_project, setup, LOPEN_SANDBOX__NETWORK="true")
     project.specify("tax")  # of another module, not committed: in nobody's way
+    project.write("unrelated.txt", "mine\n")
 
     rooms = Path(project.environment()["XDG_CACHE_HOME"], "lopen/rooms")
     assert not list(rooms.iterdir()), "it went with the clone"
@@ -66,7 +67,7 @@ def test_a_branch_is_fast_forwarded_and_merged_only_once(make_project: MakeProje
     assert not list(rooms.iterdir())
     assert project.git("symbolic-ref", "--short", "HEAD") == "main"
     assert project.git("rev-parse", "main") == project.git("rev-parse", "lopen/calc")
-    assert project.git("status", "--porcelain", "--", ":!.lopen") == "?? specs/tax/"
+    assert project.git("status", "--porcelain", "--", ":!.lopen") == "?? specs/tax/\n?? unrelated.txt"
     again = project.lopen("merge", "calc")
     assert (again.code, again.out) == (0, "lopen/calc is merged already\n")
     finished = project.lopen("run", "calc")
@@ -104,12 +105,16 @@ def test_a_refused_merge_changes_nothing(make_project: MakeProject) -> None:
     project = built(make_project)
     assert_refused(project, "there is no branch elsewhere", "--into", "elsewhere")
     project.write("README.md", "half a sentence\n")
-    assert_refused(project, "uncommitted work: README.md")
+    assert_refused(project, "uncommitted work: README.md\n  commit it, or put it aside (git stash), then")
     project.git("checkout", "-q", "README.md")
     commit_on_branch(project, ".lopen/config.toml", "# theirs\n")
     settings = project.write(".lopen/config.toml", "# mine\n")
-    assert_refused(project, "uncommitted work: .lopen/config.toml")
+    assert_refused(project, "the merge would write over untracked files: .lopen/config.toml")
     settings.unlink()
+    blocking = project.write("calc.py/draft.txt", "a folder where the merge makes a file\n")
+    assert_refused(project, "the merge would write over untracked files: calc.py/draft.txt")
+    blocking.unlink()
+    blocking.parent.rmdir()
     project.git("switch", "-q", "-c", "third")
     project.git("worktree", "add", "-q", "../beside", "main")
     assert_refused(project, "main is checked out in another work tree")

@@ -134,8 +134,11 @@ def test_when_every_model_stays_away_the_session_waits_and_resume_goes_on(make_p
     assert used == paid(ran) + paid(resumed)
 
 
+SET_A_KEY = "to set a key: export ANTHROPIC_API_KEY=sk-ant-...; to try it: lopen doctor --online"
+
+
 def test_a_refused_request_fails_with_what_to_do_and_is_saved(make_project: MakeProject) -> None:
-    refusals = {401: "ANTHROPIC_API_KEY", 404: "claude-opus-5-5"}
+    refusals = {401: f"\n  {SET_A_KEY}\n", 404: "claude-opus-5-5"}
     script = [*(status(refused, "no such thing") for refused in refusals), plan(), build("calc-t1")]
     project = make_project(script)
     project.specify()

@@ -121,6 +121,23 @@ def test_a_checkout_that_stands_on_the_branch_waits_until_it_left(begun: Project
     resumed(begun)
 
 
+def test_the_next_run_removes_the_clone_of_a_finished_session_and_does_not_warn(begun: Project) -> None:
+    clone, aside = begun.clone().parent, begun.root.parent / "aside"
+    shutil.copytree(clone, aside, symlinks=True)
+    resumed(begun)
+    clone.parent.mkdir(parents=True, exist_ok=True)
+    aside.rename(clone)  # as a process leaves it that is killed before it removes the clone
+    begun.specify("tax")
+
+    ran = begun.lopen("run", "tax")
+
+    [line] = [
+        line for line in ran.out.splitlines() if f"removed {clone}, the clone of a finished session" in line
+    ]
+    assert "warning" not in line
+    assert not clone.exists()
+
+
 def test_diff_shows_uncommitted_work_of_a_running_and_of_a_paused_build(make_project: MakeProject) -> None:
     shown: list[str] = []
     project: Project

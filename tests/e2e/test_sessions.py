@@ -69,6 +69,9 @@ def test_a_session_that_a_completed_one_left_behind_is_not_gone_on_with(make_pro
     assert "calc is complete" in ran.out
     assert "nothing to resume" in resumed.out
     assert (shown.code, ran.code, resumed.code) == (0, 0, 0)
+    for command in ("run calc", "resume"):
+        [told] = project.lopen(*command.split(), "--json").named("already_complete")
+        assert told["module"] == "calc"
 
 
 def test_a_database_that_was_moved_comes_back_by_the_command_that_is_named(

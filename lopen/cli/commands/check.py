@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,33 +17,20 @@ Finding = tuple[str, int, str]
 
 @command
 def check(context: CommandContext, module: OptionalModule = None) -> ExitCode:
-    """Validate specifications. Exit code 1: a specification has a problem (warnings do not count)."""
-    from lopen.specification.spec import UNCHANGED, UNWRITTEN
-
-    problems = warnings = 0
-    unwritten = []
+    """Validate specifications. Exit code 1: one has a problem, or is not finished (warnings do not count)."""
+    problems, warnings = Counter[str](), Counter[str]()
     chosen, misnamed = _chosen(context.root, module)
     for path, message in misnamed:
-        problems += 1
+        problems[path.parent.name] += 1
         _tell(context, "", path, ("problem", 1, message))
     for name, path in chosen.items():
-        findings = list(_findings(path, name))
-        if sum(message.startswith(UNCHANGED) for _, _, message in findings) >= UNWRITTEN:
-            unwritten.append(name)
-        for finding in findings:
-            problems += finding[0] == "problem"
-            warnings += finding[0] == "warning"
+        for finding in _findings(path, name):
+            (problems if finding[0] == "problem" else warnings)[name] += 1
             _tell(context, name, path, finding)
-    modules = list(chosen)
-    context.emit("check", modules=modules, problems=problems, warnings=warnings)
-    if not context.json:
-        also = f", {_counted(warnings, 'warning')}" if warnings else ""
-        for name in unwritten:
-            context.say(
-                f"{name} is still the template of lopen init; lopen approve refuses it until it is written"
-            )
-        where = f"{', '.join(modules) or module}: " if modules or module else ""
-        context.say(f"{where}{_counted(problems, 'problem')}{also}")
+    context.emit("check", modules=list(chosen), problems=problems.total(), warnings=warnings.total())
+    for name in dict.fromkeys((*chosen, *problems)):
+        also = f", {_counted(warnings[name], 'warning')}" if warnings[name] else ""
+        context.say(f"{name}: {_counted(problems[name], 'problem')}{also}")
     return ExitCode.FAILED if problems else ExitCode.OK
 
 
@@ -91,7 +79,7 @@ def _findings(path: Path, module: str) -> Iterator[Finding]:
         yield "problem", error.line or 1, f"{error.problem}; {error.hint}"
         return
     found = [
-        *(("problem", p.line, p.message) for p in specification.problems),
+        *(("problem", p.line, p.message) for p in (*specification.problems, *specification.unwritten)),
         *(("warning", w.line, w.message) for w in specification.warnings),
     ]
     yield from sorted(found, key=lambda finding: finding[1])

@@ -33,7 +33,11 @@ def answer(context: CommandContext, session: SessionArgument, text: TextArgument
 
 @person_command
 def confirm(context: CommandContext, session: SessionArgument, note: NoteOption = "") -> ExitCode:
-    """Confirm that a session may continue; `lopen resume` continues it."""
+    """Confirm what a paused session asks: `lopen resume` then continues it.
+
+    This accepts finished work of which the judge could not tell whether it passes, or lets the session go on after
+    failures in a row, with added tasks, or with most of the budget used.
+    """
     from lopen.application import decisions
     from lopen.application.open_store import one_session, open_store
 
