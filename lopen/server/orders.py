@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 Text = Annotated[str, StringConstraints(max_length=10_000)]
 Said = Annotated[str, StringConstraints(min_length=1, max_length=10_000, pattern=r"\S")]
+
+
+def _whole(given: object) -> object:
+    """Return a number such as 5.0, which JSON Schema calls an integer, as one."""
+    return int(given) if isinstance(given, float) and given.is_integer() else given
 
 
 class Order(BaseModel):
@@ -44,7 +49,9 @@ class ApproveRequest(Order):
 class ExtendBudgetRequest(Order):
     """More tokens for a budget."""
 
-    additional_tokens: Annotated[int, Field(strict=True, gt=0, le=1_000_000, examples=[100_000])]
+    additional_tokens: Annotated[
+        int, BeforeValidator(_whole), Field(strict=True, gt=0, le=1_000_000, examples=[100_000])
+    ]
     reason: Annotated[
         Said, Field(description="Kept with the extension.", examples=["the last task is close"])
     ]

@@ -14,7 +14,7 @@ NOT_EXECUTABLE = 126
 _NO_PROGRAM = re.compile(
     r"(?P<name>[^\s:'\"`]+)['\"`]?: (?:command )?not found\b|command not found: (?P<zsh>\S+)"
 )
-_NO_MODULE = re.compile(r"^\S+: No module named '?(?P<name>[\w.]+)'?$", re.MULTILINE)
+_NO_MODULE = re.compile(r"^.+: No module named '?(?P<name>[\w.]+)'?$", re.MULTILINE)
 _RECIPE = re.compile(r"^make(?:\[\d+\])?: \*\*\* .* Error 12[67]$", re.MULTILINE)
 _NO_CARGO_COMMAND = re.compile(r"^error: no such (?:sub)?command: .*$", re.MULTILINE)
 # Modules that are not part of the work, even where the specification speaks of them

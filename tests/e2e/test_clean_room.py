@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -138,7 +139,7 @@ def clean_clone_passes(project: Project, folder: Path) -> bool:
     """Whether the committed tests pass in a clone."""
     clone = ["git", "clone", "-q", "-b", "lopen/calc", str(project.root), str(folder)]
     subprocess.run(clone, check=True, timeout=TIMEOUT_S)
-    return subprocess.run(UNITTEST.split(), cwd=folder, timeout=TIMEOUT_S, check=False).returncode == 0
+    return subprocess.run(shlex.split(UNITTEST), cwd=folder, timeout=TIMEOUT_S, check=False).returncode == 0
 
 
 @pytest.mark.parametrize("mode", ["bwrap", "landlock"])

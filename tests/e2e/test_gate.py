@@ -126,7 +126,8 @@ ESCAPES = (
     # From another project, whose locks nobody holds.
     "mkdir -p o/.lopen; env -i PYTHONPATH={here} {lopen} -C o config set budget.session_tokens 5; rm -r o",
     # A daemon: its parent is gone by the time it looks for one.
-    "mkfifo out; (setsid sh -c 'sh -c \"env -i PYTHONPATH={here} {lopen} approve calc\" >out 2>&1' &); cat out; rm out",
+    "mkfifo out; cat >d.sh <<'END'\nenv -i PYTHONPATH={here} {lopen} approve calc\nEND\n"
+    "(setsid sh d.sh >out 2>&1 &); cat out; rm out d.sh",
     # In a process namespace of its own it has no ancestors; where the machine allows none, the direct call is refused.
     "own='unshare -Urpf --mount-proc'; $own true 2>/dev/null || own=; "
     'env -i PATH="$PATH" PYTHONPATH={here} $own {lopen} -C {root} approve calc',
