@@ -50,7 +50,7 @@ class ExtendBudgetRequest(Order):
     """More tokens for a budget."""
 
     additional_tokens: Annotated[
-        int, BeforeValidator(_whole), Field(strict=True, gt=0, le=1_000_000, examples=[100_000])
+        int, Field(strict=True, gt=0, le=1_000_000, examples=[100_000]), BeforeValidator(_whole)
     ]
     reason: Annotated[
         Said, Field(description="Kept with the extension.", examples=["the last task is close"])
