@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
 from lopen.sandbox.command import Room
 from lopen.verification.run_record import NO_RECORD, RunRecord
+from tests.ran import SHELL_PYTHON
 from tests.verification.recorded_runs import recorded_run
 
-PY = sys.executable
+PY = SHELL_PYTHON
 FILES = {
     "test_good.py": "import unittest\n\nclass TestIt(unittest.TestCase):\n    def test_a(self): pass\n    def test_b(self): pass\n",
     "bad/test_bad.py": "def test_bad():\n    assert False\n",
