@@ -444,7 +444,7 @@ class Hooks(SettingsSection):
         2.0,
         gt=0,
         le=30,
-        description="Longest time a hook may take before it lets the call through, in seconds.",
+        description="Longest time a hook may take before it lets the call through, in seconds; Claude Code ends it after 5.",
     )
 
 
