@@ -33,7 +33,7 @@ _INTERPRETERS = ("python", "node", "perl", "ruby", "php", "deno", "bun")
 
 
 class Malformed(Exception):
-    """An input that is no event; the message names the fault."""
+    """The input is not an event; the message names the fault."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What one event finds of its Claude Code session: budgets, charged from transcripts, pending calls and sub-agents."""
+"""The records of a Claude Code session that an event changes: spending from transcripts, pending calls, sub-agents."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """This person: their own folders, and the seal that tells their records from a repository's.
 
-The folders follow the rule of `platformdirs`. A
-relative path in an XDG variable or in HOME does not count (XDG Base Directory Specification): it would name a folder
-inside the project.
+The folders follow the rule of `platformdirs`. A relative path in an XDG variable or in HOME does not count (XDG Base
+Directory Specification): it would name a folder inside the project.
 
 One key, made once, lies in the person's own data folder. The database and every approval in it carry a seal made
 with that key. A `state.db` that came with a clone has no seal, so its approvals do not count. Where that folder cannot

@@ -2,8 +2,8 @@
 
 Each call is logged once, when it is announced, and its entry is completed when it ends. The rules of the circuit
 breaker (`limits.circuits`) and of the guardrails (`habits`) count over this one log, which keeps the newest calls of each
-kind. Two calls are the same if tool and arguments are, after normalisation of blanks and paths; what only words or times
-a call does not count. A signature is a hash, so that no argument lies in the store.
+kind. Two calls are the same if tool and arguments are, after normalisation of blanks and paths; an argument that only describes a
+call, or limits its time, does not count. A signature is a hash, so that no argument lies in the store.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class LoggedCall:
     """A call as it was announced (the first eight fields), and what its end added.
 
     `mark` identifies the call, `turn` numbers its agent's turns, `label` names this one, `at` is in seconds since the
-    epoch. `subject` is the tool, or of a call that writes the file. `content` is what the call gave in this conversation, `unchanged` how many calls in a
-    row gave it. `tree` numbers the work tree as it left it, `failures` counts failures in a row over an unchanged tree.
+    epoch. `subject` is the tool, or the file of a call that writes one. `content` is a hash of its result in this
+    conversation, `unchanged` the number of calls in a row with that result. `tree` numbers the work tree as it left it, `failures` counts failures in a row over an unchanged tree.
     `failed`: the circuit counts it as a failure. `past`: it was made before the last cooldown, and counts only in a row
     of identical calls. `ends_row`: such a row ends here, as the call polls and gave something new, or as a person said.
     """

@@ -46,15 +46,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ToolPass:
-    """Leave to make one call. Hand it back to `CallGate.after_tool` when the call ended.
-
-    `ended`: the sub-agent that had to end to make room.
-    """
+    """Leave to make one call. Hand it back to `CallGate.after_tool` when the call ended."""
 
     tool: str
     signature: str
     counted: bool = True
-    ended: str = ""
     nonce: str = ""  # this call's, which no other with the same signature has
 
 
@@ -305,7 +301,7 @@ class CallGate:
 
     def external_done(self, passed: ToolPass, ok: bool) -> CallDecision | None:
         """Count the end of an external call."""
-        return self.after_tool(passed, CallEnd(passed.tool, passed.signature, ok))[0]
+        return self.after_tool(passed, CallEnd(passed.tool, passed.signature, True))[0]
 
     def spending(self) -> CallDecision | None:
         """Return a trip where sub-agents and external calls have cost all that they may."""
@@ -342,14 +338,12 @@ class CallGate:
         return (Notice("warning", f"{OVERRIDE}: the limits on starting sub-agents are lifted for this run"),)
 
     def spawn_agent(self, agent_id: str, turn: int) -> ToolPass | CallDecision:
-        """Decide whether the sub-agent may start; `ended` in the pass names the agent that has to end for it."""
+        """Decide whether the sub-agent may start; of too many at once the oldest counts as ended."""
         now = self._clock.now()
         mark = f"agent:{agent_id}"
         call = self._call("agent", mark, turn, "agent", mark, inner=True)
-        oldest: list[str] = []
 
         def work(rows: Rows) -> CallDecision:
-            oldest.clear()
             if spent := trip_on_cost(rows, self.circuit_id, self._limits, now, self.book):
                 return spent
             circuit = rows.circuit(self.circuit_id)
@@ -365,13 +359,11 @@ class CallGate:
                 decision = announce_call(rows, self.circuit_id, call, now, self.book)
             if decision.allowed:
                 put_agents(rows, self.circuit_id, agents)
-                oldest.extend([answer.ended] if answer.ended else [])
             return decision
 
-        answer = self._answered(work, call)
-        return replace(answer, ended=oldest[0]) if oldest and isinstance(answer, ToolPass) else answer
+        return self._answered(work, call)
 
-    def agent_done(self, agent_id: str, ok: bool = True) -> CallDecision | None:
+    def agent_done(self, agent_id: str) -> CallDecision | None:
         """Count the end of a sub-agent."""
 
         def work(rows: Rows) -> None:
@@ -379,7 +371,7 @@ class CallGate:
 
         self._atomically(work, None)
         passed = ToolPass("agent", f"agent:{agent_id}")
-        return self.after_tool(passed, CallEnd(passed.tool, passed.signature, ok))[0]
+        return self.after_tool(passed, CallEnd(passed.tool, passed.signature, True))[0]
 
     # inside
 

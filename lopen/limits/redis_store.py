@@ -219,10 +219,10 @@ class RedisStore:
         operation_s: float = OPERATION_S,
         evidence_max: int = EVIDENCE_KEPT,
     ) -> None:
-        """`database` holds the debts. `answer_s`: a server that takes longer for an answer is gone. `operation_s`: so is one where other writers
-        come between for longer.
+        """Connect at the first use. `database` holds the debts; `evidence_max` is as in `SqliteStore`.
 
-        `evidence_max`: see `SqliteStore`.
+        A server is out of reach if an answer takes longer than `answer_s`, or other writers keep a transaction from
+        its end for longer than `operation_s`.
         """
         try:
             self._client: Any = redis.Redis.from_url(

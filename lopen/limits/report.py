@@ -117,7 +117,7 @@ def circuit_lines(state: CircuitState, book: RuleBook, now: datetime) -> list[st
 
 
 def in_words(state: CircuitState) -> str:
-    """The state of a circuit for people and models: Return OK, or the paused parts."""
+    """Return the state of a circuit for people and models: OK, or the rule that pauses calls."""
     if state.state == "closed":
         return "circuits OK"
     return f"{state.rule} {'paused' if state.tripped else 'trying again'}"

@@ -1,8 +1,7 @@
 """A recording as a model: each request must match, then the recorded response is the answer.
 
 Turns and the judge's requests must come in the recorded order. Each research agent's conversation has an order of its
-own. Tool calls are compared by position, not by id, and text that
-differs from run to run is masked.
+own. Tool calls are compared by position, not by id, and text that differs from run to run is masked.
 """
 
 from __future__ import annotations

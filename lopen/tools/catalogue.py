@@ -45,7 +45,7 @@ def rests_on_earlier_calls(tool: str) -> bool:
 class Tool:
     """A tool: its description for the model, the steps that allow it, and its effect.
 
-    The `read_only` tools of one turn can run in parallel; `run` gets the workbench and the validated input.
+    A call of a `read_only` tool that a kill cut off is run again. `run` gets the workbench and the validated input.
     """
 
     name: str

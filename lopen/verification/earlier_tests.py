@@ -35,12 +35,12 @@ class EarlierTests:
     """The results of runs of changed tests. `files`: how many changed files of tests were taken back.
 
     `failing` are tests whose earlier version fails on the new code while the new one passes on the old code.
-    `leaning` are unchanged tests that fail without the changed files `beside` them. `reason`: why no run tells.
+    `dependent` are unchanged tests that fail without the changed files `beside` them. `reason`: why no run tells.
     """
 
     files: int
     failing: tuple[str, ...] = ()
-    leaning: tuple[str, ...] = ()
+    dependent: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
     reason: str = ""
 
@@ -57,7 +57,7 @@ class EarlierTests:
         yield from (
             f"  fails on the new code, its new version passes on the old: {name}" for name in self.failing
         )
-        yield from (f"  fails without what is new beside it: {name}" for name in self.leaning)
+        yield from (f"  fails without what is new beside it: {name}" for name in self.dependent)
 
     def questions(self, compared: ComparedTests, changes: Sequence[FileChange]) -> Iterator[ChangeQuestion]:
         """Yield a question for each file with failing tests, and one for the tests that lean on new files."""
@@ -71,13 +71,13 @@ class EarlierTests:
         if self.failing and not by_path:
             text = FAILS.format(names=shown(self.failing))
             yield ChangeQuestion("", "earlier_version_fails", text[0].upper() + text[1:])
-        if self.leaning:
+        if self.dependent:
             sides = {change.path: change for change in changes if change.path in self.beside}
             before, after = (
                 "\n".join(getattr(change, side) or "" for change in sides.values())[:6_000]
                 for side in ("before", "after")
             )
-            text = NEEDS.format(names=shown(self.leaning), files=shown(self.beside))
+            text = NEEDS.format(names=shown(self.dependent), files=shown(self.beside))
             yield ChangeQuestion("", "needs_new_support", text, self.beside[0], None, before, after)
 
     def to_json(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class EarlierTests:
 
 def earlier_tests_from_json(stored: Mapping[str, Any]) -> EarlierTests:
     """Return the result that `EarlierTests.to_json` wrote."""
-    names = {key: tuple(stored[key]) for key in ("failing", "leaning", "beside")}
+    names = {key: tuple(stored[key]) for key in ("failing", "dependent", "beside")}
     return EarlierTests(stored["files"], reason=stored["reason"], **names)
 
 

@@ -238,9 +238,9 @@ class _Batch:
                 failing = failing_tests(compared, earlier.tests, new.tests)
             elif new.passed:
                 failing = (ALL,)
-        leaning = alone.tests.failed & taken.untouched if alone is not None and not alone.passed else ()
-        beside = sorted(c.path for c in taken.support) if leaning or not count else ()
-        return EarlierTests(count, failing, tuple(sorted(leaning)), tuple(beside))
+        dependent = alone.tests.failed & taken.untouched if alone is not None and not alone.passed else ()
+        beside = sorted(c.path for c in taken.support) if dependent or not count else ()
+        return EarlierTests(count, failing, tuple(sorted(dependent)), tuple(beside))
 
     def control(self, control: NegativeControl, ran: _Ran | None, made: int) -> MutationCheck:
         """Return whether the tests noticed the broken functions, before any of the `made` mutants ran."""

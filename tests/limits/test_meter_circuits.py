@@ -75,7 +75,7 @@ def work(meter: Meter, turns: range) -> None:
 
 
 def test_six_agents_at_once_are_held_apart_and_the_oldest_makes_room(
-    make_meter: MakeMeter, clock: FakeClock
+    make_meter: MakeMeter, store: LimitsStore, clock: FakeClock
 ) -> None:
     meter = make_meter()
     assert isinstance(meter.gate.spawn_agent("a0", 0), ToolPass)
@@ -86,13 +86,12 @@ def test_six_agents_at_once_are_held_apart_and_the_oldest_makes_room(
     for i in range(1, 5):
         clock.advance(10)
         work(meter, range(4 * i, 4 * i + 4))
-        passed = meter.gate.spawn_agent(f"a{i}", 4 * i + 4)
-        assert isinstance(passed, ToolPass)
-        assert passed.ended == ""
+        assert isinstance(meter.gate.spawn_agent(f"a{i}", 4 * i + 4), ToolPass)
     clock.advance(10)
     sixth = meter.gate.spawn_agent("a5", 30)
     assert isinstance(sixth, ToolPass)
-    assert sixth.ended == "a0"
+    running = store.atomically(lambda rows: read_agents(rows, "session:s1")).running
+    assert [name for name, _ in running] == ["a1", "a2", "a3", "a4", "a5"]
 
 
 def test_a_session_starts_ten_agents_then_asks_a_person(

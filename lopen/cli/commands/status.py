@@ -55,7 +55,7 @@ def modules(context: CommandContext) -> ExitCode:
 
 
 def tell_modules(context: CommandContext, store: SessionStore) -> None:
-    """Show a project without a session: the specified modules, or that there is no project."""
+    """Show the modules of a project without a session, or say that there is no project."""
     from lopen.application.command_context import is_root
     from lopen.specification.modules import find_modules
 
