@@ -24,11 +24,11 @@ _GITPYTHON_VARIABLE = "GIT_PYTHON_GIT_EXECUTABLE"
 # git does not report that a lock was released, so lopen retries with growing waits.
 LOCK_WAITS_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2.0)
 
-# The identity and the paths of the user's own configuration are inherited. Other GIT_ variables come from an outer
-# git (a hook, an alias, `git rebase --exec`) and refer to another repository.
+# The identity, the certificates and the paths of the user's own configuration are inherited. Other GIT_ variables come
+# from an outer git (a hook, an alias, `git rebase --exec`) and refer to another repository.
 _INHERITED = frozenset(
     {f"GIT_{who}_{what}" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL", "DATE")}
-    | {"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"}
+    | {"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH"}
 )
 
 # Overrides every configuration that git reads. It also covers features that lopen does not use, because a later git

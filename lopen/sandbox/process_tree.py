@@ -21,6 +21,7 @@ from functools import lru_cache
 from pathlib import Path
 
 _PR_SET_CHILD_SUBREAPER = 36
+_WALL = 0x4000_0000  # waitid(2): children of every kind, also ones made by clone(2) with another signal
 END_S = 60.0  # thousands of processes take a while to die
 _ROUND_S = 0.005
 _PIECE = 65_536
@@ -78,10 +79,19 @@ def descendants(roots: Iterable[int]) -> list[Process]:
 
 def adopted_children() -> set[int]:
     """Return lopen's children in other sessions: commands and their orphans."""
-    if not LINUX:
+    if not LINUX or not _has_children():
         return set()
     own, session = os.getpid(), os.getsid(0)
     return {p.pid for p in _processes() if p.parent == own and p.session != session}
+
+
+def _has_children() -> bool:
+    """Tell whether any child exists, running or not reaped: one system call in place of reading `/proc`."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT | _WALL)
+    except ChildProcessError:
+        return False
+    return True
 
 
 class ProcessTree:
