@@ -10,6 +10,7 @@ import socket
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from types import TracebackType
 
 LONGEST_S = 120.0  # a run; one that takes longer is killed and said to hang
@@ -85,7 +86,8 @@ class StartedCommand:
     def send_signal(self, number: int) -> None:
         """Send a signal unless the command has ended."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it ended, and its end is not told yet
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         """Kill the command."""
