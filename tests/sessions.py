@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from lopen.workflow.session import Dialogue, Inspections, Plan, Session, SessionLimits
+from lopen.workflow.session import Dialogue, Plan, Session, SessionLimits
 
-PARTS = {"plan": Plan, "limits": SessionLimits, "dialogue": Dialogue, "examined": Inspections}
+PARTS = {"plan": Plan, "limits": SessionLimits, "dialogue": Dialogue}
 
 
 def changed(session: Session, **given: Any) -> Session:

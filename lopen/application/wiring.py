@@ -12,7 +12,6 @@ from lopen.application.command_context import CommandContext, ResumeOptions, Vie
 from lopen.application.open_store import kept_alerts
 from lopen.application.session_model import REPLAY, session_model
 from lopen.application.workplaces import (
-    HOOKS,
     clean_room_of,
     sandbox_of,
     sandbox_rules,
@@ -41,7 +40,6 @@ from lopen.models.messages import Model
 from lopen.models.prompts.templates import check_templates
 from lopen.models.retry import Retries, RetryPolicy
 from lopen.sandbox.command import Sandbox
-from lopen.sandbox.environment import project_cache_folder
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
 from lopen.store.audit import AuditTrail
@@ -133,7 +131,6 @@ def wired(
                 stand_ins.person or context.presentation.person(context, settings, view),
                 context.presentation.approver(context, settings, store, view),
             ),
-            hook_folder=project_cache_folder(root, HOOKS),
             branch=ModuleBranch(place, journal, store, settings.git.convention),
             asked=RunRequest(options.prompt, draft, session.limits.iterations),
             more_tools=_server_tools(stack, context, settings, options, journal, secrets),

@@ -29,8 +29,6 @@ from lopen.store.temporary import TemporaryFolder, remove_abandoned
 from lopen.verification.clean_room import CleanRoom
 from lopen.workflow.session import Session
 
-HOOKS = "hooks"  # folder below .lopen/cache that commit hooks may write to
-
 
 def clones_folder(root: Path) -> Path:
     """Return the folder with lopen's clones of the project at `root`, one per module."""

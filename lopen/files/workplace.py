@@ -16,7 +16,6 @@ from lopen.files.paths import Root
 from lopen.files.protection import ToolRefused, write_protection
 from lopen.files.workspace import Workspace
 from lopen.git import clones
-from lopen.git.commit_hooks import HooksSnapshot, copy_hooks_folder
 from lopen.git.errors import GitError
 from lopen.git.refs import HEADS, require_commit
 from lopen.git.repository import CheckoutOptions, Repository
@@ -80,12 +79,6 @@ class Workplace:
             self.repository.restore(self.repository.tree_of(head), wrong)
         self.copy_documents(module)
         return wrong
-
-    def hooks_snapshot(self) -> HooksSnapshot:
-        """Return the person's commit hooks; a folder of theirs that git does not track is copied into the clone."""
-        found = self.person.hooks_snapshot()
-        copy_hooks_folder(found, self.home, self.root)
-        return found
 
     def check_out_start(self, branch: str) -> None:
         """Bring the clone to the commit at which the module's new branch starts, with the person's other branches."""

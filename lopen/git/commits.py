@@ -69,19 +69,6 @@ def approval_message(*, module: str, session: str, convention: Convention = "con
     return _with_trailers(subject, {SESSION: session})
 
 
-def with_trailers_of(original: str, rewritten: str) -> str:
-    """Return `rewritten` (a hook's version of `original`) with the trailers of lopen that the hook removed."""
-    lost = [
-        line
-        for line in original.splitlines()
-        if line.startswith((f"{SESSION}: ", f"{TASK}: ", f"{VERDICT}: "))
-        and line not in rewritten.splitlines()
-    ]
-    if not lost:
-        return rewritten
-    return rewritten.rstrip() + "\n\n" + "\n".join(lost) + "\n"
-
-
 def _with_trailers(subject: str, trailers: dict[str, str]) -> str:
     lines = "".join(f"{name}: {single_line(value)}\n" for name, value in trailers.items())
     return f"{subject}\n\n{lines}"

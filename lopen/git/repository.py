@@ -16,9 +16,8 @@ from threading import Lock
 from typing import TypeVar
 
 from lopen.core.clock import Clock
-from lopen.git import commit_hooks, commits, ignores, trees
+from lopen.git import commits, ignores, trees
 from lopen.git.command import GitCommand, find_git
-from lopen.git.commit_hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.commits import CommitInfo, refuse_leaks
 from lopen.git.configuration import Setting, foreign_filters, read_settings, switched_off
 from lopen.git.errors import GitError
@@ -427,19 +426,3 @@ class Repository:
         self.git.run("read-tree", "-m", "-u", before or self.layout.empty_tree, commit)
         self.references.move("HEAD", commit, before, f"go on from {commit[:12]}")
         self.align_index()
-
-    # the repository's own hooks
-
-    def hooks_snapshot(self) -> HooksSnapshot:
-        """Return the current commit hooks. The hooks at a session's start are the only ones that run in it."""
-        return commit_hooks.read_hooks(self.layout, self.git)
-
-    def run_hooks(
-        self, snapshot: HooksSnapshot, tree: str, message: str, runner: Runner, *, folder: Path
-    ) -> HookOutcome:
-        """Run the hooks over `tree` before it is committed. `folder` is scratch space for the hooks."""
-        if not snapshot.hooks:
-            return HookOutcome(True, "", tree, message)
-        run = commit_hooks.HookRun(self.git, self.layout, folder, runner)
-        passed, output, message_after = run.run(snapshot, tree, message)
-        return HookOutcome(passed, output, self.snapshot(), message_after)

@@ -115,22 +115,16 @@ def check_scope(facts: GuardFacts) -> GuardResult:
     )
 
 
-HOOK = "pre-commit"
 OFFER = "commands are named under Skills & Hooks"
 
 
-def missing_gates(commands: Mapping[str, str | None], hooks: Collection[str]) -> tuple[str, ...]:
-    """Name the quality gates that the repository lacks.
-
-    `commands` are the approved verify commands, `hooks` the repository's own hooks.
-    """
+def missing_gates(commands: Mapping[str, str | None]) -> tuple[str, ...]:
+    """Name the quality gates that the approved verify `commands` lack."""
     missing = []
     if not commands.get("verify-tests"):
         missing.append("a test runner (verify-tests is none)")
     if not commands.get("verify-lint"):
         missing.append("a linter (verify-lint is none)")
-    if HOOK not in hooks:
-        missing.append("a pre-commit hook that runs the verify commands")
     return tuple(missing)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Protocol
 
 from lopen.core.clock import Clock
@@ -110,7 +109,6 @@ class SessionContext:
     models: SessionModels
     guards: Guards
     people: People
-    hook_folder: Path  # the repository's commit hooks may write there
     branch: ModuleBranch
     asked: RunRequest = RunRequest()
     more_tools: Callable[[], tuple[Tool, ...]] = tuple

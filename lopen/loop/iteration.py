@@ -212,7 +212,6 @@ def bench_for(context: SessionContext) -> Workbench:
         person=context.people.person,
         judge=context.models.judge,
         steps=LoopSteps(context),
-        hook_folder=context.hook_folder,
         branch=context.branch,
         new_task_id=context.record.new_task_id,
     )

@@ -7,7 +7,6 @@ from collections.abc import Collection
 from pathlib import Path
 
 from lopen.files.protection import ToolRefused
-from lopen.git.commit_hooks import HooksSnapshot
 from lopen.git.trees import GITLINK
 from lopen.guardrails.completion import advice, missing_gates
 from lopen.judge.change import is_specification, kind
@@ -94,10 +93,7 @@ def questions(settings: Settings, session: Session) -> str:
 
 def lacks(context: SessionContext) -> tuple[str, ...]:
     """Return the quality gates that this repository lacks."""
-    hooks = {
-        h.name for h in HooksSnapshot.from_json(context.record.journal.session.examined.hooks or "[]").hooks
-    }
-    return missing_gates(context.project.verifier.commands, hooks)
+    return missing_gates(context.project.verifier.commands)
 
 
 def work_in_progress(context: SessionContext, shown: Collection[str]) -> str:

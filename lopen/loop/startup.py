@@ -67,8 +67,7 @@ def taken_up(context: SessionContext, session: Session, *, resumed: bool) -> Ses
         granted = min(
             granted, session.limits.iterations_granted
         )  # the rest of the last grant, or less by a flag
-    hooks = session.examined.hooks or context.project.place.hooks_snapshot().to_json()
-    return changes.start_run(session, granted=granted, request=context.asked.request, hooks=hooks)
+    return changes.start_run(session, granted=granted, request=context.asked.request)
 
 
 def unanswered(context: SessionContext) -> Pause | None:
@@ -88,7 +87,7 @@ def try_commands(context: SessionContext) -> None:
         return
     commands = session.approval.commands
     digest = content_hash(json.dumps(sorted(commands.items())))
-    if session.examined.commands == digest:
+    if session.commands_started == digest:
         return
     if any(commands.values()):
         context.record.journal.tell(Notice("info", TRYING_COMMANDS))

@@ -97,28 +97,13 @@ def _allowed(name: str) -> bool:
     return name in _ALLOWED or name.startswith(_ALLOWED_PREFIXES)
 
 
-_CACHE = (".lopen", "cache")
-
-
 def command_home(root: Path) -> Path:
-    """Return `.lopen/cache/home`, the HOME of every command."""
-    return project_cache_folder(root, "home")
-
-
-def room_temporary_folder(room: Room) -> Path:
-    """Create and return the folder for temporary files in a room's HOME, which is emptied after each command."""
-    folder = room.home / "tmp"
-    folder.mkdir(exist_ok=True)
-    return folder
-
-
-def project_cache_folder(root: Path, name: str) -> Path:
-    """Create the folder `name` in the project's cache without following links.
+    """Return `.lopen/cache/home`, the HOME of every command; create it without following links.
 
     Something else in its place is deleted below `.lopen/cache`, whose content is disposable, and refused above it.
     """
     place = str(root)
-    for depth, part in enumerate((*_CACHE, name)):
+    for part in (".lopen", "cache", "home"):
         place = f"{place}/{part}"
         try:
             mode = os.lstat(place).st_mode
@@ -128,11 +113,18 @@ def project_cache_folder(root: Path, name: str) -> Path:
             continue
         if stat.S_ISDIR(mode):
             continue
-        if depth == 0:
+        if part == ".lopen":
             raise SandboxFailed(f"{place} is not a folder", hint="remove it, then: lopen init")
         os.unlink(place)
         os.mkdir(place, 0o700)
     return Path(place)
+
+
+def room_temporary_folder(room: Room) -> Path:
+    """Create and return the folder for temporary files in a room's HOME, which is emptied after each command."""
+    folder = room.home / "tmp"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @contextlib.contextmanager

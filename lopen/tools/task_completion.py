@@ -6,16 +6,14 @@ commit's trailers tell on resume. A commit is adopted only if its tree and paren
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 
 from lopen.core.events import Committed, GuardrailRaised, Notice, TaskChanged
-from lopen.git.commit_hooks import HooksSnapshot
 from lopen.git.commits import completion_message
 from lopen.git.repository import Repository
 from lopen.guardrails.completion import QUALITY, missing, rejection, unproven
 from lopen.guardrails.guard import Claim, one_line
-from lopen.sandbox.command import Command
 from lopen.tools.calls import ToolResult, done, refused
 from lopen.tools.workbench import Workbench
 from lopen.workflow import changes
@@ -24,7 +22,6 @@ from lopen.workflow.session import CommitIntent, Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import State, Task
 
-HOOK_TIMEOUT_S = 600
 VERIFY_AGAIN = "look at what changed, verify again, then complete"
 
 
@@ -41,12 +38,10 @@ def complete_task(bench: Workbench, task: Task, note: str) -> ToolResult:
     if taken_over := _take_over(bench):
         return taken_over
     tree = bench.project.verifier.tree_with_own_files()
-    text = _message(bench, task)
     refusal = _changed(bench, verified, tree) or _not_to_commit(bench.project.repository, tree)
-    hooked = refusal or _verify_commit(bench, verified) or _run_hooks(bench, tree, text)
-    if isinstance(hooked, ToolResult):
-        return hooked
-    commit = _commit(bench, task, tree, hooked)
+    if refusal := refusal or _verify_commit(bench, verified):
+        return refusal
+    commit = _commit(bench, task, tree, _message(bench, task))
     _tell_left_out(bench)
     if note.lstrip().casefold().startswith("assumed:"):
         bench.journal.save(changes.assume(bench.session, f"{task.id}: {one_line(note, 1_000)}"))
@@ -130,37 +125,6 @@ def _verify_commit(bench: Workbench, verified: str) -> ToolResult | None:
         return None
     said = "changed files" if result.passed else f"failed with exit code {result.exit_code}"
     return refused(f"verify-commit {said}", "fix it, verify again, then complete", output=result.end)
-
-
-def _run_hooks(bench: Workbench, tree: str, text: str) -> str | ToolResult:
-    """Return the message, once the repository's own hooks, as the session began with them, let it through."""
-
-    def run(argv: Sequence[str], variables: Mapping[str, str]) -> tuple[int, str]:
-        ran, _ = bench.run_command(
-            Command(tuple(argv), bench.project.root, timeout_s=HOOK_TIMEOUT_S, env=variables)
-        )
-        return ran.exit_code, ran.output
-
-    outcome = bench.project.repository.run_hooks(
-        HooksSnapshot.from_json(bench.session.examined.hooks or "[]"),
-        tree,
-        text,
-        run,
-        folder=bench.hook_folder,
-    )
-    if not outcome.passed:
-        return refused(
-            "a commit hook of the repository refused",
-            "fix what it reports, verify again, then complete",
-            output=outcome.output,
-        )
-    if outcome.tree_after != tree:
-        return refused(
-            "a commit hook of the repository changed files, so the verifications are stale",
-            "look at what it changed, verify again, then complete",
-            output=outcome.output,
-        )
-    return outcome.message_after
 
 
 def _commit(bench: Workbench, task: Task, tree: str, text: str) -> str:

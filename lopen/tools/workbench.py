@@ -132,7 +132,6 @@ class Workbench:
     person: Person
     judge: Judge
     steps: Steps
-    hook_folder: Path  # the repository's commit hooks may write there
     branch: ModuleBranch
     new_task_id: Callable[[], str]
     evidence: IterationEvidence = field(default_factory=IterationEvidence)

@@ -49,7 +49,7 @@ def _dialogue(session: Session, dialogue: Dialogue) -> Session:
 # The run: starting, pausing, ending
 
 
-def start_run(session: Session, *, granted: int, request: str, hooks: str) -> Session:
+def start_run(session: Session, *, granted: int, request: str) -> Session:
     """Take the session up in a process, with its grant of iterations and the person's words.
 
     A question or confirmation that nobody answered stays open.
@@ -60,7 +60,6 @@ def start_run(session: Session, *, granted: int, request: str, hooks: str) -> Se
         pause=session.pause if waits_for_answer(session.pause) else None,
         limits=replace(session.limits, iterations_granted=granted),
         dialogue=replace(session.dialogue, request=request or session.dialogue.request),
-        examined=replace(session.examined, hooks=session.examined.hooks or hooks),
     )
 
 
@@ -411,4 +410,4 @@ def record_verified(session: Session, component_ids: Collection[str], *, complet
 
 def note_commands(session: Session, digest: str) -> Session:
     """Record that these verify commands were seen to start."""
-    return replace(session, examined=replace(session.examined, commands=digest))
+    return replace(session, commands_started=digest)

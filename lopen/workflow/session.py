@@ -146,14 +146,6 @@ class Intents:
 
 
 @dataclass(frozen=True, slots=True)
-class Inspections:
-    """Results of examinations that are not repeated while their subject is the same."""
-
-    commands: str = ""  # the verify commands that were seen to start
-    hooks: str = ""  # the repository's commit hooks at the session's start, as JSON
-
-
-@dataclass(frozen=True, slots=True)
 class Session:
     """The state of one module on its way through the workflow; `lopen.workflow.changes` changes it."""
 
@@ -171,7 +163,7 @@ class Session:
     limits: SessionLimits = field(default_factory=SessionLimits)
     dialogue: Dialogue = field(default_factory=Dialogue)
     intents: Intents = field(default_factory=Intents)
-    examined: Inspections = field(default_factory=Inspections)
+    commands_started: str = ""  # the hash of the verify commands that were seen to start
 
     @property
     def finished(self) -> bool:

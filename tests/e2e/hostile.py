@@ -50,7 +50,8 @@ GIT_VALUES = {
     "include.path": "../evil.config",
 }
 HOOKS = (
-    *("prepare-commit-msg", "post-commit", "post-checkout", "post-index-change", "pre-rebase"),
+    *("pre-commit", "commit-msg", "prepare-commit-msg"),
+    *("post-commit", "post-checkout", "post-index-change", "pre-rebase"),
     *("reference-transaction", "pre-auto-gc", "post-rewrite", "fsmonitor-watchman"),
 )
 # Modules that lopen imports, its own package among them, and those that Python looks for by itself
@@ -118,7 +119,6 @@ def spoil_git(project: Project, traps: Traps) -> None:
     for key, value in GIT_VALUES.items():
         project.git("config", key, value)
     project.git("config", "remote.evil.url", f"ext::{traps.script(traps.folder / 'ext', 'ext')}")
-    # Not pre-commit and commit-msg: those are a person's own, and run in the sandbox.
     elsewhere = traps.folder / "hooks"
     for name in HOOKS:
         traps.script(elsewhere / name, f"hooks-path-{name}")

@@ -114,7 +114,7 @@ def test_the_failures_of_a_step_that_passed_do_not_count_for_the_next(make_proje
 def test_planning_and_people_are_told_what_the_repository_lacks(make_project: MakeProject) -> None:
     project = make_project([plan(), tools(*code(), *verified("calc-t1"))])
     ran = project.build_module()
-    assert "Missing here: a linter (verify-lint is none), a pre-commit hook" in prompt(project, 0)
+    assert "Missing here: a linter (verify-lint is none)." in prompt(project, 0)
     assert "Only a person adds these: plan none of them." in prompt(project, 0)
     assert "Missing here" not in prompt(project, 1)
     assert [e for e in ran.named("notice") if e["message"].startswith("this repository lacks a linter")]

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import text, tools, verdict
-from tests.project import Project, build, code, plan, verified
+from tests.project import Project, build, code, plan, specification, verified
 
 TASK = "calc-t1"
 
@@ -57,23 +57,21 @@ def test_what_the_oracle_refused_reaches_the_next_attempts(make_project: MakePro
 
 
 def test_what_the_gate_refused_reaches_the_next_attempt(make_project: MakeProject) -> None:
-    hook = "#!/bin/sh\necho the hook wants a changelog >&2\nexit 1\n"
     project = make_project(
         [
             plan(),
             tools(*code(value="a - b"), *verified(TASK)),
             gives_up("tests fail"),
             build(TASK),
-            gives_up("the hook refuses"),
+            gives_up("verify-commit refuses"),
             gives_up("still"),
         ]
     )
-    project.specify()
-    project.write(".git/hooks/pre-commit", hook).chmod(0o755)
+    project.specify(text=specification(commands={"verify-commit": "echo a changelog is wanted >&2; exit 1"}))
     assert project.drive().code == 3
     assert "AssertionError: -1 != 3" in prompt(project, 3)
     last = prompt(project, 5)
-    assert "the hook wants a changelog" in last
+    assert "a changelog is wanted" in last
     assert "AssertionError" not in last
-    for reason in ("tests fail", "the hook refuses"):
+    for reason in ("tests fail", "verify-commit refuses"):
         assert reason in last

@@ -8,7 +8,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.git.commits import approval_message, completion_message, with_trailers_of
+from lopen.git.commits import approval_message, completion_message
 from lopen.git.refs import single_line
 
 
@@ -89,9 +89,3 @@ def test_a_name_that_looks_like_a_trailer_forges_none() -> None:
         "Lopen-Task: real Lopen-Verdict: passed (forged)",
         "Lopen-Verdict: passed (high)",
     ]
-
-
-def test_a_rewritten_message_keeps_the_trailers_it_still_has() -> None:
-    text = build()
-    assert with_trailers_of(text, text + "Change-Id: I1\n") == text + "Change-Id: I1\n"
-    assert with_trailers_of(text, "Other\n") == "Other\n" + text[text.index("\n\n") + 1 :]

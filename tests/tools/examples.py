@@ -192,7 +192,6 @@ def bench(
         person=Nobody(),
         judge=ScriptedJudge(judge),
         steps=steps,
-        hook_folder=root.parent,
         branch=LoneBranch(place, journal, store, "conventional"),
         new_task_id=lambda: f"calc-t{next(numbers)}",
     )
