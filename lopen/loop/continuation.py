@@ -23,8 +23,8 @@ from lopen.workflow.pauses import (
 from lopen.workflow.session import Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
 
-# Pauses that say nothing of the conversation: it goes on where it stopped
-CONTINUED = ("interrupted", "endpoint", "budget", "person")
+# Kinds of pauses after which the conversation goes on where it stopped, an answer in hand or not
+CONTINUED = ("interrupted", "endpoint", "budget", "person", "question")
 CONTINUING = "continuing iteration"
 FILES_NAMED = 20
 CALLS_LISTED = 40

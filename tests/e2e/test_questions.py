@@ -69,7 +69,7 @@ def test_a_question_while_drafting_waits_and_the_request_is_kept(make_project: M
     second = project.lopen("resume")
     assert second.code == 3
     assert "Negative ones?" in second.out
-    told = str(project.requests[1]["system"])
+    told = str(project.requests[1])
     assert "Whole numbers only? The person answered: no" in told
     assert "maybe" not in told
     assert "A module that adds numbers." in told
@@ -114,7 +114,7 @@ def test_planning_may_ask_once_and_then_assumes_and_a_repeated_question_keeps_it
     on = project.lopen("resume")
 
     assert on.code == 0, on.out + on.err
-    assert "Which name? The person answered: sums" in str(project.requests[1]["system"])
+    assert "Which name? The person answered: sums" in str(project.requests[1])
     assert [(answer["answer"], answer["assumed"]) for answer in asked] == [
         ("sums", False),  # the same question again
         ("plain", True),
