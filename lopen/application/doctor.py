@@ -14,7 +14,6 @@ from typing import Literal
 
 from lopen.core.errors import LopenError
 from lopen.models.messages import Model, ModelError, NoCredentials, Request, unheard
-from lopen.sandbox.command import InstallNetwork
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
 
@@ -161,12 +160,6 @@ def _answers(model: Model, name: str) -> CheckResult:
     return CheckResult(f"model {name}", "ok", "answers")
 
 
-NETWORKS: dict[InstallNetwork, str] = {
-    "slirp4netns": "reaches the network through slirp4netns, without this machine's loopback",
-    "host": "reaches services of this machine",
-}
-
-
 def sandbox(examined: Examined) -> Iterator[CheckResult]:
     """Run a command in each sandbox, and in the one of the settings."""
     from lopen.application.workplaces import sandbox_for
@@ -183,10 +176,8 @@ def sandbox(examined: Examined) -> Iterator[CheckResult]:
     else:
         with tempfile.TemporaryDirectory() as place:  # choosing and trying one makes the HOME of commands
             chosen = sandbox_for(examined.settings, Path(place), "")
-            network = chosen.install_network
         status: Status = "warn" if chosen.warning else "ok"
         yield CheckResult(f"sandbox.mode = {wanted}", status, chosen.warning or found.detail)
-        yield CheckResult("verify-setup", "warn" if network == "host" else "ok", NETWORKS[network])
 
 
 def disk(examined: Examined) -> Iterator[CheckResult]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
@@ -23,12 +23,10 @@ from lopen.sandbox.command import (
     Command,
     CommandLimits,
     CommandResult,
-    InstallNetwork,
     Room,
     SandboxFailed,
 )
 from lopen.sandbox.environment import ProjectSandbox, command_home, mount_points
-from lopen.sandbox.install_network import NAMESERVER, connected, find_connector
 from lopen.sandbox.kernel_filter import filter_file
 from lopen.sandbox.namespace import Namespace, Pipes
 from lopen.sandbox.supervision import spawn, supervise
@@ -75,18 +73,6 @@ class Bubblewrap(ProjectSandbox):
         self._program = find_bwrap(environ, self._root)
 
     @cached_property
-    def install_network(self) -> InstallNetwork:
-        """`slirp4netns` where it works, by trying."""
-        connector = find_connector(self._environ, self._root)
-        if connector is None:
-            return "host"
-        try:
-            self._run(Command("true", self._root), connector)
-        except SandboxFailed:
-            return "host"
-        return "slirp4netns"
-
-    @cached_property
     def _hidden(self) -> tuple[Path, ...]:
         return (Path("/"),)
 
@@ -98,23 +84,12 @@ class Bubblewrap(ProjectSandbox):
         return tuple(t for t in tools if not any(folders.inside(t, s) for s in system))
 
     def run(self, command: Command) -> CommandResult:
-        connector = None
-        if command.installs and not command.network:
-            if self.install_network == "host":
-                command = replace(command, network=True)
-            else:
-                connector = find_connector(self._environ, self._root)
-        return self._run(command, connector)
-
-    def _run(self, command: Command, connector: str | None) -> CommandResult:
-        """Run the command, with a network that the `connector` connects to the outside."""
         home = ROOM_HOME if command.room else command_home(self._root)
         environment = {name: self._placed(value) for name, value in self._environment(command, home).items()}
         with (
             mount_points(command.shown, home, self._root) as shown,
             Pipes() as pipes,
-            _files_for(connected=connector is not None) as (options, descriptors),
-            contextlib.ExitStack() as link,
+            _files() as (options, descriptors),
         ):
             installed = (*shown, *_at_room_home(shown, home))
             argv = [
@@ -126,11 +101,8 @@ class Bubblewrap(ProjectSandbox):
             namespace = Namespace(process)
             try:
                 pipes.close_child_ends()
-                first = pipes.first_process()
-                namespace.open(first)
+                namespace.open(pipes.first_process())
                 namespace.limit(self._limits)
-                if connector and first is not None:
-                    link.enter_context(connected(connector, first))
                 pipes.release()
             except BaseException:  # a signal too: no blocked command may stay behind
                 namespace.end()
@@ -278,7 +250,7 @@ def _setup_failure(output: str) -> SandboxFailed:
 
 
 @contextlib.contextmanager
-def _files_for(*, connected: bool) -> Iterator[tuple[list[str], list[int]]]:
+def _files() -> Iterator[tuple[list[str], list[int]]]:
     """Yield bwrap's options for its input from descriptors, with these: the system's files, the kernel filter."""
     options: list[str] = []
     descriptors: list[int] = []
@@ -287,11 +259,6 @@ def _files_for(*, connected: bool) -> Iterator[tuple[list[str], list[int]]]:
             with contextlib.suppress(OSError):  # it is gone since the view was made
                 descriptors.append(os.open(name, os.O_RDONLY | os.O_CLOEXEC))
                 options += ["--perms", "0444", "--file", str(descriptors[-1]), name]
-        if connected:
-            descriptors.append(os.memfd_create("resolv.conf"))
-            os.write(descriptors[-1], f"nameserver {NAMESERVER}\n".encode())
-            os.lseek(descriptors[-1], 0, os.SEEK_SET)
-            options += ["--perms", "0444", "--file", str(descriptors[-1]), "/etc/resolv.conf"]
         if (filtered := filter_file()) is not None:
             descriptors.append(filtered)
             options += ["--seccomp", str(filtered)]

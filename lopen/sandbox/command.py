@@ -17,7 +17,6 @@ TIMEOUT_S = 120.0
 # Folders of tools' caches inside installed packages: by the folder's name, their names in it
 CACHES_INSIDE = {"node_modules": (".cache", ".tmp", ".vite", ".vite-temp")}
 
-InstallNetwork = Literal["slirp4netns", "host"]
 KilledBy = Literal["", "timeout", "output", "processes", "memory", "cancelled"]
 
 
@@ -85,7 +84,7 @@ class Command:
 
     `cwd` is a folder of the project. Without `writable` the project is read-only, as in the planning steps. `env`
     extends the cleaned environment. `output_limit` is in characters.
-    `network`: the machine's network. `installs`: the network without the machine's loopback, where the sandbox has one.
+    `network`: the machine's network, its own services included.
     In a `room` the command sees neither the project nor lopen's marks.
     `shown` are (source, place): files and folders outside the project to be read, under bubblewrap at a place in the
     project or in HOME. The command is ended as soon as `cancelled` is set.
@@ -96,7 +95,6 @@ class Command:
     timeout_s: float = TIMEOUT_S
     writable: bool = True
     network: bool = False
-    installs: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
     output_limit: int = OUTPUT_CHARACTERS
     room: Room | None = None
@@ -134,11 +132,6 @@ class Sandbox(Protocol):
     @property
     def warning(self) -> str:
         """The limits of its confinement in words for the user; "" for full confinement."""
-        ...
-
-    @property
-    def install_network(self) -> InstallNetwork:
-        """How a command that installs things reaches the network; "host" where it reaches the machine's loopback too."""
         ...
 
     def run(self, command: Command) -> CommandResult:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from lopen.core.redaction import looks_secret_name, looks_secret_value
 from lopen.sandbox import folders
-from lopen.sandbox.command import Command, CommandLimits, InstallNetwork, Room, SandboxFailed
+from lopen.sandbox.command import Command, CommandLimits, Room, SandboxFailed
 from lopen.sandbox.known_secrets import configured_credentials
 
 SESSION_VARIABLE = "LOPEN_UNDER_SESSION"
@@ -187,11 +187,6 @@ class ProjectSandbox:
         self._limits = limits
         self._session = session
         self._environ = dict(environ)  # `os.environ` decodes a variable at every access
-
-    @property
-    def install_network(self) -> InstallNetwork:
-        """The machine's own network: only a network namespace has another one."""
-        return "host"
 
     @cached_property
     def _homes(self) -> tuple[Path, ...]:

@@ -36,7 +36,7 @@ class Landlock(ProjectSandbox):
     warning = (
         "commands are confined by Landlock only: they cannot write files outside the project or use your terminal, but "
         "they can change permissions and times of files that are yours, reach the network, local sockets and shared "
-        "memory, read named pipes, and see the names of keys; verify-setup reaches services of this machine; a daemon that clears its "
+        "memory, read named pipes, and see the names of keys; a daemon that clears its "
         "environment stays if lopen is killed; protected files are put back only after each command"
     )
 

@@ -224,8 +224,7 @@ class Verifier:
                     cwd=self.root,
                     timeout_s=self._timeout_s,
                     writable=True,
-                    network=self.network,
-                    installs=setting_up,
+                    network=self.network or setting_up,
                     env=record.variables if record else {},
                     room=record.room if record else room,
                 )

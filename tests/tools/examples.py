@@ -17,7 +17,7 @@ from lopen.git.repository import Repository
 from lopen.judge.judging import BoundaryVerdict
 from lopen.judge.verdict import Scope, Verdict
 from lopen.models.messages import ToolUse
-from lopen.sandbox.command import Command, CommandResult, InstallNetwork
+from lopen.sandbox.command import Command, CommandResult
 from lopen.settings.schema import Settings
 from lopen.specification.spec import Specification
 from lopen.store.audit import AuditTrail
@@ -45,7 +45,6 @@ class Acting:
     act: Callable[[str, Path], CommandResult] = lambda *_: CommandResult(exit_code=0, output="1 passed")
     name: str = "bwrap"
     warning: str = ""
-    install_network: InstallNetwork = "slirp4netns"
     ran: list[str] = field(default_factory=list)
 
     def run(self, command: Command) -> CommandResult:
