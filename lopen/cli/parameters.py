@@ -52,9 +52,11 @@ def sessions(ctx: typer.Context, incomplete: str) -> Candidates:
 
 def tasks(ctx: typer.Context, incomplete: str) -> Candidates:
     """Complete tasks of unfinished sessions, with their state."""
+    from lopen.store.database import RECORDED_TASKS
+
     query = (
-        "SELECT tasks.id, tasks.state FROM tasks JOIN sessions ON sessions.id = tasks.session "
-        "WHERE sessions.status != 'complete' ORDER BY sessions.created_at DESC, tasks.position LIMIT 500"
+        f"SELECT t.id, t.state FROM {RECORDED_TASKS} t JOIN sessions ON sessions.id = t.session "  # noqa: S608 - fixed words only
+        "WHERE status != 'complete' ORDER BY created_at DESC LIMIT 500"
     )
     return _matching(_rows(_root(ctx), query), incomplete)
 

@@ -30,8 +30,6 @@ from lopen.workflow.task_tree import progress
 SUFFIX = ".json.gz"
 
 _BY_SESSION = (
-    "components",
-    "tasks",
     "events",
     "tool_calls",
     "verifications",

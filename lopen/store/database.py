@@ -23,6 +23,12 @@ BUSY_TIMEOUT_S = 5.0
 WAL_PAGES = 256  # a checkpoint runs at this size; a turn writes about twenty pages
 MAX_WAL_BYTES = 1_060_000
 MIN_RECLAIMED_BYTES = 512 * 1024  # fewer free pages stay for the next rows
+RECORDED_TASKS = """(SELECT s.id AS session, s.module, json_extract(t.value, '$.id') AS id,
+    json_extract(t.value, '$.state') AS state, json_extract(t.value, '$.commit') AS commit_id
+FROM sessions s,
+    json_each(CASE WHEN json_valid(s.body) THEN s.body ELSE '{}' END, '$.plan.tree.components') c,
+    json_each(c.value, '$.tasks') t)"""
+"""The tasks in the sessions' documents, in the place of a table; a view may not call these functions (`trusted_schema`)."""
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 

@@ -4,25 +4,9 @@ CREATE TABLE sessions (
     status TEXT NOT NULL,
     created_at TEXT NOT NULL,
     updated_at TEXT NOT NULL,
-    body TEXT NOT NULL  -- the session without its tree, as JSON
+    body TEXT NOT NULL  -- the session as JSON
 );
 CREATE INDEX sessions_by_module ON sessions (module, created_at);
-CREATE TABLE components (
-    session TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
-    id TEXT NOT NULL,
-    position INTEGER NOT NULL,
-    body TEXT NOT NULL,  -- the component without its tasks, as JSON
-    PRIMARY KEY (session, id)
-);
-CREATE TABLE tasks (
-    session TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
-    id TEXT NOT NULL,
-    component TEXT NOT NULL,
-    position INTEGER NOT NULL,
-    state TEXT NOT NULL,
-    body TEXT NOT NULL,
-    PRIMARY KEY (session, id)
-);
 CREATE TABLE events (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     session TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,

@@ -1,8 +1,7 @@
 """Sessions and their history in the database, written by the journal and read by every command.
 
-A session is one JSON document. Its tree has one row per component and task. Only changed rows are written,
-so that saving costs the same with ten tasks and with ten thousand. Session and task numbers are never reused,
-because commits carry them.
+A session is one JSON document, its tree included. Session and task numbers are never
+reused, because commits carry them.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -25,11 +24,9 @@ from lopen.core.errors import StorageError, did_you_mean
 from lopen.core.events import Event, Recorded, from_fields
 from lopen.core.person import holds, owner, sealed
 from lopen.store.caps import MAX_ENTRIES, trim
-from lopen.store.database import Database, UnreadableDatabase
+from lopen.store.database import RECORDED_TASKS, Database, UnreadableDatabase
 from lopen.store.folder import ARCHIVES_FOLDER
-from lopen.workflow.changes import with_tree
 from lopen.workflow.session import Approval, Session
-from lopen.workflow.task_tree import Component, Task, TaskTree
 
 V = TypeVar("V")
 SET_ASIDE = (
@@ -52,42 +49,21 @@ class SessionStore:
         """Open the store. `archives` holds the older rows; by default a folder beside the database."""
         self.database = database
         self.archives = database.path.parent / ARCHIVES_FOLDER if archives is None else archives
-        self._saved: dict[str, TaskTree] = {}  # the trees in the rows, so that only changes are written
         self._loaded: tuple[tuple[int, int], Session] | None = None  # database version, last session read
         self.warn: Callable[[str], None] = lambda line: None  # told of each session that is set aside
 
     def save(self, session: Session, at: datetime) -> None:
-        """Write the session, and the changes in its tree since this store last read or wrote it."""
-        body, created = _dump_session(session), session.created_at.isoformat()
-        with self.database.transaction() as connection:
-            connection.execute(
-                "INSERT INTO sessions (id, module, status, created_at, updated_at, body)"
-                " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
-                " status=excluded.status, updated_at=excluded.updated_at, body=excluded.body",
-                (session.id, session.module, session.status, created, at.isoformat(), body),
-            )
-            before = self._saved.get(session.id)
-            if before is None:
-                before = _load_tree(self.database.connection, session.id)
-            if before is not session.tree:
-                _save_tree(connection, session.id, before, session.tree)
-                self._note_saved(session.id, session.tree)
-
-    def _note_saved(self, session: str, tree: TaskTree) -> None:
-        """Note that the rows hold `tree`; a rollback restores the previous note."""
-        before = self._saved.get(session)
-        self._saved[session] = tree
-
-        def undo() -> None:
-            if before is None:
-                self._saved.pop(session, None)
-            else:
-                self._saved[session] = before
-
-        self.database.on_rollback(undo)
+        """Write the session."""
+        body, created = _adapter(Session).dump_json(session).decode(), session.created_at.isoformat()
+        self.database.write(
+            "INSERT INTO sessions (id, module, status, created_at, updated_at, body)"
+            " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
+            " status=excluded.status, updated_at=excluded.updated_at, body=excluded.body",
+            (session.id, session.module, session.status, created, at.isoformat(), body),
+        )
 
     def load(self, session_id: str) -> Session:
-        """Return the session with its tree, which is slow to read: only where it changed; raises `NoSuchSession`."""
+        """Return the session, read again only where the database changed; raises `NoSuchSession`."""
         version = self.database.version()
         if self._loaded is not None and self._loaded[0] == version and self._loaded[1].id == session_id:
             return self._loaded[1]
@@ -99,7 +75,7 @@ class SessionStore:
             hint = did_you_mean(session_id, near, "lopen session list shows them")
             raise NoSuchSession(f"there is no session {session_id}", hint=hint)
         try:
-            session = _parse_session(self.database.connection, session_id, row["body"])
+            session = _parse_session(self.database.connection, row["body"])
         except (ValueError, TypeError) as error:
             self._mark(session_id, SET_ASIDE)
             reason = str(error).partition("\n")[0]
@@ -109,7 +85,6 @@ class SessionStore:
             ) from error
         if row["status"] != session.status:  # another version could not read it
             self._mark(session_id, session.status)
-        self._saved[session_id] = session.tree
         if not self.database.connection.in_transaction:  # an open transaction may still be rolled back
             self._loaded = (version, session)
         return session
@@ -183,9 +158,7 @@ class SessionStore:
     def next_task_number(self, module: str) -> int:
         """Return the lowest number above all tasks of the module, archived sessions included."""
         connection = self.database.connection
-        rows = connection.execute(
-            "SELECT t.id FROM tasks t JOIN sessions s ON s.id = t.session WHERE s.module=?", (module,)
-        )
+        rows = connection.execute(f"SELECT id FROM {RECORDED_TASKS} WHERE module=?", (module,))  # noqa: S608 - fixed words only
         archived = connection.execute(
             "SELECT max(highest_task) AS n FROM archived WHERE module=?", (module,)
         ).fetchone()
@@ -193,9 +166,7 @@ class SessionStore:
 
     def delete(self, session_id: str) -> None:
         """Delete a session and all its history."""
-        with self.database.transaction() as connection:
-            connection.execute("DELETE FROM sessions WHERE id=?", (session_id,))
-        self._saved.pop(session_id, None)
+        self.database.write("DELETE FROM sessions WHERE id=?", (session_id,))
 
     def append_event(self, session_id: str, at: datetime, name: str, body: str) -> int:
         """Store an event; return its sequence number."""
@@ -350,69 +321,9 @@ def _milliseconds(stored: str) -> str:
     return f"{whole}.{rest[:3]:0<3}Z"
 
 
-# the rows of a session
-
-
 @cache  # made when first used: each takes milliseconds, and most commands need few of them
 def _adapter(kind: type[V]) -> TypeAdapter[V]:
     return TypeAdapter(kind)
-
-
-def _save_tree(connection: sqlite3.Connection, session: str, before: TaskTree, after: TaskTree) -> None:
-    """Update the rows from `before` to `after`, inside the caller's transaction."""
-    old = {c.id: (n, c) for n, c in enumerate(before.components)}
-    for removed in old.keys() - {c.id for c in after.components}:
-        connection.execute("DELETE FROM components WHERE session=? AND id=?", (session, removed))
-        connection.execute("DELETE FROM tasks WHERE session=? AND component=?", (session, removed))
-    for position, component in enumerate(after.components):
-        old_position, known = old.get(component.id, (-1, None))
-        if known is component and old_position == position:
-            continue
-        bare = replace(component, tasks=())
-        if known is None or old_position != position or replace(known, tasks=()) != bare:
-            connection.execute(
-                "INSERT OR REPLACE INTO components (session, id, position, body) VALUES (?, ?, ?, ?)",
-                (session, component.id, position, _adapter(Component).dump_json(bare).decode()),
-            )
-        _save_tasks(connection, session, component, known.tasks if known else ())
-
-
-def _save_tasks(
-    connection: sqlite3.Connection, session: str, component: Component, before: Sequence[Task]
-) -> None:
-    """Write the tasks that differ from `before`. Identical objects are skipped without comparing them."""
-    after = component.tasks
-    changed = [n for n, (old, new) in enumerate(zip(before, after, strict=False)) if old is not new]
-    changed = [n for n in changed if before[n] != after[n]] + [*range(len(before), len(after))]
-    replaced = {before[n].id for n in changed if n < len(before)} | {t.id for t in before[len(after) :]}
-    for removed in replaced - {after[n].id for n in changed}:
-        connection.execute(
-            "DELETE FROM tasks WHERE session=? AND id=? AND component=?", (session, removed, component.id)
-        )
-    for n in changed:
-        task = after[n]
-        connection.execute(
-            "INSERT OR REPLACE INTO tasks (session, id, component, position, state, body)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            (session, task.id, component.id, n, task.state.value, _adapter(Task).dump_json(task).decode()),
-        )
-
-
-def _load_tree(connection: sqlite3.Connection, session: str) -> TaskTree:
-    """Return the tree in the rows; raises pydantic's `ValidationError` if a row is not valid."""
-    rows = connection.execute(
-        "SELECT component, body FROM tasks WHERE session=? ORDER BY position", (session,)
-    ).fetchall()
-    tasks: dict[str, list[Task]] = {}
-    for row in rows:
-        tasks.setdefault(row["component"], []).append(_adapter(Task).validate_json(row["body"]))
-    components = [
-        _adapter(Component).validate_json(row["body"])
-        for row in connection.execute(
-            "SELECT body FROM components WHERE session=? ORDER BY position", (session,)
-        )
-    ]
-    return TaskTree(tuple(replace(c, tasks=tuple(tasks.get(c.id, ()))) for c in components))
 
 
 def _is_authentic(connection: sqlite3.Connection, module: str, approval: Approval) -> bool:
@@ -447,15 +358,10 @@ def highest_task_number(module: str, tasks: Iterable[str]) -> int:
     return max((int(n) for task in tasks if (n := task.removeprefix(stem)).isdigit()), default=0)
 
 
-def _parse_session(connection: sqlite3.Connection, session_id: str, body: str) -> Session:
-    """Return the session with its tree, its approval only if this user gave it. Raises `ValueError`, `TypeError`."""
-    session = with_tree(_adapter(Session).validate_json(body), _load_tree(connection, session_id))
+def _parse_session(connection: sqlite3.Connection, body: str) -> Session:
+    """Return the session, its approval only if this user gave it. Raises `ValueError`, `TypeError`."""
+    session: Session = _adapter(Session).validate_json(body)
     approval = session.approval
     if approval is None or _is_authentic(connection, session.module, approval):
         return session
     return replace(session, approval=None)
-
-
-def _dump_session(session: Session) -> str:
-    """Return the session as its row holds it: without its tree, which has rows of its own."""
-    return _adapter(Session).dump_json(with_tree(session, TaskTree())).decode()

@@ -20,7 +20,7 @@ from lopen.core.errors import LopenError
 from lopen.core.events import IterationEnded, Recorded, SessionStarted
 from lopen.store.archives import archive_session, delete_limit_rows
 from lopen.store.caps import KEPT_ROWS, delete_older
-from lopen.store.database import UnreadableDatabase
+from lopen.store.database import RECORDED_TASKS, UnreadableDatabase
 from lopen.store.folder import Locked, exclusive_lock
 from lopen.store.log_rotation import LOGS, LogFile, LogLimits
 from lopen.store.sessions import SessionStore
@@ -243,9 +243,9 @@ class Upkeep:
         """
         with self._store.database.transaction() as connection:
             rows = connection.execute(
-                "SELECT budget_id FROM budgets WHERE last_updated < ?1 AND ("
+                "SELECT budget_id FROM budgets WHERE last_updated < ?1 AND ("  # noqa: S608 - fixed words only
                 " budget_id LIKE 'session:%' AND substr(budget_id, 9) NOT IN (SELECT id FROM sessions)"
-                " OR budget_id LIKE 'task:%' AND substr(budget_id, 6) NOT IN (SELECT id FROM tasks))",
+                f" OR budget_id LIKE 'task:%' AND substr(budget_id, 6) NOT IN (SELECT id FROM {RECORDED_TASKS}))",
                 (cutoff.isoformat(),),
             ).fetchall()
             idle = [str(row["budget_id"]) for row in rows]

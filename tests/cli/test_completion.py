@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,10 @@ def state(project: Path) -> Path:
     database = Database(project / ".lopen" / "state.db")
     with database.transaction() as connection:
         for name, module, status in (("calc-20260101-1", "calc", "running"), ("auth-1", "auth", "complete")):
+            tree = {"components": [{"tasks": [{"id": f"{module}-T1", "state": "pending"}]}]}
             connection.execute(
-                "INSERT INTO sessions VALUES (?, ?, ?, '2026', '2026', '{}')", (name, module, status)
-            )
-            connection.execute(
-                "INSERT INTO tasks VALUES (?, ?, 'C1', 0, 'pending', '{}')", (name, f"{module}-T1")
+                "INSERT INTO sessions VALUES (?, ?, ?, '2026', '2026', ?)",
+                (name, module, status, json.dumps({"plan": {"tree": tree}})),
             )
     database.close()
     return project

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lopen.models.messages import Usage
+from lopen.store.database import RECORDED_TASKS
 from tests.endpoint import Body, ScriptedEndpoint, Turn, tools, verdict
 from tests.fake_api import Answer, Message
 from tests.preloaded.runs import Decide, Outcome, Preloaded
@@ -263,7 +264,7 @@ def _rows(database: sqlite3.Connection) -> dict[str, Any]:
     session = database.execute(
         "SELECT status, json_extract(body, '$.limits.iterations') FROM sessions ORDER BY rowid DESC LIMIT 1"
     ).fetchone()
-    tasks = database.execute("SELECT id, json_extract(body, '$.commit') FROM tasks WHERE state='complete'")
+    tasks = database.execute(f"SELECT id, commit_id FROM {RECORDED_TASKS} WHERE state='complete'")
     told = database.execute("SELECT json_extract(body, '$.commit') FROM events WHERE name='committed'")
     spent = database.execute(
         "SELECT coalesce(sum(json_extract(body, '$.tokens_used')), 0) FROM budgets WHERE budget_id LIKE 'session:%'"
