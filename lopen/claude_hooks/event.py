@@ -8,7 +8,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from itertools import pairwise
 from typing import Any
 
 from lopen.claude_hooks.protect import READERS
@@ -162,10 +161,7 @@ def kind_of(call: ToolCall, scripts: Sequence[str]) -> str:
     """Return the kind of a call as circuits know it. `scripts`: names of programs that ask an external model."""
     if call.tool in AGENT_TOOLS:
         return "agent"
-    commands = _commands(call)
-    if any(runs(command.words, scripts) for command in commands):
-        return "external"
-    return "hook" if any(_starts_hook(command.words) for command in commands) else "tool"
+    return "external" if any(runs(command.words, scripts) for command in _commands(call)) else "tool"
 
 
 def _commands(call: ToolCall) -> list[SimpleCommand]:
@@ -188,10 +184,6 @@ def runs(words: Sequence[str], scripts: Sequence[str]) -> bool:
     """Tell whether the program that a simple command runs is one of `scripts`, behind wrappers and interpreters."""
     named = [os.path.basename(word) for word in unwrapped(words) if not word.startswith("-")]
     return any(name in scripts for name in named[: 2 if "".join(named[:1]).startswith(_INTERPRETERS) else 1])
-
-
-def _starts_hook(words: Sequence[str]) -> bool:
-    return any(os.path.basename(word) == "lopen" and then == "hook" for word, then in pairwise(words))
 
 
 def polls(call: ToolCall) -> bool:

@@ -19,6 +19,7 @@ from lopen.application.command_context import CommandContext, find_root, is_root
 from lopen.cli.parameters import OPTIONS, Invocation, JsonOption, ProjectOption, VerboseOption
 from lopen.cli.terminal import TerminalPresentation
 from lopen.core.errors import ExitCode, WrongUsage
+from lopen.core.person import PERSONS_COMMANDS
 from lopen.core.trusted_programs import distrust
 
 P = ParamSpec("P")
@@ -56,8 +57,8 @@ def command(
 ) -> Callable[..., ExitCode | None]:
     """Make a command of a function whose first parameter is the context; it returns the exit code.
 
-    A parameter whose type is a dataclass becomes one option per field. `allow` is called with the command's name and the
-    project first, and raises where the command may not run.
+    A parameter whose type is a dataclass becomes one option per field. A person's command refuses inside a session of
+    lopen or of Claude Code. `allow` is called with the command's name and the project, and raises where it may not run.
     """
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
     bundles: dict[str, Any] = {p.name: p.annotation for p in own if is_dataclass(p.annotation)}
@@ -69,8 +70,13 @@ def command(
         for name, bundle in bundles.items():
             options[name] = bundle(**{field.name: options.pop(field.name) for field in fields(bundle)})
         context = open_context(invocation)
+        name = ctx.command_path.partition(" ")[2]
+        if name in PERSONS_COMMANDS:
+            from lopen.application.decisions import require_person
+
+            require_person(name, context.root)
         if allow is not None:
-            allow(ctx.command_path.partition(" ")[2], context.root)
+            allow(name, context.root)
         return call(context, **options)
 
     parameters = [_parameter("ctx", typer.Context)]
@@ -82,19 +88,6 @@ def command(
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what inspect looks for
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
-
-
-def person_command(
-    function: Callable[Concatenate[CommandContext, P], ExitCode | None],
-) -> Callable[..., ExitCode | None]:
-    """Make a command that only a person may run: it refuses inside a session of lopen or of Claude Code."""
-
-    def require(name: str, root: Path) -> None:
-        from lopen.application.decisions import require_person
-
-        require_person(name, root)
-
-    return command(function, require)
 
 
 def outside_command(

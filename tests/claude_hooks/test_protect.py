@@ -5,7 +5,8 @@ from pathlib import Path
 from hypothesis import given
 
 from lopen.claude_hooks.protect import forbidden, in_shell
-from lopen.core.person import config_folder, data_folder
+from lopen.cli.app import COMMANDS, load_command
+from lopen.core.person import PERSONS_COMMANDS, config_folder, data_folder
 from tests.fuzz.inputs import bounded, pieces
 
 ROOT = "/home/ann/project"
@@ -16,6 +17,8 @@ PERSONS = [
     "lopen circuit ack session:s",
     "lopen hooks uninstall",
     "lopen alerts ack all",
+    "lopen pr calc",
+    "lopen session delete calc-1",
     "lopen -C /tmp/x approve auth",
     "/home/ann/.venv/bin/lopen approve auth",
     "python3 /srv/venv/lib/lopen/__main__.py approve auth",
@@ -80,6 +83,13 @@ def test_a_persons_command_is_refused_and_other_commands_are_not() -> None:
         assert "for Claude Code itself" in in_shell(command, ROOT)
 
 
+def test_every_command_of_the_list_is_one_of_lopens() -> None:
+    for name in PERSONS_COMMANDS:
+        verb, _, then = name.partition(" ")
+        loaded = load_command(COMMANDS[verb])
+        assert not then or then in loaded.commands
+
+
 def test_a_command_that_changes_a_protected_path_is_refused() -> None:
     own = (f"rm -rf {config_folder()}", f"ln -sf x {data_folder()}/seal.key")
     assert [c for c in (*PROTECTED, *own) if "protected" not in in_shell(c, ROOT)] == []
@@ -106,8 +116,7 @@ ALLOWED_CALLS: list[tuple[str, object]] = [
     ("mcp__sh__start", {"command": "pytest", "args": ["-q", 5]}),
     ("mcp__fs__read_file", {"path": ".claude/settings.json"}),
     ("mcp__web__navigate", {"url": "http://localhost/.lopen/a"}),
-    ("mcp__fs__write", {"path": "a.md", "content": ".lopen/config.toml"}),
-    ("mcp__gh__create_issue", {"title": ".lopen/", "body": "see .lopen/config.toml"}),
+    ("mcp__fs__write", {"path": "a.md", "content": "see .lopen/config.toml\n"}),
     ("Edit", {"file_path": "README.md", "old_string": ".lopen/", "new_string": ".lopen/x"}),
     ("Write", {"file_path": "docs/.claude.md"}),
     ("Write", {"file_path": ".claude/agents/settings.md"}),

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.cli.command import person_command
+from lopen.cli.command import command
 from lopen.cli.parameters import ModuleArgument
 from lopen.core.errors import ExitCode, LopenError, WrongUsage
 from lopen.core.escape import exact
@@ -30,7 +30,7 @@ RemovalOption = Annotated[
 RunOption = Annotated[bool, typer.Option("--run", help="Run the module afterwards.")]
 
 
-@person_command
+@command
 def approve(
     context: CommandContext,
     module: ModuleArgument,

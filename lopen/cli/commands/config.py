@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.cli.command import command, group, person_command
+from lopen.cli.command import command, group
 
 if TYPE_CHECKING:
     from lopen.settings.keys import Key
@@ -131,7 +131,7 @@ def path(context: CommandContext) -> None:
 
 
 @app.command("unset")
-@person_command
+@command
 def unset(context: CommandContext, key: KeyArgument, user: ForUser = False) -> None:
     """Remove one value from the project's file, or from your own with --user."""
     from lopen.core.errors import LopenError
@@ -150,7 +150,7 @@ def unset(context: CommandContext, key: KeyArgument, user: ForUser = False) -> N
 
 
 @app.command("set")
-@person_command
+@command
 def set_(context: CommandContext, key: KeyArgument, value: ValueArgument, user: ForUser = False) -> None:
     """Set one value in the project's file, or in your own with --user. Write lists as JSON."""
     from lopen.settings.sources import set_value

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.cli.command import person_command
+from lopen.cli.command import command
 from lopen.cli.parameters import NO_REASON, OptionalSession, ReasonOption, SessionArgument, TaskArgument
 from lopen.core.errors import ExitCode
 
@@ -15,7 +15,7 @@ TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help="Your answer."
 NoteOption = Annotated[str, typer.Option("--note", metavar="TEXT", help="Note for the model's next prompt.")]
 
 
-@person_command
+@command
 def answer(context: CommandContext, session: SessionArgument, text: TextArgument) -> ExitCode:
     """Answer the question that a session waits for. Until `lopen resume`, a new answer replaces it."""
     from lopen.application import decisions
@@ -31,7 +31,7 @@ def answer(context: CommandContext, session: SessionArgument, text: TextArgument
     return ExitCode.OK
 
 
-@person_command
+@command
 def confirm(context: CommandContext, session: SessionArgument, note: NoteOption = "") -> ExitCode:
     """Confirm what a paused session asks: `lopen resume` then continues it.
 
@@ -50,7 +50,7 @@ def confirm(context: CommandContext, session: SessionArgument, note: NoteOption 
     return ExitCode.OK
 
 
-@person_command
+@command
 def skip(context: CommandContext, task: TaskArgument, reason: ReasonOption = NO_REASON) -> ExitCode:
     """Skip a task. Its criteria stay open, and the report says so. A running session does it after its turn."""
     from lopen.application import decisions
@@ -67,7 +67,7 @@ def skip(context: CommandContext, task: TaskArgument, reason: ReasonOption = NO_
     return ExitCode.OK
 
 
-@person_command
+@command
 def pause(context: CommandContext, session: OptionalSession = None) -> ExitCode:
     """Stop a running session at its next safe point; it ends with exit code 3, and `lopen resume` continues it."""
     from lopen.application.decisions import ask_to_pause

@@ -14,7 +14,7 @@ import typer
 
 from lopen.application.command_context import CommandContext, RunOptions
 from lopen.cli import parameters as o
-from lopen.cli.command import person_command
+from lopen.cli.command import command
 from lopen.core.errors import ExitCode, LopenError
 from lopen.example import INTERPRETER, MODULE
 
@@ -23,7 +23,7 @@ FolderArgument = Annotated[
 ]
 
 
-@person_command
+@command
 def demo(
     context: CommandContext,
     folder: FolderArgument = None,

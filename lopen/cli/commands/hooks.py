@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from lopen.application.command_context import CommandContext
-from lopen.cli.command import group, person_command
+from lopen.cli.command import command, group
 from lopen.core.errors import ExitCode
 
 app = group("Guards for Claude Code sessions.")
 
 
 @app.command()
-@person_command
+@command
 def install(context: CommandContext) -> ExitCode:
     """Add the hooks to .claude/settings.json and keep its other contents. Only a person may run this.
 
@@ -29,7 +29,7 @@ def install(context: CommandContext) -> ExitCode:
 
 
 @app.command()
-@person_command
+@command
 def uninstall(context: CommandContext) -> ExitCode:
     """Remove lopen's hooks from .claude/settings.json. Only a person may run this."""
     from lopen.claude_hooks import install as hooks

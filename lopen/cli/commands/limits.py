@@ -9,7 +9,7 @@ import typer
 
 from lopen.application.command_context import CommandContext
 from lopen.application.open_store import no_such, now, opened_limits, resource_limits, rules, tell, the_one
-from lopen.cli.command import command, group, person_command
+from lopen.cli.command import command, group
 from lopen.cli.parameters import NO_REASON, ReasonOption
 from lopen.core.errors import ExitCode, WrongUsage
 
@@ -65,7 +65,7 @@ def show_budgets(context: CommandContext, budget_id: OneBudget = None) -> ExitCo
 
 
 @budgets.command("extend")
-@person_command
+@command
 def extend_budget(
     context: CommandContext,
     budget_id: PausedBudget = None,
@@ -89,7 +89,7 @@ def extend_budget(
 
 
 @budgets.command("reset")
-@person_command
+@command
 def reset_budget(context: CommandContext, budget_id: BudgetId) -> ExitCode:
     """Set the usage of a budget to zero. Only a person may run this."""
     from lopen.application.decisions import release_budget
@@ -155,7 +155,7 @@ def incidents(context: CommandContext, circuit_id: OneOwner = None) -> ExitCode:
 
 
 @circuits.command("ack")
-@person_command
+@command
 def acknowledge_circuit(context: CommandContext, circuit_id: OpenCircuit = None) -> ExitCode:
     """Let one call through; its success lets the others follow. Only a person may run this."""
     from lopen.application.decisions import release_circuit
@@ -173,7 +173,7 @@ def acknowledge_circuit(context: CommandContext, circuit_id: OpenCircuit = None)
 
 
 @circuits.command("reset")
-@person_command
+@command
 def reset_circuit(context: CommandContext, circuit_id: CircuitId) -> ExitCode:
     """Let calls through again and reset the counters. Only a person may run this."""
     from lopen.application.decisions import release_circuit
@@ -217,7 +217,7 @@ def list_alerts(context: CommandContext, budget: BudgetOption = None, every: All
 
 
 @alerts.command("ack")
-@person_command
+@command
 def acknowledge_alert(context: CommandContext, alert_id: AlertId) -> ExitCode:
     """Acknowledge an alert, or all of them."""
     from lopen.limits import admin_actions, report

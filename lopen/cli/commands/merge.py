@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.cli.command import person_command
+from lopen.cli.command import command
 from lopen.cli.parameters import ModuleArgument
 from lopen.core.errors import ExitCode
 
@@ -21,7 +21,7 @@ IntoOption = Annotated[
 ]
 
 
-@person_command
+@command
 def merge(context: CommandContext, module: ModuleArgument, into: IntoOption = None) -> ExitCode:
     """Merge the branch of a complete module, after its verify commands passed on the result of the merge.
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.cli.command import person_command
+from lopen.cli.command import command
 from lopen.cli.parameters import LatestModule
 from lopen.core.errors import ExitCode, LopenError
 from lopen.core.escape import inert
@@ -30,7 +30,7 @@ PrintOption = Annotated[bool, typer.Option("--print", help="Only print the title
 DraftOption = Annotated[bool, typer.Option("--draft", help="Open it as a draft.")]
 
 
-@person_command
+@command
 def pr(
     context: CommandContext,
     module: LatestModule = None,

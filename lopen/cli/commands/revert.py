@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.cli.command import person_command
+from lopen.cli.command import command
 from lopen.cli.parameters import LatestModule, tasks
 from lopen.core.errors import ExitCode, WrongUsage
 from lopen.workflow.session import Session
@@ -19,7 +19,7 @@ ToOption = Annotated[
 UndoOption = Annotated[bool, typer.Option("--undo", help="Restore what the latest revert removed.")]
 
 
-@person_command
+@command
 def revert(
     context: CommandContext, module: LatestModule = None, to: ToOption = None, undo: UndoOption = False
 ) -> ExitCode:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext, find_root, is_root
-from lopen.cli.command import person_command
+from lopen.cli.command import command
 from lopen.core.errors import ExitCode, LopenError, WrongUsage, install_command
 from lopen.core.trusted_programs import distrust
 
@@ -39,7 +39,7 @@ class ServeOptions:
     ] = False
 
 
-@person_command
+@command
 def serve(
     context: CommandContext, options: ServeOptions, projects: ProjectsArgument = None
 ) -> ExitCode | None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.cli.command import command, group, person_command
+from lopen.cli.command import command, group
 from lopen.cli.parameters import SessionArgument
 from lopen.cli.rendering.lines import step_title
 from lopen.core.errors import ExitCode, WrongUsage
@@ -63,7 +63,7 @@ def show(context: CommandContext, session: SessionArgument) -> ExitCode:
 
 
 @app.command()
-@person_command
+@command
 def delete(context: CommandContext, session: SessionArgument, yes: YesOption = False) -> ExitCode:
     """Delete a session's record, archived or not. Its commits and its branch remain."""
     from lopen.application.open_store import open_store, store_with
