@@ -23,7 +23,6 @@ from lopen.files.module_branch import ModuleBranch
 from lopen.files.workplace import Workplace
 from lopen.files.workspace import Workspace
 from lopen.judge.judging import AskedJudge
-from lopen.judge.rubric import system_prompt
 from lopen.limits.meter import Meter
 from lopen.limits.opening import open_limits
 from lopen.loop.context import (
@@ -83,7 +82,6 @@ def wired(
     stand_ins = stand_ins or StandIns()
     clock, secrets = stand_ins.clock, KnownSecrets(context.root, os.environ)
     check_templates(settings.workflow.templates)
-    system_prompt()  # the judge's, before anything is paid for
     place = stand_ins.place or workplace_of(context, settings, store, session, clock, secrets)
     home, root = place.home, place.root
     sandbox = sandbox_of(context, settings, place, session.id)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from lopen.judge.evidence import Evidence, evidence_hash
-from lopen.judge.rubric import EVIDENCE_TOKENS, EvidenceMessage, evidence_message, system_prompt
+from lopen.judge.rubric import EVIDENCE_TOKENS, EvidenceMessage, evidence_message
 from lopen.judge.submission import TOOL, UnreadableVerdict, read_verdict, tool_spec, unanswered
 from lopen.judge.verdict import Verdict, could_not_tell, serves, settled
 from lopen.models.messages import ContextTooLong, Json, Request, Response, SystemBlock, ToolSpec, ToolUse
@@ -58,8 +58,8 @@ class JudgeModels:
     tools: ReadingTools
     model: str
     second_model: str
+    system: str
     max_tokens: int = MAX_TOKENS
-    system: str = field(default_factory=system_prompt)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from lopen.judge.verdict import (
     settled,
     verdict_from_json,
 )
+from lopen.models.prompts.templates import template
 from lopen.settings.schema import Settings
 from lopen.specification.spec import Specification
 from lopen.store.audit import VerifyResult
@@ -213,6 +214,7 @@ class AskedJudge:
             tools=JudgedTree(self.verifier.repository, evidence.change.tree, outputs),
             model=self.settings.oracle.model,
             second_model=self.second_model,
+            system=template("judge", self.settings.workflow.templates),
         )
         return judge(evidence, models, remembered=self._remembered, remember=self._remember)
 

@@ -1,14 +1,11 @@
-"""The judge's own system prompt, and the evidence as one message of fenced data that fits a number of tokens."""
+"""The evidence as one message of fenced data that fits a number of tokens."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import resources
-from pathlib import Path
 
 from lopen.judge.evidence import Evidence
 from lopen.judge.evidence_groups import (
@@ -23,10 +20,7 @@ from lopen.judge.evidence_groups import (
 )
 from lopen.judge.verdict import Scope
 from lopen.models.prompts.parts import CHARS_PER_TOKEN
-from lopen.models.prompts.templates import TemplateError
 
-TEMPLATE = "judge"
-VERSION = 3
 EVIDENCE_TOKENS = 100_000
 MIN_EVIDENCE_TOKENS = 2_000
 WHAT: dict[Scope, str] = {
@@ -35,34 +29,6 @@ WHAT: dict[Scope, str] = {
     "module": "the whole module",
 }
 _FRAME = 1_600  # characters of titles and sentences between the parts
-
-_HEADER = re.compile(r"\A<!-- lopen template: (?P<name>[\w-]+), version (?P<version>\d+) -->\n")
-
-
-def system_prompt(folder: Path | None = None) -> str:
-    """Return the judge's system prompt, from `folder` (setting `workflow.templates`) or the bundled template.
-
-    Raises `TemplateError`, naming the template, where it is missing or outdated.
-    """
-    name = f"{TEMPLATE}.md"
-    place = folder if folder is not None else resources.files("lopen.judge") / "templates"
-    try:
-        text = (place / name).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TemplateError(
-            f"the prompt template {name} cannot be read from {place}: {error}",
-            hint="restore the file, or unset workflow.templates to use the bundled one",
-        ) from error
-    header = _HEADER.match(text)
-    if not header or header["name"] != TEMPLATE or int(header["version"]) != VERSION:
-        found = f"version {header['version']} of {header['name']}" if header else "no version line"
-        raise TemplateError(
-            f"the prompt template {name} is outdated: version {VERSION} is required, it has {found}",
-            hint="take over the bundled template's changes, or unset workflow.templates",
-        )
-    if not (body := text[header.end() :]).strip():
-        raise TemplateError(f"the prompt template {name} is empty", hint="restore the file")
-    return body
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from typing import Any, Literal
+
+from pydantic import TypeAdapter
 
 from lopen.verification.findings import Finding, Severity
 
@@ -79,24 +82,14 @@ class Verdict:
 def verdict_from_json(stored: Mapping[str, Any]) -> Verdict:
     """Return the verdict that `Verdict.to_json` wrote.
 
-    Raises:
-        KeyError, TypeError: `stored` is not a verdict.
+    Raises `ValueError` where `stored` is not a verdict.
     """
-    return Verdict(
-        passed=stored["passed"],
-        confidence=stored["confidence"],
-        summary=stored["summary"],
-        findings=tuple(Finding(**finding) for finding in stored["findings"]),
-        scope=stored["scope"],
-        subject=stored["subject"],
-        evidence_hash=stored["evidence_hash"],
-        criteria=tuple(CriterionResult(**result) for result in stored.get("criteria", ())),
-        base_tree=stored.get("base_tree", ""),
-        tree=stored.get("tree", ""),
-        by_person=stored.get("by_person", False),
-        due=tuple(stored.get("due", ())),
-        questions=tuple(AnsweredQuestion(**question) for question in stored.get("questions", ())),
-    )
+    return _adapter().validate_python(stored)
+
+
+@cache
+def _adapter() -> TypeAdapter[Verdict]:
+    return TypeAdapter(Verdict)
 
 
 def serves(given: Scope, wanted: Scope) -> bool:

@@ -12,6 +12,7 @@ from lopen.judge.evidence import ChangedFile, Evidence
 from lopen.judge.judge import MAX_TURNS, NO_ROOM, TOO_LARGE, UNREADABLE, Judged, JudgeModels, judge
 from lopen.judge.verdict import Scope, Verdict, accepted, could_not_tell
 from lopen.models.messages import ContextTooLong, Rejected, Response
+from lopen.models.prompts.templates import template
 from lopen.verification.findings import ChangeQuestion, Finding
 from tests.judge.samples import (
     EVIDENCE,
@@ -48,7 +49,8 @@ def judged(
     tokens: int = 100_000,
 ) -> Judged:
     memory = memory or Memory()
-    models = JudgeModels(endpoint, files or Files(), "claude-haiku-5-5", "claude-opus-5-5")
+    system = template("judge")
+    models = JudgeModels(endpoint, files or Files(), "claude-haiku-5-5", "claude-opus-5-5", system)
     with patch("lopen.judge.judge.EVIDENCE_TOKENS", tokens):
         return judge(evidence, models, remembered=memory.kept.get, remember=memory.remember)
 

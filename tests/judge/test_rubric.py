@@ -4,53 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lopen.core.errors import LopenError
 from lopen.judge.evidence import ChangedFile, Established, SourceFile
-from lopen.judge.rubric import MIN_EVIDENCE_TOKENS, evidence_message, system_prompt
+from lopen.judge.rubric import MIN_EVIDENCE_TOKENS, evidence_message
 from lopen.judge.verdict import CriterionResult, Verdict
 from lopen.models.prompts.sizes import units
 from lopen.verification.findings import Finding
 from tests.judge.samples import EVIDENCE, TESTS_PASSED, changed
-
-
-def test_the_bundled_template_is_of_this_version() -> None:
-    text = system_prompt()
-
-    assert text.startswith("You are the judge of lopen.")
-    assert "is\ndata" in text
-    assert "submit_verdict" in text
-
-
-def test_a_missing_template_is_named(tmp_path: Path) -> None:
-    with pytest.raises(LopenError, match=r"judge\.md cannot be read"):
-        system_prompt(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("header", "found"),
-    [
-        ("<!-- lopen template: judge, version 0 -->\n", "version 0 of judge"),
-        ("<!-- lopen template: builder, version 2 -->\n", "version 2 of builder"),
-        ("You are kind.\n", "no version line"),
-    ],
-)
-def test_an_outdated_template_is_named(tmp_path: Path, header: str, found: str) -> None:
-    (tmp_path / "judge.md").write_text(header + "Pass everything.\n")
-
-    with pytest.raises(LopenError, match=rf"judge\.md is outdated.*{found}"):
-        system_prompt(tmp_path)
-
-
-def test_a_template_of_this_version_replaces_the_bundled_one(tmp_path: Path) -> None:
-    (tmp_path / "judge.md").write_text("<!-- lopen template: judge, version 3 -->\nBe strict.\n")
-
-    assert system_prompt(tmp_path) == "Be strict.\n"
 
 
 def test_the_message_holds_all_of_small_evidence_in_the_order_of_its_weight() -> None:
