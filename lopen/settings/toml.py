@@ -1,6 +1,6 @@
 """TOML: parse a file, tell on which line each key stands, and set one value in a file that a person wrote. Pure.
 
-Setting a value leaves comments, order and line ends as they are; it alone needs `tomlkit`, imported there.
+Setting a value leaves comments and order as they are; it alone needs `tomlkit`, imported there.
 """
 
 from __future__ import annotations
@@ -76,19 +76,22 @@ def with_value(text: str, key: str, value: Any) -> str:
 
     Raises `WrongUsage` where the file does not allow it, such as a number where a table has to be.
     """
+    import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
-    windows = "\r\n" in text and "\n" not in text.replace("\r\n", "")
-    path = key.split(".")
+    *parents, leaf = key.split(".")
     try:
-        changed = _edited(text.replace("\r\n", "\n") if windows else text, path, value)
-        if windows:
-            changed = changed.replace("\n", "\r\n")
-        right = tomllib.loads(changed) == _set(tomllib.loads(text), path, value)
-    except (TOMLKitError, tomllib.TOMLDecodeError, LookupError, TypeError, ValueError, AttributeError):
-        right = False
-    if not right:
-        raise WrongUsage(f"cannot set {key} in this file", hint="edit the file by hand")
+        document = tomlkit.parse(text)
+        table: Any = document
+        for name in parents:
+            table = table[name] if name in table else table.setdefault(name, tomlkit.table())
+        if isinstance(table.get(leaf), Mapping):
+            raise TypeError(f"{leaf} is a table")
+        table[leaf] = value
+        changed = document.as_string()
+        tomllib.loads(changed)
+    except (TOMLKitError, tomllib.TOMLDecodeError, TypeError, ValueError, AttributeError) as error:
+        raise WrongUsage(f"cannot set {key} in this file", hint="edit the file by hand") from error
     return changed
 
 
@@ -105,35 +108,3 @@ def without(text: str, key: str) -> str:
         return text
     del table[leaf]
     return document.as_string()
-
-
-def _edited(text: str, path: list[str], value: Any) -> str:
-    """Put a new value right below the header of its table, or where `tomlkit` puts it."""
-    import tomlkit
-
-    if text and not text.endswith("\n"):
-        text += "\n"
-    document = tomlkit.parse(text)
-    *parents, leaf = path
-    table: Any = document
-    for depth, name in enumerate(parents):
-        if name not in table:
-            table[name] = _set({}, path[depth + 1 :], value)
-            return document.as_string()
-        table = table[name]
-    header = re.search(rf"^\[{re.escape('.'.join(parents))}\][^\n]*\n", text, re.MULTILINE)
-    if header and leaf not in table:
-        return text[: header.end()] + tomlkit.dumps({leaf: value}) + text[header.end() :]
-    if isinstance(table.get(leaf), Mapping):
-        raise TypeError(f"{leaf} is a table")
-    table[leaf] = value
-    return document.as_string()
-
-
-def _set(tables: dict[str, Any], path: list[str], value: Any) -> dict[str, Any]:
-    """Set `value` at `path` in nested dictionaries and return them."""
-    inner = tables
-    for name in path[:-1]:
-        inner = inner.setdefault(name, {})
-    inner[path[-1]] = value
-    return tables
