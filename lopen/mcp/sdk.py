@@ -5,19 +5,19 @@ A connection lives in a thread of its own with an event loop, because lopen's co
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import tempfile
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, TimeoutError
-from contextlib import suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
+from anyio.abc import TaskStatus
+from anyio.from_thread import start_blocking_portal
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
@@ -34,7 +34,6 @@ from mcp.types import (
 from lopen.core.errors import LopenError
 
 MOST_PAGES = 50  # of a server's list of tools
-STOP_S = 10.0  # the SDK closes standard input, waits, and ends the whole process group
 ERRORS_SHOWN = 500  # characters of the server's standard error
 
 logging.getLogger("mcp").addHandler(logging.NullHandler())  # failures come as values; nothing else is printed
@@ -77,22 +76,16 @@ class McpConnection:
             command=argv[0], args=list(argv[1:]), env=dict(variables), cwd=folder
         )
         self._timeout_s = start_timeout_s
+        self._client: Client | None = None
         # The server's standard error; `close` closes it
         self._errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
-        self._loop = asyncio.new_event_loop()
-        self._started: Future[list[RemoteTool]] = Future()
-        self._client: Client | None = None
-        self._open: anyio.CancelScope | None = None
-        self._thread = threading.Thread(target=self._run, name="mcp", daemon=True)
-        self._thread.start()
         try:
-            self.tools = self._started.result(start_timeout_s)
-        except BaseException as error:
-            self._end_thread()
-            if not isinstance(error, Exception):
-                raise
-            reason = "no answer in time" if isinstance(error, TimeoutError) else _reason(error)
-            raise ServerFailed(reason + self._last_words()) from None
+            with ExitStack() as opened:  # which ends the thread where the server does not start
+                self._portal = opened.enter_context(start_blocking_portal(name="mcp"))
+                self._serving, self.tools = self._portal.start_task(self._serve)
+                self._opened = opened.pop_all()
+        except Exception as error:  # noqa: BLE001  # any failure of a foreign program
+            raise ServerFailed(_reason(error) + self._last_words()) from None
 
     def call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> RemoteResult:
         """Call a tool and return its result.
@@ -101,25 +94,16 @@ class McpConnection:
             ServerFailed: the server has ended.
         """
         client = self._client
-        if client is None or not self._thread.is_alive():
+        if client is None:
             raise ServerFailed("it has ended" + self._last_words())
-        request = client.call_tool(tool, dict(arguments), read_timeout_seconds=timeout_s)
+        call = partial(client.call_tool, tool, dict(arguments), read_timeout_seconds=timeout_s)
         try:
-            answer = asyncio.run_coroutine_threadsafe(request, self._loop)
-        except RuntimeError:  # the loop has closed meanwhile
-            request.close()
-            raise ServerFailed("it has ended" + self._last_words()) from None
-        try:
-            result = answer.result(timeout_s + STOP_S)
+            result = self._portal.call(call)
         except MCPError as error:
             if error.code == CONNECTION_CLOSED:
                 raise ServerFailed("it has ended" + self._last_words()) from None
-            if error.code == REQUEST_TIMEOUT:
-                return RemoteResult(f"no answer within {timeout_s:g} s", ok=False)
-            return RemoteResult(error.message, ok=False)
-        except TimeoutError:
-            answer.cancel()
-            return RemoteResult(f"no answer within {timeout_s:g} s", ok=False)
+            late = error.code == REQUEST_TIMEOUT
+            return RemoteResult(f"no answer within {timeout_s:g} s" if late else error.message, ok=False)
         except Exception as error:  # noqa: BLE001  # the server's answer does not follow the protocol
             return RemoteResult(f"its answer cannot be read: {_reason(error)}", ok=False)
         return RemoteResult(_text(result), ok=not result.is_error)
@@ -132,48 +116,34 @@ class McpConnection:
 
     def close(self) -> None:
         """End the server and wait for its end."""
-        self._end_thread()
+        self._serving.cancel()
+        self._opened.close()
         self._errors.close()
 
-    def _end_thread(self) -> None:
-        with suppress(RuntimeError):  # the loop is closed already
-            self._loop.call_soon_threadsafe(self._end)
-        self._thread.join(STOP_S)
-
-    def _run(self) -> None:
+    async def _serve(self, *, task_status: TaskStatus[list[RemoteTool]]) -> None:
+        """Hold the connection until `close`; tell the tools once it can be used."""
+        transport = stdio_client(self._parameters, errlog=self._errors)
         try:
-            self._loop.run_until_complete(self._serve())
-        except BaseException as error:  # noqa: BLE001  # a thread's failure is told by the future
-            if not self._started.done():
-                self._started.set_exception(_innermost(error))
+            async with Client(transport, read_timeout_seconds=self._timeout_s, cache=None) as client:
+                found = await _tools(client)
+                self._client = client
+                task_status.started(found)
+                await anyio.sleep_forever()
         finally:
             self._client = None
-            self._loop.close()
 
-    async def _serve(self) -> None:
-        """Hold the connection until `close`, which may also come during the start."""
-        transport = stdio_client(self._parameters, errlog=self._errors)
-        with anyio.CancelScope() as self._open:
-            async with Client(transport, read_timeout_seconds=self._timeout_s, cache=None) as client:
-                await self._ready(client)
-                await anyio.sleep_forever()
 
-    def _end(self) -> None:
-        if self._open is not None:
-            self._open.cancel()
-
-    async def _ready(self, client: Client) -> None:
-        """Read the list of tools; the connection can be used from then on."""
-        tools: list[RemoteTool] = []
-        cursor = None
-        for _ in range(MOST_PAGES):
-            page = await client.list_tools(cursor=cursor)
-            tools += [_described(tool) for tool in page.tools]
-            cursor = page.next_cursor
-            if not cursor:
-                break
-        self._client = client
-        self._started.set_result(tools)
+async def _tools(client: Client) -> list[RemoteTool]:
+    """Read the list of tools."""
+    tools: list[RemoteTool] = []
+    cursor = None
+    for _ in range(MOST_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        tools += [_described(tool) for tool in page.tools]
+        cursor = page.next_cursor
+        if not cursor:
+            break
+    return tools
 
 
 def _described(tool: Any) -> RemoteTool:
@@ -197,14 +167,10 @@ def _text(result: Any) -> str:
     return "\n".join(parts)
 
 
-def _innermost(error: BaseException) -> BaseException:
-    """Return the first failure inside groups of them."""
+def _reason(error: BaseException) -> str:
+    """Return the text of a failure; of a group of them, that of the first one."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return error
-
-
-def _reason(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
