@@ -27,11 +27,7 @@ TOO_LARGE = f"the file is too large to be judged: the judge reads at most {SEARC
 NOT_SHOWN = (
     "the judge cannot be shown this file, which runs or decides what runs: more than a twentieth of it is not "
     "UTF-8 or UTF-16 text. "
-    "Save it as UTF-8 without NUL bytes, have the build make it, or ask a person to commit it"
-)
-LISTED_ALONE = (
-    "the judge cannot be shown this file: more than a twentieth of it is not UTF-8 or UTF-16 text. It was there before, "
-    "or counts as data by its folder: nothing may run it"
+    "It is better saved as UTF-8 without NUL bytes, or made by the build"
 )
 UNNAMEABLE = "the judge cannot ask for this file, because its name is not UTF-8: rename it"
 REWRITTEN = (
@@ -56,13 +52,9 @@ SOURCE_SUFFIXES = words(
     ".lua .m .mjs .ml .php .pl .proto .ps1 .py .pyi .r .rb .rs .scala .scss .sh .sql .svelte .swift .tf .ts .tsx "
     ".vue .zig"
 )
-_COMPILED = words(".a .class .dll .dylib .exe .jar .node .o .pyc .pyd .so .wasm")  # code in any folder
-_OTHERS_THAT_RUN = _COMPILED | words(
+_OTHERS_THAT_RUN = words(
+    ".a .class .dll .dylib .exe .jar .node .o .pyc .pyd .so .wasm "
     ".bat .cfg .cjs .cmake .cmd .cts .egg .fish .in .ini .json .mk .mts .pth .pyw .pyx .toml .whl .xml .yaml .yml .zsh"
-)
-_DATA_FOLDERS = words(
-    "__fixtures__ assets corpus data fixture fixtures golden i18n input inputs l10n locale locales resources samples "
-    "test-data test_data testdata"
 )
 _EVERYWHERE = frozenset({b"/dev/null"})
 _MOST_SHOWN = 100  # characters of a line
@@ -146,12 +138,10 @@ def sides(change: TreeChange) -> tuple[tuple[str | None, str | None], ...]:
 def unseen_files(
     repository: Repository, files: Sequence[TreeChange], sizes: Mapping[str, int], known: Mapping[str, bytes]
 ) -> Iterator[Finding]:
-    """Yield an error for each new content that runs and that the judge cannot see, a warning for data and large files.
+    """Yield an error for each file that the judge cannot read at all, a warning for content that it cannot be shown.
 
-    A content that was there before under any name is a warning too. `sizes`: blob id → bytes; `known`: contents by
-    blob id, at least of files that are not large.
+    `sizes`: blob id → bytes; `known`: contents by blob id, at least of files that are not large.
     """
-    earlier = {c.before for c in files}
     for c in files:
         if c.after is None or c.mode_after == GITLINK:
             continue
@@ -160,11 +150,8 @@ def unseen_files(
             yield Finding("error", UNNAMEABLE, c.path)
         elif size > SEARCHED_BYTES:
             yield Finding("error", TOO_LARGE, c.path)
-        elif size and _is_hidden(c, content := _content(repository, c.after, known)):
-            if c.after in earlier or _is_data(c, content):
-                yield Finding("warning", LISTED_ALONE, c.path)
-            else:
-                yield Finding("error", NOT_SHOWN, c.path)
+        elif size and _is_hidden(c, _content(repository, c.after, known)):
+            yield Finding("warning", NOT_SHOWN, c.path)
         elif any(blob in sizes and blob not in known for blob in (c.before, c.after)):
             yield Finding("warning", UNCOMPARED, c.path)
 
@@ -179,13 +166,6 @@ def _is_utf_8(path: str) -> bool:
 
 def _content(repository: Repository, blob: str, known: Mapping[str, bytes]) -> bytes:
     return known[blob] if blob in known else repository.blob_contents([blob]).get(blob, b"")
-
-
-def _is_data(change: TreeChange, content: bytes) -> bool:
-    """Return True for a file in a folder of data that no one starts by its name."""
-    path = PurePosixPath(change.path)
-    starts = change.mode_after == EXECUTABLE or content.startswith(b"#!") or path.suffix.lower() in _COMPILED
-    return not starts and not _DATA_FOLDERS.isdisjoint(change.path.lower().split("/")[:-1])
 
 
 def _is_hidden(change: TreeChange, content: bytes) -> bool:

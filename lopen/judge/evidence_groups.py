@@ -71,80 +71,66 @@ class EvidenceGroup:
         self.add(name, "\n".join(shown))
 
 
-def _group(title: str, share: str, whole: int) -> EvidenceGroup:
-    return EvidenceGroup(title, int(whole * SHARES[share]))
+def _group(title: str, share: str, whole: int, parts: Iterable[tuple[str, Sequence[str]]]) -> EvidenceGroup:
+    """Return the group with its parts, each as its name and its lines."""
+    group = EvidenceGroup(title, int(whole * SHARES[share]))
+    for name, lines in parts:
+        group.add_lines(name, lines)
+    return group
 
 
 def order_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
     """Return the assignment: the same in every judgement of one piece of work."""
-    work = _group("What the work was to do", "description", whole)
-    work.add_lines(evidence.work.subject, visible(evidence.work.description).split("\n"))
-    yield work
-    criteria = _group("Acceptance criteria", "criteria", whole)
-    criteria.add_lines(
-        "criteria", [f"{name}: {_one_line(text)}" for name, text in evidence.work.criteria] or ["(none)"]
-    )
-    if evidence.work.due:
-        criteria.add_lines("answer each of these", [", ".join(map(_one_line, evidence.work.due))])
-    yield criteria
-    sections = _group("Sections of the specification", "sections", whole)
-    for name, text in evidence.work.sections:
-        sections.add_lines(name[:300], visible(text).split("\n"))
-    yield sections
-    if evidence.work.answers:
-        answers = _group("The person's answers: decisions that hold", "answers", whole)
-        answers.add_lines("answers", [f"{quoted(q)} -> {quoted(a)}" for q, a in evidence.work.answers])
-        yield answers
+    work = evidence.work
+    described = [(work.subject, visible(work.description).split("\n"))]
+    yield _group("What the work was to do", "description", whole, described)
+    criteria = [("criteria", [f"{name}: {_one_line(text)}" for name, text in work.criteria] or ["(none)"])]
+    if work.due:
+        criteria.append(("answer each of these", [", ".join(map(_one_line, work.due))]))
+    yield _group("Acceptance criteria", "criteria", whole, criteria)
+    sections = [(name[:300], visible(text).split("\n")) for name, text in work.sections]
+    yield _group("Sections of the specification", "sections", whole, sections)
+    if work.answers:
+        answers = [("answers", [f"{quoted(q)} -> {quoted(a)}" for q, a in work.answers])]
+        yield _group("The person's answers: decisions that hold", "answers", whole, answers)
 
 
 def work_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
     """Return the evidence about the work without its files, the weightiest first."""
-    found = _group("Found by lopen in the change", "findings", whole)
-    found.add_lines("findings", list(_finding_lines(evidence.findings)))
-    yield found
+    earlier = evidence.earlier
+    found = [("findings", list(_finding_lines(evidence.findings)))]
+    yield _group("Found by lopen in the change", "findings", whole, found)
     if evidence.questions:
-        questions = _group("Questions about the change: answer each", "questions", whole)
-        for question in evidence.questions:
-            questions.add_lines(question.id, list(_question_lines(question)))
-        yield questions
+        asked = [(question.id, list(_question_lines(question))) for question in evidence.questions]
+        yield _group("Questions about the change: answer each", "questions", whole, asked)
     if evidence.mutation is not None:
         title = "Mutants: one small fault each in a changed function, made and tried by lopen"
-        mutation = _group(title, "mutation", whole)
-        mutation.add_lines("mutation", [_one_line(line) for line in evidence.mutation.lines()])
-        yield mutation
-    results = _group("Verify commands, run by lopen", "results", whole)
+        yield _group(
+            title, "mutation", whole, [("mutation", [_one_line(line) for line in evidence.mutation.lines()])]
+        )
+    results = _group("Verify commands, run by lopen", "results", whole, ())
     _add_results(results, evidence.results)
     yield results
     if evidence.note:
-        note = _group("The builder's note: a claim, not evidence", "note", whole)
-        note.add_lines("note", visible(evidence.note[:LONGEST_NOTE]).split("\n"))
-        yield note
-    if evidence.earlier.findings:
+        note = [("note", visible(evidence.note[:LONGEST_NOTE]).split("\n"))]
+        yield _group("The builder's note: a claim, not evidence", "note", whole, note)
+    if earlier.findings:
         title = "Found by the last verdict on this work: see whether each is mended now"
-        earlier = _group(title, "earlier", whole)
-        earlier.add_lines("earlier", list(_finding_lines(evidence.earlier.findings)))
-        yield earlier
-    if evidence.earlier.established:
-        table = _group("Accepted verdicts on narrower pieces of this work", "established", whole)
-        table.add_lines("verdicts", list(_established_lines(evidence)))
-        yield table
-    if evidence.earlier.carried:
-        open_ones = _group("Criteria that narrower verdicts left open", "carried", whole)
-        open_ones.add_lines(
-            "left open",
-            [
-                f"{_one_line(id)}: {_one_line(subject)} could not tell: {_one_line(lacks[:LONGEST_FINDING])}"
-                for id, subject, lacks in evidence.earlier.carried
-            ],
-        )
-        yield open_ones
+        yield _group(title, "earlier", whole, [("earlier", list(_finding_lines(earlier.findings)))])
+    if earlier.established:
+        title = "Accepted verdicts on narrower pieces of this work"
+        yield _group(title, "established", whole, [("verdicts", list(_established_lines(evidence)))])
+    if earlier.carried:
+        left = [
+            f"{_one_line(id)}: {_one_line(subject)} could not tell: {_one_line(lacks[:LONGEST_FINDING])}"
+            for id, subject, lacks in earlier.carried
+        ]
+        yield _group("Criteria that narrower verdicts left open", "carried", whole, [("left open", left)])
     if evidence.change.tests:
-        tests = _group("Tests by file", "tests", whole)
-        tests.add_lines(
-            "tests",
-            [f"{quoted(path)}: {', '.join(map(_one_line, names))}" for path, names in evidence.change.tests],
-        )
-        yield tests
+        listed = [
+            f"{quoted(path)}: {', '.join(map(_one_line, names))}" for path, names in evidence.change.tests
+        ]
+        yield _group("Tests by file", "tests", whole, [("tests", listed)])
 
 
 def _finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
