@@ -71,7 +71,7 @@ LIBRARIES = {
     # Validation of what comes from outside: configuration, the model's tool calls and verdicts, stored rows, requests
     "pydantic": [
         "lopen.settings.",
-        "lopen.specification.plan_file",
+        "lopen.judge.verdict",
         "lopen.models.recording",
         "lopen.models.tool_calls",
         "lopen.tools.",
