@@ -116,7 +116,7 @@ DEEPEST = 4  # containers inside each other
 # Grammars name definitions by these ends, and some data too
 DEFINITIONS = ("_definition", "_declaration", "_item", "_signature", "_module")
 DATA = frozenset({"const_item", "static_item", "field_declaration", "property_signature"})
-OTHER_DEFINITIONS = frozenset({"impl_item", "type_declaration", "module", "class", "method"})
+OTHER_DEFINITIONS = frozenset({"impl_item", "type_declaration", "module", "class"})
 WRAPPERS = frozenset(
     {"decorated_definition", "export_statement", "ambient_declaration", "expression_statement"}
 )

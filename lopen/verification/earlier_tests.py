@@ -7,17 +7,13 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lopen.verification.compared_tests import ComparedTests, question, shown
 from lopen.verification.findings import ChangeQuestion
-from lopen.verification.syntax import ParsedFile, parsed_file
-from lopen.verification.test_files import MAX_CHARS, FileChange
+from lopen.verification.test_files import FileChange
 from lopen.verification.test_reader import TestCase
 from lopen.verification.test_run import TestRun, in_file, last_part
-
-if TYPE_CHECKING:
-    from lopen.verification.syntax import Node
 
 ALL = "the whole test command"  # where the runner names none
 FAILS = (
@@ -109,64 +105,6 @@ def failing_tests(compared: ComparedTests, earlier: TestRun, new: TestRun) -> tu
         if any(is_named(name, case) for name in passed_new):
             found.append(f"{old.path}::{old.name}")
     return tuple(sorted(found))
-
-
-# Rust tests stand in the file of the code: one version of a file gets the tests of another one
-_TEST = re.compile(r"#\[(?:\w+::)*(?:test|rstest|test_case|quickcheck)\b")
-_DEEPEST = 20  # modules in modules
-
-
-def with_inline_changes(changes: Sequence[FileChange]) -> list[FileChange]:
-    """Return the changed Rust files whose code holds tests that are there on both sides and differ."""
-    return [
-        change
-        for change in changes
-        if change.path.endswith(".rs")
-        and change.before
-        and change.after
-        and max(len(change.before), len(change.after)) <= MAX_CHARS
-        and with_tests_of(change.after.encode(), change.before) != change.after.encode()
-    ]
-
-
-def with_tests_of(source: bytes, other: str) -> bytes:
-    """Return a file with each of its inline tests in the version of `other`, where that has it under the same name.
-
-    Everything else stays, imports and functions that tests call too, so that most versions compile.
-    """
-    theirs, theirs_at = _inline_tests(other)
-    ours, ours_at = _inline_tests(source.decode("utf-8", "replace"))
-    text = ours.text
-    for name, (start, end) in sorted(ours_at.items(), key=lambda item: -item[1][0]):
-        if name in theirs_at:
-            first, last = theirs_at[name]
-            text = text[:start] + theirs.text[first:last] + text[end:]
-    return text
-
-
-def _inline_tests(text: str) -> tuple[ParsedFile, dict[str, tuple[int, int]]]:
-    """Return a parsed file, and where each of its tests stands with its attributes, by modules and name."""
-    source = parsed_file(text, "rust")
-    found: dict[str, tuple[int, int]] = {}
-    _collect(source, source.root, "", found, 0)
-    return source, found
-
-
-def _collect(
-    source: ParsedFile, body: Node, modules: str, found: dict[str, tuple[int, int]], depth: int
-) -> None:
-    start: int | None = None
-    for item in body.named_children:
-        start = item.start_byte if start is None else start
-        if item.type in ("attribute_item", "line_comment"):
-            continue
-        name = f"{modules}::{source.name(item.child_by_field_name('name'))}"
-        inner = item.child_by_field_name("body")
-        if item.type == "mod_item" and inner is not None and depth < _DEEPEST:
-            _collect(source, inner, name, found, depth + 1)
-        elif item.type == "function_item" and _TEST.search(source.span(start, item.start_byte)):
-            found[name] = (start, item.end_byte)
-        start = None
 
 
 def optional_imports(source: bytes) -> bytes:

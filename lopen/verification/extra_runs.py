@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
-from functools import partial
 from queue import SimpleQueue
 from threading import Event
 from typing import Any
@@ -29,13 +28,11 @@ from lopen.verification.earlier_tests import (
     earlier_tests_from_json,
     failing_tests,
     optional_imports,
-    with_inline_changes,
-    with_tests_of,
 )
 from lopen.verification.mutants import Mutant, mutants
 from lopen.verification.mutation_check import Control, MutantOutcome, MutationCheck, mutation_from_json
 from lopen.verification.negative_control import NegativeControl, did_not_compile, negative_control
-from lopen.verification.test_files import ExaminedChange, FileChange, is_data, looks_like_test
+from lopen.verification.test_files import ExaminedChange, is_data, looks_like_test
 from lopen.verification.test_reader import read_tests
 from lopen.verification.test_run import TestRun, in_file
 from lopen.verification.verifier import Verifier
@@ -166,14 +163,13 @@ class ExtraRuns:
 
 @dataclass(frozen=True)
 class _TakenBack:
-    """The parts that a check of earlier tests takes back: changed test files, new support, Rust's inline tests.
+    """The parts that a check of earlier tests takes back: changed test files and new support.
 
     `untouched` are the names of the tests that the change does not touch.
     """
 
     ours: Sequence[TreeChange]
     support: Sequence[TreeChange]
-    inline: Sequence[FileChange]
     untouched: frozenset[str]
 
     @classmethod
@@ -185,13 +181,12 @@ class _TakenBack:
             c.path for c in changes for side in (c.before, c.after) if read_tests(c.path, side).cases
         }
         ours = [c for c in real if looks_like_test(c.path)]
-        inline = [c for c in with_inline_changes(changes) if not looks_like_test(c.path)]
         changed = [c for c in ours if c.before is not None]
         untouched = frozenset(n for n in after.single if not any(in_file(n, c.path) for c in ours))
         support = [c for c in ours if c.path not in with_tests and not is_data(c.path)]
-        if not (changed or inline or (support and untouched)):
+        if not (changed or (support and untouched)):
             return None
-        return cls(changed, support if untouched else (), inline, untouched)
+        return cls(changed, support if untouched else (), untouched)
 
 
 @dataclass
@@ -208,11 +203,9 @@ class _Batch:
         """Run what needs no other run, side by side: the negative control, and the new code with earlier tests."""
         jobs = {"control": _Job(self.tests.tree, control.edits)} if control.edits else {}
         tree_with = self.verifier.repository.tree_with
-        if taken is not None and (taken.ours or taken.inline):
+        if taken is not None and taken.ours:
             before: dict[str, TreeEntry | None] = {c.path: c.entry_before for c in taken.ours}
-            inline: Edits = {c.path: partial(with_tests_of, other=c.before or "") for c in taken.inline}
-            edits = {**_optional(before), **inline}
-            jobs["earlier"] = _Job(tree_with(self.tests.tree, before), edits, go_on=True)
+            jobs["earlier"] = _Job(tree_with(self.tests.tree, before), _optional(before), go_on=True)
         if taken is not None and taken.support:
             without: dict[str, TreeEntry | None] = {c.path: c.entry_before for c in taken.support}
             jobs["without"] = _Job(tree_with(self.tests.tree, without), go_on=True)
@@ -222,16 +215,15 @@ class _Batch:
         self, base: str, taken: _TakenBack, compared: ComparedTests, first: Mapping[str, _Ran | None]
     ) -> EarlierTests:
         """Return what earlier tests tell; where some fail on the new code, run the new ones on the old code."""
-        count = len(taken.ours) + len(taken.inline)
+        count = len(taken.ours)
         earlier, alone = first.get("earlier"), first.get("without")
         if (earlier is None and count) or (alone is None and taken.support):
             return EarlierTests(count, reason=OUT_OF_TIME)
         failing: tuple[str, ...] = ()
         if earlier is not None and not earlier.passed:
             after: dict[str, TreeEntry | None] = {c.path: c.entry_after for c in taken.ours}
-            inline: Edits = {c.path: partial(with_tests_of, other=c.after or "") for c in taken.inline}
-            edits = {**_optional(after), **inline}
-            (new,) = self.results([_Job(self.verifier.repository.tree_with(base, after), edits, go_on=True)])
+            job = _Job(self.verifier.repository.tree_with(base, after), _optional(after), go_on=True)
+            (new,) = self.results([job])
             if new is None:
                 return EarlierTests(count, reason=OUT_OF_TIME)
             if new.tests.single or earlier.tests.single:

@@ -26,15 +26,11 @@ FAILURE = {
     "go": ' if true { panic("lopen: negative control") }; ',
     "rust": ' if true { panic!("lopen: negative control"); } ',
     "java": ' if (true) throw new RuntimeException("lopen: negative control"); ',
-    "csharp": ' if (true) throw new System.Exception("lopen: negative control"); ',
-    "kotlin": ' if (true) throw RuntimeException("lopen: negative control"); ',
-    "ruby": 'raise "lopen: negative control"; ',
-    "php": ' throw new \\Exception("lopen: negative control"); ',
     "c": _NATIVE,
     "cpp": _NATIVE,
 }
 _IN_ARROW = '(() => { throw new Error("lopen: negative control"); })() || '
-_BODIES = words("block statement_block compound_statement function_body body_statement constructor_body")
+_BODIES = words("block statement_block compound_statement constructor_body")
 _NOTHING = re.compile(
     r"(?:pass|\.\.\.|raise NotImplementedError\b[^\n]*|return NotImplemented|todo!?_?\(\)|unimplemented!?_?\(\)|[{}\s;])*"
 )
@@ -45,8 +41,6 @@ _COMPILER = {
     "java": r"^\[ERROR\] COMPILATION ERROR|^> Compilation failed; see the compiler|^> Task :(?:\S+:)?compile\w*Java FAILED"
     r"|^[ \t]*(?:\[javac\] )?\S+\.java:\d+: error: ",
     "typescript": r"^[^\n]*\.[cm]?tsx?(?:\(\d+,\d+\):|:\d+:\d+ -) error TS\d+: |^(?:error: )?TS\d+ \[ERROR\]: ",
-    "csharp": r"\.cs\(\d+,\d+\): error CS\d+: ",
-    "kotlin": r"^e: ",
     "c": r"^\S+\.\w+:\d+:\d+: (?:fatal )?error: ",
 }
 _COMPILER |= {"tsx": _COMPILER["typescript"], "cpp": _COMPILER["c"]}
@@ -100,8 +94,6 @@ def _insertion(parsed: ParsedFile, function: Node) -> tuple[int, str] | None:
         return body.start_byte, _IN_ARROW
     if _NOTHING.fullmatch(parsed.of(body)):
         return None
-    if parsed.language == "ruby":
-        return body.start_byte, failure
     if parsed.text[body.start_byte : body.start_byte + 1] != b"{":
         return None
     if statements and statements[0].type == "explicit_constructor_invocation":

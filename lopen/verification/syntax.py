@@ -22,10 +22,6 @@ _GRAMMARS = {
     "rust": ("tree_sitter_rust", "language"),
     "java": ("tree_sitter_java", "language"),
     "python": ("tree_sitter_python", "language"),
-    "csharp": ("tree_sitter_c_sharp", "language"),
-    "kotlin": ("tree_sitter_kotlin", "language"),
-    "ruby": ("tree_sitter_ruby", "language"),
-    "php": ("tree_sitter_php", "language_php"),
     "c": ("tree_sitter_c", "language"),
     "cpp": ("tree_sitter_cpp", "language"),
 }
@@ -37,25 +33,20 @@ GRAMMAR_OF = {
     "go": "go",
     "rs": "rust",
     "java": "java",
-    "cs": "csharp",
-    **dict.fromkeys(("kt", "kts"), "kotlin"),
-    "rb": "ruby",
-    "php": "php",
     "c": "c",
     **dict.fromkeys(("h", "hh", "hpp", "cc", "cpp", "cxx"), "cpp"),
 }
-COMMENTS = frozenset({"comment", "line_comment", "block_comment", "multiline_comment"})
+COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
 STRINGS = words(
     "string_fragment string_content raw_string_literal_content regex_pattern interpreted_string_literal_content "
-    "multiline_string_fragment jsx_text heredoc_content raw_string_content string_literal_content "
-    "verbatim_string_literal nowdoc_string"
+    "multiline_string_fragment jsx_text raw_string_content"
 )
 FUNCTIONS = words(
-    "arrow_function function_expression generator_function function_declaration method "
-    "generator_function_declaration method_definition func_literal method_declaration local_function_statement "
+    "arrow_function function_expression generator_function function_declaration "
+    "generator_function_declaration method_definition func_literal method_declaration "
     "closure_expression function_item lambda_expression function_definition lambda constructor_declaration"
 )
-BRANCHES = words("if_statement if_expression elif_clause ternary_expression guard_statement")
+BRANCHES = words("if_statement if_expression elif_clause ternary_expression")
 _WRAPPERS = words(
     "parenthesized_expression await_expression non_null_expression as_expression satisfies_expression "
     "generic_function try_expression instantiation_expression await"
@@ -67,7 +58,7 @@ _MACRO_CALL = re.compile(
 _INSIDE = re.compile(r"(?<=[(\[{.]) | (?=[)\]}.,;])")
 _TRAILING = re.compile(r",(?=[)\]}])")
 _QUOTED = re.compile(r"(\"(?:\\.|[^\"\\\n])*\")|'((?:\\[^'\"]|[^'\"\\\n])*)'")
-_QUOTING = frozenset({"javascript", "typescript", "tsx", "python", "ruby", "php"})
+_QUOTING = frozenset({"javascript", "typescript", "tsx", "python"})
 
 
 @cache

@@ -19,19 +19,16 @@ if TYPE_CHECKING:
 
 _LISTS = words(
     "list tuple set dictionary array literal_value array_expression array_initializer array_creation_expression "
-    "element_value_array_initializer initializer_list initializer_expression collection_literal hash"
+    "element_value_array_initializer initializer_list"
 )
 _ROWS = _LISTS | words(
     "keyed_element literal_element pair object tuple_expression struct_expression call_expression call "
-    "object_creation_expression array_element_initializer implicit_array_creation_expression"
+    "object_creation_expression"
 )
 _STATEMENT = re.compile(r"(?:_statement|_declaration|let_declaration|assertion|macro_invocation)$")
-_BLOCKS = words(
-    "block statement_block body_statement compound_statement do_block statements declaration_list"
-)
-_GROUPS = words("class_definition class_declaration mod_item class module class_specifier object_declaration")
-_TITLED_CALLS = words("call_expression call function_call_expression")
-_STRING = re.compile(r"string|template|heredoc|concatenated")
+_BLOCKS = words("block statement_block compound_statement declaration_list")
+_GROUPS = words("class_definition class_declaration mod_item class class_specifier")
+_STRING = re.compile(r"string|template")
 _MACRO = re.compile(
     r"\s*(?:\w+_)?(?:TEST|TEST_[FP]|TEST_CASE\w*|Test|START_TEST)\s*\(\s*(?P<name>[^)]*?)\s*\)"
 )
@@ -109,38 +106,6 @@ LANGUAGES: Mapping[str, Language] = {
         r"\bassum\w+\s*\(|\babort\s*\(",
         row=r"@CsvSource\b|@ValueSource\b",
         skip_name=r"IT(?:Case)?\.java$",
-    ),
-    "csharp": Language(
-        r"\[[^\]]*\b(?:\w*Fact|\w*Theory|Test|TestCase|TestCaseSource|TestMethod|DataTestMethod)\b",
-        r"\bAssert\s*\.\s*\w+|\.Should\w*\s*\(|\.Verify\s*\(",
-        r"\[[^\]]*\b(?:Ignore|Explicit)\b[^\]]*\]|\bSkip\s*=",
-        r"\bAssert\s*\.\s*(?:Ignore|Inconclusive|Skip)\w*\s*\(|\bSkip\.If\w*\s*\(",
-        row=r"\b(?:InlineData|TestCase|DataRow)\s*\(",
-        anywhere=True,
-    ),
-    "kotlin": Language(
-        r"@(?:\w+\.)*(?:Test|ParameterizedTest|RepeatedTest|TestFactory)\b",
-        r"\bassert\w*\s*[({]|\bshould\w*\b|\bverify\w*\s*[({]|\bfail\s*\(|\bexpect\w*\s*\(",
-        r"@(?:\w+\.)*(?:Ignored?|Disabled)\b\S*|^x(?:test|it|describe|should)\b",
-        r"\bassum\w+\s*\(",
-    ),
-    "ruby": Language(
-        r"^def test_",
-        r"\bassert\w*\b|\brefute\w*\b|\bexpect\b|\.should\b|\bmust_\w+|\bflunk\b",
-        r"^x(?:it|specify|describe|context|example)\b|^(?:skip|pending)\b|,\s*(?::skip\b|skip:\s*(?!false)|:pending\b)",
-        r"(?<![\w.:@$\"'])(?:skip|pending|omit)\b(?!\s*[=:])",
-        r"^(?:x|f)?(?:it|specify|example|test|describe|context|RSpec\.describe|should)$",
-        r"^(?:x|f)?(?:describe|context|RSpec\.describe)$",
-        between=" ",
-    ),
-    "php": Language(
-        r"\bfunction\s+test|@test\b|#\[(?:\w+\\)*Test\b",
-        r"(?:->|::)assert\w+\s*\(|(?:->|::)expectException\w*\s*\(|\bexpect\s*\(|\bassert\s*\(",
-        r"#\[(?:\w+\\)*Requires\w+\b[^\]]*\]|@requires\s",
-        r"(?:->|::)\s*mark(?:TestSkipped|TestIncomplete)\s*\(",
-        r"^(?:it|test|describe)$",
-        r"^describe$",
-        r"\bTestWith\s*\(",
     ),
     **dict.fromkeys(
         ("c", "cpp"),
@@ -258,7 +223,7 @@ class _Reader:
                 continue
             elif node.type in FUNCTIONS and not self._language.titled:
                 continue  # no runner finds a test inside of a function
-            elif self._language.titled and node.type in _TITLED_CALLS:
+            elif self._language.titled and node.type == "call_expression":
                 titled = self._titled(node)
                 if titled is not None:
                     title, head, group = titled
@@ -284,27 +249,19 @@ class _Reader:
 
     def _titled(self, node: Node) -> tuple[str, str, bool] | None:
         """Return title, head and whether it is a group, where a call has a title and a body."""
-        called = node.child_by_field_name("function") or node.child_by_field_name("method")
+        called = node.child_by_field_name("function")
         given = node.child_by_field_name("arguments")
         if called is None or given is None:
             return None
-        receiver = node.child_by_field_name("receiver")
         plain = self._source.of(called).partition("(")[0].partition("`")[0].rstrip()
-        plain = f"{self._source.of(receiver)}.{plain}" if receiver is not None else plain
         if not re.search(self._language.titled, plain):
             return None
         arguments = [each for each in given.named_children if "comment" not in each.type]
         first = arguments[0] if arguments else None
-        if first is not None and first.type == "argument":
-            first = first.named_children[0]
-        body = next((each for each in arguments[1:] if each.type in FUNCTIONS | {"argument"}), None)
-        if first is None or (
-            body is None and not _STRING.search(first.type) and self._source.language != "ruby"
-        ):
+        body = next((each for each in arguments[1:] if each.type in FUNCTIONS), None)
+        if first is None or (body is None and not _STRING.search(first.type)):
             return None
         end = body.start_byte if body is not None else node.end_byte
-        block = node.child_by_field_name("block")
-        end = block.start_byte if block is not None else end
         title = " ".join(self._source.name(first).split())[:200]
         return title, self._source.span(node.start_byte, end), bool(re.search(self._language.groups, plain))
 
@@ -348,9 +305,7 @@ class _Reader:
         """Return the marks, words and name of a function or class, up to its body."""
         body = node.child_by_field_name("body")
         if body is None:
-            body = next(
-                (each for each in node.named_children if each.type in _BLOCKS | {"function_body"}), None
-            )
+            body = next((each for each in node.named_children if each.type in _BLOCKS), None)
         return self._source.span(_start(node), body.start_byte if body is not None else node.end_byte)
 
     def _skipped_file(self) -> str:

@@ -40,14 +40,6 @@ CASES = {
         "    pub fn new(x: T) -> Self { P { x } }\n}\n",
         ["3: pub fn add(a: i32) -> i32  # Adds.", "4: impl<T> P<T>", "6:   pub fn new(x: T) -> Self  # New."],
     ),
-    "a.rb": (
-        "# Adds.\nclass A < B\n  def run(a)\n    a\n  end\nend\n",
-        ["2: class A < B  # Adds.", "3:   def run(a)"],
-    ),
-    "A.cs": (
-        "// The A.\nnamespace N { class A : B {\n  int x;\n  public int M(int a) { return 1; }\n} }\n",
-        ["2: namespace N  # The A.", "2:   class A : B", "4:     public int M(int a)"],
-    ),
     "A.java": (
         "/** The A. */\npublic class A extends B {\n  private int x;\n  @Override public int m(int a) { return 1; }\n}\n"
         "enum E { X, Y; int f() { return 1; } }\n",

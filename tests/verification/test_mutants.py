@@ -149,10 +149,6 @@ BROKEN: dict[str, tuple[str, str, str | None]] = {
     "rust": ("src/a.rs", "fn f() -> i32 { 1 }\n#[cfg(test)]\nmod t { #[test] fn g() { f(); } }\n", "fn f() -> i32 {{} 1 }\n#[cfg(test)]\nmod t { #[test] fn g() { f(); } }\n"),
     "java": ("A.java", "class A { A() { super(); a = 1; } int f() { return a; } void g() {} }\n", "class A { A() { super();{} a = 1; } int f() {{} return a; } void g() {} }\n"),
     "c": ("a.c", "int f(int a) { return a; }\n", "int f(int a) {{} return a; }\n"),
-    "ruby": ("a.rb", "def f(a)\n  a + 1\nend\n", "def f(a)\n  {}a + 1\nend\n"),
-    "php": ("a.php", "<?php\nfunction f() { return 1; }\n", "<?php\nfunction f() {{} return 1; }\n"),
-    "c#": ("A.cs", "class A { int F() { return 1; } }\n", "class A { int F() {{} return 1; } }\n"),
-    "kotlin": ("A.kt", "fun f(): Int { return 1 }\n", "fun f(): Int {{} return 1 }\n"),
     "a test": ("tests/test_a.py", "def test_a():\n    assert f()\n", None),
     "a benchmark": ("benchmarks/speed.py", "def main():\n    run()\n", None),
 }  # fmt: skip
