@@ -22,7 +22,7 @@ from lopen.workflow.session import Session
 
 START_S = 60.0  # for importing the SDK, opening the database and taking the lock
 STOP_S = 10.0
-POLL_S = 0.05
+POLL_S = 0.1
 # Another process writes the rows, and SQLite does not announce writes: poll often enough for a reader.
 FOLLOW_S = 0.3
 ENDS_S = 5.0  # for the process of a session that has paused or ended
@@ -53,7 +53,7 @@ def start_detached(context: CommandContext, module: str, arguments: Sequence[str
     locks = state_folder(context.root) / "locks"
     with exclusive_lock(locks, f"start-{module}", f"module {module}"):
         with module_lock(context.root, module):
-            beginnings = _Beginnings(context, module, _newest_event(context))
+            newest = _newest_event(context)
         output = state_folder(context.root) / "logs" / f"detached-{module}.log"
         output.parent.mkdir(mode=0o700, exist_ok=True)
         output.unlink(missing_ok=True)
@@ -70,7 +70,7 @@ def start_detached(context: CommandContext, module: str, arguments: Sequence[str
         deadline = time.monotonic() + START_S
         try:
             while process.returncode is None and time.monotonic() < deadline:
-                if beginnings.seen(process.pid):
+                if _has_begun(context, module, process.pid, newest):
                     return DetachedRun(process.pid, output, None)
                 time.sleep(POLL_S)
             if process.returncode is None:
@@ -79,8 +79,6 @@ def start_detached(context: CommandContext, module: str, arguments: Sequence[str
         except BaseException:  # also Ctrl-C: nobody would know of a run that goes on and spends
             _end(process)
             raise
-        finally:
-            beginnings.close()
         code = process.returncode if process.returncode >= 0 else ExitCode.FAILED  # below 0: by a signal
         return DetachedRun(process.pid, output, ExitCode(code))
 
@@ -109,30 +107,16 @@ def run_detached(context: CommandContext, module: str, arguments: Sequence[str])
     return ExitCode.OK
 
 
-class _Beginnings:
-    """Looks for the first iteration of a process in the database, opened once and read from event `last` on."""
-
-    def __init__(self, context: CommandContext, module: str, last: int) -> None:
-        self._context = context
-        self._module = module
-        self._last = last
-        self._store: SessionStore | None = None
-
-    def seen(self, pid: int) -> bool:
-        """Return True if the process holds the module's lock and has begun an iteration, or the preparation of its
-        request.
-        """
-        if module_holder(self._context.root, self._module).get("pid") != pid:
-            return False
-        self._store = self._store or open_store(self._context)
-        lines = event_lines(self._store, after=self._last, limit=MOST_LINES)
-        self._last = lines[-1].seq if lines else self._last
-        own = [json.loads(line.text) for line in lines if line.session.startswith(f"{self._module}-")]
-        return any(_begins(event) for event in own)
-
-    def close(self) -> None:
-        if self._store is not None:
-            self._store.database.close()
+def _has_begun(context: CommandContext, module: str, pid: int, after: int) -> bool:
+    """Return True if the process holds the module's lock and has begun an iteration, or the preparation of its request."""
+    if module_holder(context.root, module).get("pid") != pid:
+        return False
+    store = open_store(context)
+    try:
+        lines = event_lines(store, after=after, limit=MOST_LINES)
+    finally:
+        store.database.close()
+    return any(_begins(json.loads(line.text)) for line in lines if line.session.startswith(f"{module}-"))
 
 
 def _begins(event: Mapping[str, Any]) -> bool:

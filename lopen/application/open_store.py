@@ -11,7 +11,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lopen.application.command_context import CommandContext
 from lopen.core.errors import LopenError, StoreUnreachable, WrongUsage
@@ -35,9 +34,6 @@ from lopen.store.folder import (
 )
 from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
-
-if TYPE_CHECKING:
-    from lopen.store.upkeep import CleanupResult
 
 INITIAL_FILES = {".gitignore", "config.toml"}  # of `.lopen/` before the first session
 NOWHERE = Path(":memory:")
@@ -124,18 +120,6 @@ def _settle(context: CommandContext, store: SessionStore) -> None:
         from lopen.application.reverting import settle
 
         settle(context, store, cut_off)
-
-
-def cleaned(context: CommandContext) -> CleanupResult:
-    """Clean the project's state now; return the freed bytes."""
-    from lopen.core.clock import SystemClock
-    from lopen.store.upkeep import CleanupResult, Upkeep
-
-    settings = context.load().settings
-    store = open_store(context)
-    if store.database.path == NOWHERE:
-        return CleanupResult()
-    return Upkeep(store, state_folder(context.root), settings, SystemClock(), warn=context.warn).clean()
 
 
 def store_with(store: SessionStore, session_id: str) -> SessionStore:

@@ -40,6 +40,7 @@ from lopen.workflow.task_tree import State, Task, progress
 
 if TYPE_CHECKING:
     from lopen.git.repository import Repository
+    from lopen.specification.spec import Specification
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +174,15 @@ class Standstill:
 def standstill(root: Path, store: SessionStore, session: Session) -> Standstill | None:
     """Return the pause of a session; None if it is complete or a process works on it."""
     command, pause = f"lopen resume {session.id}", session.pause
-    if pause is not None and pause.kind == "gate" and _approved(root, store, session):
+    if pause is not None and pause.kind == "gate" and _is_approved(root, store, session):
         return Standstill("ready", "the specification is approved by now", "", command)
     if isinstance(pause, Question) and pause.answer is not None:
         return Standstill("ready", pause.message, "", command)
     if pause is not None:
         return Standstill(pause.kind, pause.message, "", pause.command)
     if session.status == "failed":
+        if _commands_changed(root, store, session):
+            command = f"lopen approve {session.module} --run"
         return Standstill("failed", *_newest_failure(store, session.id), command)
     if session.status == "paused":  # by a revert or a skip
         return Standstill("ready", "", "", command)
@@ -214,20 +217,29 @@ def shown_status(root: Path, session: Session) -> str:
     return session.status
 
 
-def _approved(root: Path, store: SessionStore, session: Session) -> bool:
-    """Return True if a person approved the specification as it is now, after the run had stopped for that."""
-    from lopen.specification.drift import spec_hash
+def _specification(root: Path, session: Session) -> Specification | None:
+    """Return the module's specification as it is now; None if it cannot be read."""
     from lopen.specification.modules import spec_path
     from lopen.specification.spec import load_specification
 
-    given = store.approval(session.module)
-    if given is None:
-        return False
     try:
-        spec = load_specification(spec_path(root, session.module), module=session.module)
+        return load_specification(spec_path(root, session.module), module=session.module)
     except LopenError:
-        return False
-    return given.spec_hash == spec_hash(spec.outline)
+        return None
+
+
+def _is_approved(root: Path, store: SessionStore, session: Session) -> bool:
+    """Return True if a person approved the specification as it is now."""
+    from lopen.specification.drift import spec_hash
+
+    spec, given = _specification(root, session), store.approval(session.module)
+    return spec is not None and given is not None and given.spec_hash == spec_hash(spec.outline)
+
+
+def _commands_changed(root: Path, store: SessionStore, session: Session) -> bool:
+    """Return True if the specification has other verify commands than a person approved."""
+    spec, given = _specification(root, session), store.approval(session.module)
+    return spec is not None and given is not None and given.commands != spec.command_lines
 
 
 def _newest_failure(store: SessionStore, session_id: str) -> tuple[str, str]:
@@ -290,47 +302,36 @@ SHOWN_OF_TASK = ("id", "name", "description", "type", "subtasks", "failures", "r
 
 
 @dataclass(frozen=True, slots=True)
-class VerdictDetails:
-    """A stored verdict, and the last verification of each command before it."""
+class RecordDetails:
+    """A stored verdict, tool call or verification, and the verifications that it ran or was given."""
 
     name: str
     session: str
-    verdict: Mapping[str, Any]
-    verifications: tuple[VerifyResult, ...]
+    record: Mapping[str, Any] | CallRecord | VerifyResult
+    verifications: tuple[VerifyResult, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """Return "verdict", "call" or "verification", the first word of its name."""
+        return self.name.partition("-")[0]
+
+    def fields(self) -> dict[str, Any]:
+        """Return the same as one plain object."""
+        whole: dict[str, Any] = asdict(self)
+        return {self.kind: whole.pop("record")} | whole
 
 
-@dataclass(frozen=True, slots=True)
-class CallDetails:
-    """A tool call with the verifications that it ran."""
-
-    name: str
-    session: str
-    call: CallRecord
-    verifications: tuple[VerifyResult, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class VerificationDetails:
-    """A verification with its session."""
-
-    name: str
-    session: str
-    verification: VerifyResult
-
-
-Details = TaskDetails | VerdictDetails | CallDetails | VerificationDetails
-
-
-def details(context: CommandContext, store: SessionStore, wanted: str) -> Details:
+def details(context: CommandContext, store: SessionStore, wanted: str) -> TaskDetails | RecordDetails:
     """Return what `wanted` names: a task's or component's id, `verdict-HASH`, `call-N` or `verification-N`.
 
-    A component or module stands for its latest verdict. Raises `LopenError` if there is nothing of that name.
+    A component stands for its latest verdict, a module for the latest of its session. Raises `LopenError` if there is
+    nothing of that name.
     """
     for found, session in every_session(store):
         if session.tree.task(wanted) is not None:
             return task_details(context, found, session, wanted)
         if wanted.startswith(CALL_PREFIX):
-            result: Details | None = _call(found, session.id, wanted.removeprefix(CALL_PREFIX))
+            result = _call(found, session.id, wanted.removeprefix(CALL_PREFIX))
         elif wanted.startswith(PREFIX):
             result = _verification(found, session.id, wanted)
         else:
@@ -494,27 +495,27 @@ def verdict_name(verdict: Mapping[str, Any]) -> str:
     return f"{VERDICT_PREFIX}{verdict['evidence_hash'][:HASH_DIGITS]}"
 
 
-def _verdict(store: SessionStore, session: Session, wanted: str) -> VerdictDetails | None:
+def _verdict(store: SessionStore, session: Session, wanted: str) -> RecordDetails | None:
     component = session.tree.component(wanted)
     subjects = {wanted, component.id if component else wanted}
     digits = wanted.removeprefix(VERDICT_PREFIX) if wanted.startswith(VERDICT_PREFIX) else ""
     for verdict in reversed(store.verdicts(session.id)):
         named = bool(digits) and verdict["evidence_hash"].startswith(digits)
-        if named or (verdict["subject"] in subjects and verdict["scope"] != "task"):
+        if named or wanted == session.module or verdict["subject"] in subjects:
             before = [v for v in verifications(store, session.id) if v.at <= verdict["given_at"]]
             latest = {v.tool: v for v in before}
-            return VerdictDetails(verdict_name(verdict), session.id, verdict, tuple(latest.values()))
+            return RecordDetails(verdict_name(verdict), session.id, verdict, tuple(latest.values()))
     return None
 
 
-def _call(store: SessionStore, session: str, number: str) -> CallDetails | None:
+def _call(store: SessionStore, session: str, number: str) -> RecordDetails | None:
     call = recorded_call(store, session, int(number)) if number.isdecimal() else None
     if call is None:
         return None
     ran = tuple(v for v in verifications(store, session) if v.call == call.seq)
-    return CallDetails(f"{CALL_PREFIX}{call.seq}", session, call, ran)
+    return RecordDetails(f"{CALL_PREFIX}{call.seq}", session, call, ran)
 
 
-def _verification(store: SessionStore, session: str, name: str) -> VerificationDetails | None:
+def _verification(store: SessionStore, session: str, name: str) -> RecordDetails | None:
     found = next((v for v in verifications(store, session) if v.name == name), None)
-    return None if found is None else VerificationDetails(name, session, found)
+    return None if found is None else RecordDetails(name, session, found)

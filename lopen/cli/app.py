@@ -83,7 +83,7 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
         CommandEntry("budget", "limits:budgets", "Show, extend or reset budgets"),
         CommandEntry("circuit", "limits:circuits", "Show, acknowledge or reset circuits"),
         CommandEntry("alerts", "limits:alerts", "Show or acknowledge alerts"),
-        CommandEntry("memory", "memory:app", "Show and clean what lopen keeps on disk"),
+        CommandEntry("memory", "memory:memory", "Show what lopen keeps on disk"),
         CommandEntry("hooks", "hooks:app", "Apply the same limits to Claude Code sessions"),
     ),
 }  # `lopen hook` is handled in `lopen.__main__`
@@ -121,7 +121,7 @@ EXAMPLES = (  # at the end of each command's help
     "lopen budget extend --tokens 100000",
     "lopen circuit ack",
     "lopen alerts ack all",
-    "lopen memory clean",
+    "lopen memory",
 )
 
 

@@ -22,7 +22,7 @@ from typer.exceptions import TyperException
 
 from lopen.application.command_context import find_root, json_line
 from lopen.cli.parameters import Invocation
-from lopen.core.errors import ExitCode, LopenError, PersonNeeded, Stopped, did_you_mean
+from lopen.core.errors import ExitCode, LopenError, PersonNeeded, Stopped
 from lopen.core.escape import inert
 
 
@@ -52,8 +52,7 @@ def discard(stream: TextIO) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-MISSING = re.compile(r"Missing argument '([^']+)'")
-NO_COMMAND = re.compile(r"No such command '(.+?)'")
+MISSING = re.compile(r"(?<=^Missing argument )'[^']+'")
 NOT_A_NUMBER = re.compile(r"Input should be a valid (integer|number), unable to parse.*", re.DOTALL)
 WANTED = {"integer": "it must be a whole number", "number": "it must be a number"}
 SIGNALS = {
@@ -163,25 +162,10 @@ def _is_bug(error: BaseException) -> bool:
 def _usage(error: TyperException) -> tuple[str, str, ExitCode, str]:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "lopen"
-    name = getattr(error, "option_name", "")
-    if name in ("--yes", "-y") and path.rpartition(" ")[2] in ("run", "plan", "build", "resume"):
-        hint = "no run approves a specification; after reading it: lopen approve MODULE --yes --run"
-        return f"{name} is not an option of {path}", hint, ExitCode.USAGE, ""
-    command = getattr(context, "command", None)
-    if "requires an argument" in error.format_message():
-        return f"{name} needs a value", f"see {path} --help", ExitCode.USAGE, ""
-    if name:
-        options = [option for parameter in getattr(command, "params", ()) for option in parameter.opts]
-        hint = did_you_mean(name, options, f"see {path} --help")
-        return f"{path} has no option {name}", hint, ExitCode.USAGE, ""
-    text = error.format_message()
-    if missing := NO_COMMAND.match(text):
-        hint = did_you_mean(missing[1], getattr(command, "commands", ()), f"see {path} --help")
-        return f"{path} has no command {missing[1]}", hint, ExitCode.USAGE, ""
-    if missing := MISSING.match(text):
-        return f"{path} needs {missing[1].upper()}", f"see {path} --help", ExitCode.USAGE, ""
+    text = MISSING.sub(lambda found: found[0].upper(), error.format_message())  # as the help spells it
     text = NOT_A_NUMBER.sub(lambda found: WANTED[found[1]], text)
-    return text.replace("Input should be", "it must be"), f"see {path} --help", ExitCode.USAGE, ""
+    text = text.replace("Input should be", "it must be").rstrip(".")
+    return text, f"see {path} --help", ExitCode.USAGE, ""
 
 
 def _details(error: BaseException, invocation: Invocation) -> str:

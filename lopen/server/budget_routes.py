@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
+from pydantic import BeforeValidator, Field
 
 from lopen.application.decisions import release_budget, release_circuit
 from lopen.application.open_store import no_such, now, rules
@@ -17,8 +18,7 @@ from lopen.limits import admin_actions, report
 from lopen.limits.budget import BudgetState
 from lopen.limits.circuits import CircuitState, cooled
 from lopen.limits.store import LimitsStore
-from lopen.server.orders import ExtendBudgetRequest
-from lopen.server.served import Chosen, Limit, Offset, OpenProject, ServedProject, page
+from lopen.server.served import Chosen, Limit, Offset, OpenProject, Order, Said, ServedProject, page
 
 routes = APIRouter(prefix="/api", tags=["limits"])
 BudgetId = Annotated[str, Path(max_length=255, description="module:NAME, session:ID or task:ID.")]
@@ -26,6 +26,22 @@ CircuitId = Annotated[str, Path(max_length=255, description="session:ID.")]
 AlertId = Annotated[str, Path(max_length=255)]
 EXTENSIONS = 10  # in
 PERIOD_S = 60.0
+
+
+def _whole(given: object) -> object:
+    """Return a number such as 5.0, which JSON Schema calls an integer, as one."""
+    return int(given) if isinstance(given, float) and given.is_integer() else given
+
+
+class ExtendBudgetRequest(Order):
+    """More tokens for a budget."""
+
+    additional_tokens: Annotated[
+        int, Field(strict=True, gt=0, le=1_000_000, examples=[100_000]), BeforeValidator(_whole)
+    ]
+    reason: Annotated[
+        Said, Field(description="Kept with the extension.", examples=["the last task is close"])
+    ]
 
 
 class TooManyExtensions(LopenError):

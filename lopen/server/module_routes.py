@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from difflib import unified_diff
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter
+from pydantic import Field
 
 from lopen.application.decisions import changes_since, checked, expected, record, specification
 from lopen.application.open_store import created
 from lopen.core.escape import exact, inert
 from lopen.limits.admin_actions import NoSuch
-from lopen.server.orders import ApproveRequest
-from lopen.server.served import Chosen, OpenProject
+from lopen.server.served import Chosen, OpenProject, Order, Text
 from lopen.server.session_routes import ModuleName, is_built
 from lopen.specification.drift import Drift, compare_hashes, section_hashes, spec_hash
 from lopen.specification.modules import find_modules
@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 
 
 routes = APIRouter(prefix="/api/modules", tags=["gate"])
+
+
+class ApproveRequest(Order):
+    """The approval of exactly one text."""
+
+    spec_hash: Annotated[str, Field(pattern="^[0-9a-f]{8,64}$", description="Of the text that you read.")]
+    note: Text = ""
 
 
 @routes.get("/{module}/specification")

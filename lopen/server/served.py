@@ -17,6 +17,7 @@ from time import monotonic
 from typing import Annotated, Concatenate, ParamSpec, TypeVar
 
 from fastapi import Depends, Query, Request
+from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from lopen.application.command_context import CommandContext
 from lopen.application.open_store import NOWHERE, open_store, settled_limits
@@ -168,3 +169,13 @@ Chosen = Annotated[ServedProject, Depends(_chosen)]
 def page(entries: Sequence[T], offset: int, limit: int) -> Sequence[T]:
     """Return the part of a list that a request asks for."""
     return entries[offset : offset + limit]
+
+
+Text = Annotated[str, StringConstraints(max_length=10_000)]
+Said = Annotated[str, StringConstraints(min_length=1, max_length=10_000, pattern=r"\S")]
+
+
+class Order(BaseModel):
+    """The body of a request that changes something; an unknown field is an error."""
+
+    model_config = ConfigDict(extra="forbid")

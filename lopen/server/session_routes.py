@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
+from pydantic import Field
 
 from lopen import __version__
 from lopen.application import decisions
@@ -25,8 +26,18 @@ from lopen.application.reports import (
 )
 from lopen.core.errors import ExitCode, LopenError, StoreUnreachable
 from lopen.limits.admin_actions import NoSuch
-from lopen.server.orders import AnswerRequest, ConfirmRequest, SkipRequest
-from lopen.server.served import Chosen, Limit, Offset, OpenProject, ServedProject, ServedProjects, page
+from lopen.server.served import (
+    Chosen,
+    Limit,
+    Offset,
+    OpenProject,
+    Order,
+    Said,
+    ServedProject,
+    ServedProjects,
+    Text,
+    page,
+)
 from lopen.specification.modules import find_modules
 from lopen.store.archives import ArchivedSession, archived_sessions
 from lopen.store.folder import is_worked_on
@@ -38,6 +49,24 @@ SessionId = Annotated[str, Path(max_length=255, description="As `GET /api/sessio
 ModuleName = Annotated[str, Path(max_length=255, description="The name of its folder in specs/.")]
 LONGEST_REASON = 2_000
 TaskId = Annotated[str, Path(max_length=255, description="As a session's components list it.")]
+
+
+class ConfirmRequest(Order):
+    """A confirmation."""
+
+    note: Annotated[Text, Field(description="Told to the model.")] = ""
+
+
+class AnswerRequest(Order):
+    """The answer to the model's question."""
+
+    text: Said
+
+
+class SkipRequest(Order):
+    """A task that a person gives up."""
+
+    reason: Said
 
 
 @routes.get("/healthz")

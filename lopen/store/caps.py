@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
+from typing import Any
 
 from lopen.store.database import Database
 
@@ -55,6 +56,13 @@ def trim(connection: sqlite3.Connection, name: str, owner: str, limit: int = MAX
     )
     delete = f"DELETE FROM {name} WHERE {column} = ?1 AND rowid <= ?2"  # noqa: S608 - fixed words only
     connection.execute(delete, (owner, newest_dropped[0]))
+
+
+def dropped_entries(database: Database) -> list[dict[str, Any]]:
+    """Return the number of entries that each kind of list has dropped, and the mean of their measure."""
+    sql = "SELECT list, sum(count) AS count, sum(total) / sum(count) AS mean FROM dropped GROUP BY list"
+    rows = database.connection.execute(sql)
+    return [dict(row) | {"measure": CAPPED_LISTS[row["list"]][2]} for row in rows]
 
 
 ADD_SPEND = """ON CONFLICT DO UPDATE SET

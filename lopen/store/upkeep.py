@@ -13,7 +13,7 @@ from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lopen.core.clock import Clock
 from lopen.core.errors import LopenError
@@ -58,6 +58,20 @@ def footprint(folder: Path) -> Mapping[str, int]:
 def counted(parts: Mapping[str, int]) -> int:
     """Return the bytes of a `footprint` that count against the limit."""
     return sum(size for name, size in parts.items() if name not in UNCOUNTED)
+
+
+def memory_line(folder: Path) -> str:
+    """Return a line with the size of the state folder and its limit."""
+    used = counted(footprint(folder))
+    share = 100 * used / STATE_BYTES
+    return f"Memory: {used // 1024:,} KB / {STATE_BYTES // 2**20} MB limit ({share:.1f}% used)"
+
+
+def last_cleanup(store: SessionStore) -> dict[str, Any] | None:
+    """Return the time and the result of the last cleanup that changed anything."""
+    sql = "SELECT body FROM memos WHERE key=?"
+    row = store.database.connection.execute(sql, (LAST_CLEANUP,)).fetchone()
+    return None if row is None else dict(json.loads(row["body"]))
 
 
 def _size(path: Path) -> int:
@@ -168,7 +182,7 @@ class Upkeep:
             )
             self._warn_once(
                 f"{self._folder} takes {left / 2**20:.1f} MB, more than {self._state_bytes / 2**20:g} MB;"
-                f" most of it is {name} ({size / 2**20:.1f} MB); next: lopen memory report"
+                f" most of it is {name} ({size / 2**20:.1f} MB); next: lopen memory"
             )
         return freed
 

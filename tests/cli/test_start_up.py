@@ -123,10 +123,8 @@ def test_a_group_alone_shows_what_it_has_and_help_names_a_command(lopen: Lopen) 
     assert lopen("help", "nothing").returncode == 2
 
 
-def test_config_get_and_explain(lopen: Lopen) -> None:
-    assert lopen("config", "get", "budget.session_tokens").stdout == "2000000\n"
-    assert lopen("config", "get", "git.convention").stdout == "conventional\n"
-    wrong = lopen("config", "get", "budget.sesion_tokens")
+def test_config_explains_settings(lopen: Lopen) -> None:
+    wrong = lopen("config", "unset", "budget.sesion_tokens")
     assert (wrong.returncode, "did you mean budget.session_tokens?" in wrong.stderr) == (2, True)
     explained = lopen("config", "show", "circuit.rapid_fire", "--explain").stdout
     assert "circuit.rapid_fire.window = 10.0" in explained

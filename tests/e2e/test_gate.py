@@ -135,7 +135,7 @@ ESCAPES = (
 
 
 def test_a_session_s_own_processes_cannot_start_lopen_here(make_project: MakeProject, tmp_path: Path) -> None:
-    starts = ("run calc", "resume", "spec calc -p more", "memory clean")
+    starts = ("run calc", "resume", "spec calc -p more", "init")
     here = f"PYTHONPATH={shlex.quote(str(HERE))}"
     calls = [
         *(f"{here} {LOPEN} -C {tmp_path / 'project'} {line}" for line in starts),

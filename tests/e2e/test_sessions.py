@@ -54,6 +54,8 @@ def test_a_session_that_is_worked_on_is_not_deleted(make_project: MakeProject) -
     assert refused.code == 1
     assert "is working on module calc" in refused.err
     assert list(sessions(project)) == [session]
+    assert project.lopen("session", "delete", "calc").code == 2  # not finished, and nobody was asked
+    assert project.lopen("session", "delete", "calc", "--yes").out == f"deleted {session}\n"
 
 
 def test_a_session_that_a_completed_one_left_behind_is_not_gone_on_with(make_project: MakeProject) -> None:

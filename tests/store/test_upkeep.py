@@ -135,7 +135,7 @@ def test_what_cannot_be_made_smaller_is_said_once(
     upkeep.clean()
     upkeep.clean()
     assert len(warnings) == 1
-    assert "notes (2.9 MB); next: lopen memory report" in warnings[0]
+    assert "notes (2.9 MB); next: lopen memory" in warnings[0]
 
 
 def test_it_cleans_when_a_session_starts_and_looks_when_an_iteration_ends(

@@ -103,20 +103,6 @@ def show(context: CommandContext, prefix: Prefix = "", explain: ExplainOption = 
         context.warn(f"{model.key} is set by the repository; lopen asks you once before it is used")
 
 
-@app.command("get")
-@command
-def get(context: CommandContext, key: KeyArgument) -> None:
-    """Print one value, as `lopen config set` takes it."""
-    from lopen.application.session_model import as_argument
-    from lopen.settings.keys import shown, value_of
-
-    _require_key(key)
-    loaded = context.load()
-    value, source = value_of(loaded.settings, key), loaded.provenance[key]
-    context.emit("setting", key=key, value=value, source=source.name, location=source.location)
-    context.say(shown(key, value) if "//" in str(value) else as_argument(value))
-
-
 @app.command("path")
 @command
 def path(context: CommandContext) -> None:

@@ -106,10 +106,10 @@ def reset_budget(context: CommandContext, budget_id: BudgetId) -> ExitCode:
 @command
 def show_circuits(context: CommandContext, circuit_id: OneCircuit = None) -> ExitCode:
     """Show every circuit, its resources, and the incidents of the last 24 hours."""
-    from lopen.application.memory_report import memory_line
     from lopen.limits import report
     from lopen.limits.agents import read_agents
     from lopen.limits.circuits import cooled
+    from lopen.store.upkeep import memory_line
 
     present = now()
     with opened_limits(context) as (store, settings):

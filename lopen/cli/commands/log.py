@@ -39,7 +39,7 @@ def log(
     from lopen.application.detached import follow as history
     from lopen.application.open_store import one_session, open_store, store_with
     from lopen.application.reports import INTERRUPTED
-    from lopen.cli.rendering.lines import line
+    from lopen.cli.rendering.lines import rows
     from lopen.cli.rendering.views import subscriber
     from lopen.store.archives import archive_path
 
@@ -53,8 +53,8 @@ def log(
     with subscriber("json" if context.json else "plain", sys.stdout, verbose=context.verbose) as view:
         every = chain.from_iterable(history(context.root, store, found)) if follow else store.events(found.id)
         wanted = (r for r in every if not guardrails or isinstance(r.event, GUARDRAIL_EVENTS))
-        if last is not None and not context.json and not context.verbose:
-            wanted = (r for r in wanted if line(r.event))  # the others are not shown
+        if last is not None and not context.json:  # the others are not shown
+            wanted = (r for r in wanted if rows(r, verbose=context.verbose))
         for record in wanted if last is None else deque(wanted, last):
             view(record)
     if follow and store.load(found.id).status == "running":

@@ -1,44 +1,45 @@
-"""`lopen memory`: show what lopen keeps on disk against its limits, and clean it."""
+"""`lopen memory`: show what lopen keeps on disk against its limits, and what the last cleanup freed."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from lopen.application.command_context import CommandContext
-from lopen.cli.command import command, group, outside_command
+from lopen.cli.command import command
 from lopen.core.errors import ExitCode
 
-app = group("Show and clean what lopen keeps on disk.", default="report")
 
-
-@app.command()
 @command
-def report(context: CommandContext) -> ExitCode:
-    """Show disk usage against its limits, and what the last cleanup freed."""
-    from lopen.application.memory_report import memory_report as gathered
-    from lopen.application.memory_report import report_lines
+def memory(context: CommandContext) -> ExitCode:
+    """Show disk usage against its limits, and what the last cleanup freed. lopen cleans by itself."""
     from lopen.application.open_store import open_store
-    from lopen.limits.opening import open_limits
+    from lopen.store.archives import archived_sessions
+    from lopen.store.caps import dropped_entries
+    from lopen.store.upkeep import STATE_BYTES, UNCOUNTED, counted, footprint, last_cleanup, memory_line
 
-    settings = context.load().settings
-    store = open_store(context)
-    limits = open_limits(settings, store.database)
-    found = gathered(store, context.root / ".lopen", settings, limits)
-    limits.close()
-    context.emit("memory", **asdict(found))
-    if not context.json:
-        context.say("\n".join(report_lines(found, settings)))
-    return ExitCode.OK
-
-
-@app.command()
-@outside_command
-def clean(context: CommandContext) -> ExitCode:
-    """Run the automatic cleanup now: rotate logs, archive finished sessions and older rows, free space."""
-    from lopen.application.memory_report import cleanup_line
-    from lopen.application.open_store import cleaned
-
-    freed = asdict(cleaned(context))
-    context.emit("memory_cleaned", **freed)
-    context.say(f"Memory cleanup: {cleanup_line(freed)}")
+    store, folder = open_store(context), context.root / ".lopen"
+    parts, last = footprint(folder), last_cleanup(store)
+    kept, archived = len(store.ids()), len(archived_sessions(store.database))
+    dropped = dropped_entries(store.database)
+    context.emit(
+        "memory",
+        parts=parts,
+        counted=counted(parts),
+        limit=STATE_BYTES,
+        sessions=kept,
+        archived=archived,
+        dropped=dropped,
+        last=last,
+    )
+    context.say(memory_line(folder))
+    for name, size in parts.items():
+        context.say(f"  {name:<18}{size / 1024:>8,.0f} KB{' (not counted)' if name in UNCOUNTED else ''}")
+    context.say(f"Sessions: {kept} kept, {archived} archived")
+    for entry in dropped:
+        context.say(f"Dropped {entry['list']}: {entry['count']:,}, {entry['measure']} {entry['mean']:.2f}")
+    if last is None:
+        context.say("Last cleanup: none was needed yet")
+    else:
+        freed = ", ".join(
+            f"{name.replace('_', ' ')}: {count:,}" for name, count in last.items() if name != "at"
+        )
+        context.say(f"Last cleanup: {last['at'][:19]}Z: {freed}")
     return ExitCode.OK

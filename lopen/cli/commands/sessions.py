@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,12 +10,16 @@ from lopen.application.command_context import CommandContext
 from lopen.cli.command import command, group
 from lopen.cli.parameters import SessionArgument
 from lopen.cli.rendering.lines import step_title
-from lopen.core.errors import ExitCode, WrongUsage
+from lopen.core.errors import ExitCode, LopenError, WrongUsage
 from lopen.workflow.next_step import displayed_step
+
+if TYPE_CHECKING:
+    from lopen.store.sessions import SessionStore
+    from lopen.workflow.session import Session
 
 app = group("List, show or delete sessions.", default="list")
 
-YesOption = Annotated[bool, typer.Option("--yes", help="Also delete an unfinished session.")]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask; also delete an unfinished session.")]
 
 
 @app.command("list")
@@ -52,7 +56,7 @@ def show(context: CommandContext, session: SessionArgument) -> ExitCode:
     from lopen.cli.commands.status import lines
 
     store = open_store(context)
-    found = store.latest(module=session) or store_with(store, session).load(session)
+    found = _named(store, session)
     store = store_with(store, found.id)
     if context.json:
         context.emit("session", **session_object(context.root, store, found))
@@ -65,20 +69,29 @@ def show(context: CommandContext, session: SessionArgument) -> ExitCode:
 @app.command()
 @command
 def delete(context: CommandContext, session: SessionArgument, yes: YesOption = False) -> ExitCode:
-    """Delete a session's record, archived or not. Its commits and its branch remain."""
-    from lopen.application.open_store import open_store, store_with
+    """Delete a session's record, archived or not. Its commits and its branch remain. At a terminal it asks first."""
+    from lopen.application.open_store import open_store
     from lopen.store.archives import erase_session
     from lopen.store.folder import module_lock
 
     store = open_store(context)
-    found = store_with(store, session).load(session)
+    found = _named(store, session)
     with module_lock(context.root, found.module):  # never while a run uses it
-        if not found.finished and not yes:
-            raise WrongUsage(
-                f"{session} is not finished",
-                hint=f"to delete it anyway: lopen session delete {session} --yes",
-            )
+        asked = not yes and not context.json
+        agreed = context.presentation.confirms(f"delete {found.id}?") if asked else None
+        if agreed is False:
+            raise LopenError("nothing was deleted", hint=f"to delete it: lopen session delete {found.id}")
+        if agreed is None and not yes and not found.finished:
+            hint = f"to delete it anyway: lopen session delete {found.id} --yes"
+            raise WrongUsage(f"{found.id} is not finished", hint=hint)
         erase_session(store, found)
-    context.say(f"deleted {session}")
-    context.emit("deleted", session=session)
+    context.say(f"deleted {found.id}")
+    context.emit("deleted", session=found.id)
     return ExitCode.OK
+
+
+def _named(store: SessionStore, wanted: str) -> Session:
+    """Return the session with that id, archived or not, or the module's latest."""
+    from lopen.application.open_store import store_with
+
+    return store.latest(module=wanted) or store_with(store, wanted).load(wanted)

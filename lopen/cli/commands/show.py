@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,11 +13,11 @@ from lopen.cli.parameters import tasks
 from lopen.cli.rendering.lines import MARKS
 from lopen.core.errors import ExitCode
 from lopen.core.money import cost_text
+from lopen.store.audit import CallRecord, VerifyResult
 from lopen.workflow.task_tree import State
 
 if TYPE_CHECKING:
-    from lopen.application.reports import CallDetails, Details, TaskDetails
-    from lopen.store.audit import VerifyResult
+    from lopen.application.reports import RecordDetails, TaskDetails
 
 ShownArgument = Annotated[
     str,
@@ -44,23 +43,15 @@ LINES_OF_OTHERS = 10  # of a verification that is shown among others
 def show(context: CommandContext, wanted: ShownArgument) -> ExitCode:
     """Show a task with its criteria, diff, verifications, verdict and cost; or one verdict, call or verification."""
     from lopen.application.open_store import open_store
-    from lopen.application.reports import TaskDetails, VerdictDetails, VerificationDetails, details
+    from lopen.application.reports import TaskDetails, details
 
-    found: Details = details(context, open_store(context), wanted)
-    fields = found.fields() if isinstance(found, TaskDetails) else asdict(found)
-    event, told = "task", list[str]()
-    match found:
-        case TaskDetails():
-            told = [*_task_lines(found)]
-        case VerdictDetails():
-            event, told = "verdict", [*verdict_lines(found.verdict), *_among_others(found.verifications)]
-        case VerificationDetails():
-            event, told = "verification", _verification_lines(found.verification, None)
-        case _:
-            event, told = "call", [*_call_lines(found)]
+    found = details(context, open_store(context), wanted)
+    fields = found.fields()
+    event = "task" if isinstance(found, TaskDetails) else found.kind
     context.emit(event, session=fields.pop("session"), **fields)
     if not context.json:
-        context.say("\n".join(told))
+        lines = _task_lines(found) if isinstance(found, TaskDetails) else _record_lines(found)
+        context.say("\n".join(lines))
         if isinstance(found, TaskDetails) and found.diff:
             context.say("\n" + found.diff.rstrip("\n"))
     return ExitCode.OK
@@ -158,15 +149,25 @@ def _verification_lines(record: VerifyResult, most: int | None) -> list[str]:
     return [head, *hint, *more, *(f"  | {line}" for line in lines[left:])]
 
 
-def _call_lines(found: CallDetails) -> Iterator[str]:
-    call = found.call
+def _record_lines(found: RecordDetails) -> Iterator[str]:
+    match found.record:
+        case VerifyResult():
+            yield from _verification_lines(found.record, None)
+        case CallRecord():
+            yield from _call_lines(found.name, found.record)
+            for record in found.verifications:
+                yield from _verification_lines(record, None)
+        case _:
+            yield from verdict_lines(found.record)
+            yield from _among_others(found.verifications)
+
+
+def _call_lines(name: str, call: CallRecord) -> Iterator[str]:
     took = (
         "still running, or cut off" if call.outcome is None else f"{call.outcome}, {call.seconds or 0:.1f} s"
     )
     task = f" for {call.task}" if call.task else ""
-    yield f"{found.name} {call.tool}{task} in iteration {call.iteration}, turn {call.turn}: {took}"
+    yield f"{name} {call.tool}{task} in iteration {call.iteration}, turn {call.turn}: {took}"
     yield f"  at {call.started_at:%Y-%m-%d %H:%M:%S} UTC with {call.arguments}"
     if call.error:
         yield f"  {call.error}"
-    for record in found.verifications:
-        yield from _verification_lines(record, None)

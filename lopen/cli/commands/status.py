@@ -276,8 +276,8 @@ def tree_lines(tree: TaskTree, selected: str | None) -> list[str]:
 
 def limits_lines(context: CommandContext, session: Session, limits: ProjectLimits) -> list[str]:
     """Return budgets and circuits against their limits."""
-    from lopen.application.memory_report import memory_line
     from lopen.limits.report import budget_lines, circuit_lines
+    from lopen.store.upkeep import memory_line
 
     budgets, circuits = _own_limits(session, limits)
     now = datetime.now(UTC)
