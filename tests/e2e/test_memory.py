@@ -30,6 +30,12 @@ def with_a_past(project: Project, sessions: int) -> list[str]:
     return ids
 
 
+def archive(project: Project, session: str) -> None:
+    """Move a finished session into its archive, as a cleanup does."""
+    with closing(Database(project.root / ".lopen" / "state.db")) as database:
+        archive_session(SessionStore(database), session, datetime.now(UTC))
+
+
 def test_a_run_cleans_by_itself_and_archived_sessions_are_shown_as_before(make_project: MakeProject) -> None:
     project = make_project([plan(), build("calc-t1")])
     project.specify()
@@ -70,8 +76,7 @@ def test_a_finished_module_is_known_to_be_complete_when_its_session_is_archived(
     project = make_project([plan(), build("calc-t1")])
     ran = project.build_module()
     session = ran.events[-1]["session"]
-    with closing(Database(project.root / ".lopen" / "state.db")) as database:
-        archive_session(SessionStore(database), session, datetime.now(UTC))
+    archive(project, session)
     archives = list((project.root / ".lopen" / "session_archives").glob(f"*/{session}.json.gz"))
     assert len(archives) == 1
     again = project.lopen("run", "calc")

@@ -130,7 +130,7 @@ def test_a_session_that_cannot_be_read_is_set_aside_with_a_line(make_project: Ma
     assert listed.code == 0
     assert f"cannot read session {first}, which is set aside" in listed.err
     assert "pydantic" not in listed.err
-    for command in (["session", "list"], ["modules"], ["status"], ["log"], ["memory", "report"], ["check"]):
+    for command in (["session", "list"], ["modules"], ["status"], ["log"], ["memory"], ["check"]):
         ran = project.lopen(*command)
         assert "cannot read" not in ran.err, command
     named = project.lopen("session", "show", first)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tests.e2e.conftest import MakeProject
-from tests.e2e.test_memory import aged
+from tests.e2e.test_memory import archive
 from tests.endpoint import tools, verdict
 from tests.project import build, code, plan
 
@@ -50,8 +50,7 @@ def test_a_task_is_shown_with_its_criteria_verdict_cost_and_change(make_project:
     project.build_module()
     for archived in (False, True):
         if archived:
-            aged(project, project.status()["session"], days=8)
-            assert project.lopen("memory", "clean").code == 0
+            archive(project, project.status()["session"])
         task = project.lopen("show", "calc-t1", "--json").named("task")[0]
         (criterion,) = task["criteria"]
         assert criterion == {

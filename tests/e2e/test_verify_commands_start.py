@@ -18,6 +18,8 @@ def test_a_command_that_cannot_start_ends_the_run_before_a_request_is_paid(make_
     assert project.requests == []
     assert said in project.lopen("status").out
 
+    project.specify()
+    assert project.lopen("status").last_line == "next: lopen approve calc --run"
     project.approve_module()
     assert project.lopen("resume").code == 0
 
