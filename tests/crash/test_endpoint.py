@@ -68,21 +68,16 @@ def miscounted() -> Raw:
 
 BROKEN = [fake_api.encode(event) for event in events(EVIL)]
 FAULTS = (
-    Fault("HTTP 400", status(400, "no"), 1, 2),
     Fault("HTTP 500", status(500, "not now"), 3, 1 + TRIES),
-    Fault("HTTP 429, to come back in an hour", status(429, "slow down", retry_after="3600"), 3, 2),
     # Answers that break off are thrown away whole and asked for again.
     Fault("a stream that ends before message_stop", cut_stream(EVIL), 3, 1 + TRIES),
     Fault("a stream that falls silent", Raw(BROKEN[:4], then="silence"), 3, 1 + TRIES),
-    Fault("a stream without its beginning", Raw(BROKEN[1:]), 3, 1 + TRIES),
     Fault("a connection that hangs up", NoResponse("hang_up"), 3, 1 + TRIES),
     # Whole answers that make no sense are paid for, and their calls are answered and bounded.
-    Fault("tool input that is a list", raw(WRITE | {"input": ["evil.py"]}, itertools.count()), 3, None),
     Fault("a tool that there is not", raw(WRITE | {"name": "make_coffee"}, itertools.count()), 3, None),
     Fault("a stop for tools without a tool", message(WORDS, stop_reason="tool_use", usage=USAGE), 3, None),
     Fault("nothing at all, paid for", message(usage=USAGE), 3, None),
     Fault("a refusal", message(WORDS, stop_reason="refusal", usage=USAGE), 3, None),
-    Fault("an answer cut by its limit", message(WORDS, stop_reason="max_tokens", usage=USAGE), 3, None),
     Fault("usage below nothing", miscounted(), 3, None),
     Fault("an id that was given before", raw(READ, itertools.repeat(1)), 1, None),
 )

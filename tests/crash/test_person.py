@@ -27,10 +27,7 @@ REVERTING = (
     Effect("the backup is made", "lopen.git.repository:Repository.backup"),
     Effect("the state is saved", "lopen.store.sessions:SessionStore.save", 2),
     Effect("files are put back", "lopen.git.work_tree:WorkTree.reset"),
-    Effect("a reference is moved", "lopen.git.refs:References.move"),
-    Effect("the index follows", "lopen.git.repository:Repository.align_index"),
     Effect("it is undone", "lopen.git.repository:Repository.reset_to"),
-    Effect("it is told", "lopen.store.sessions:SessionStore.append_event"),
     Effect("the plan is drawn", "lopen.store.project_documents:write_plan"),
 )
 

@@ -13,7 +13,7 @@ from tests.crash.building import lost
 from tests.crash.conftest import Place
 from tests.crash.sweep import Point, points, tried
 
-SYSTEM_CALLS = 18
+SYSTEM_CALLS = 12
 BATCH = 6
 
 
@@ -30,30 +30,20 @@ class Effect:
 EFFECTS = (
     Effect("the branch is made", "lopen.files.module_branch:ModuleBranch.begin"),
     Effect("the session's state is saved", "lopen.store.sessions:SessionStore.save", 9),
-    Effect("a verify command is tried", "lopen.verification.verifier:Verifier.tried"),
-    Effect("a conversation begins", "lopen.store.journal:ConversationStore.begin", 2),
     Effect("tokens are promised", "lopen.limits.meter:Meter.reserve", 2),
     Effect("the model answers", "lopen.models.anthropic_model:AnthropicModel.send", 2),
-    Effect("the exchange is recorded", "lopen.models.recording:Recorder.record", 2),
     Effect("tokens are settled", "lopen.limits.meter:Meter.settle", 2),
-    Effect("a response is stored", "lopen.loop.conversation:Conversation._keep", 2),
     Effect("a turn is settled", "lopen.loop.model_calls:ModelCalls._settle", 2),
-    Effect("a call's beginning is recorded", "lopen.store.audit:AuditTrail.start", 3),
     Effect("a call is stored as begun", "lopen.loop.conversation:StoredCalls.started", 6),
     Effect("a file is written", "lopen.files.workspace:Workspace.write", 3),
     Effect("a command is run", "lopen.tools.workbench:Workbench.run_command"),
-    Effect("a call's end is recorded", "lopen.store.audit:AuditTrail.end", 3),
     Effect("a call's result is stored", "lopen.loop.conversation:StoredCalls.ended", 6),
-    Effect("a verification is kept", "lopen.store.audit:AuditTrail.verification"),
     Effect("a verdict is kept", "lopen.store.sessions:SessionStore.remember_verdict"),
-    Effect("a commit's object is written", "lopen.git.commits:write_commit", 2),
     Effect("a reference is moved", "lopen.git.refs:References.move", 2),
-    Effect("the index follows", "lopen.git.repository:Repository.align_index", 2),
     Effect("the commit is made", "lopen.git.repository:Repository.commit", 2),
     Effect("the branch is published", "lopen.files.workplace:Workplace.publish", 2),
     Effect("the completion is recorded", "lopen.tools.task_completion:_record"),
     Effect("the plan is drawn", "lopen.application.wiring:write_plan", 3),
-    Effect("the end is told", "lopen.loop.run:finish"),
 )
 
 

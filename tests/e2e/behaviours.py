@@ -90,40 +90,6 @@ def planned_in_steps() -> list[Answer]:
     return [answer for record in recorded[:-1] for answer in (record, ASK)] + recorded[-1:]
 
 
-PHRASE = "Would you like me to continue?"
-QUOTED = f"""The wizard's closing line is specified as
-
-> {PHRASE}
-
-and the code prints it:
-
-```python
-QUESTION = "{PHRASE}"
-```
-
-It must read "{PHRASE}" to the letter, so that is what I write now."""
-
-
-def many_edits() -> list[Answer]:
-    """24 edits of four files, a passing test run after every fourth."""
-    turns: list[Answer] = [tools(*code(), ("verify_tests", {}))]
-    for n in range(6):
-        edits = [write(f"part{i}.py", f"N = {n}\n") for i in range(4)]
-        turns.append(tools(*edits, ("verify_tests", {})))
-    return [plan(), *turns, tools(*verified("calc-t1"))]
-
-
-def quoted_phrase() -> list[Answer]:
-    """The words of a model that stops, in a string, a docstring, a quotation and a report that acts."""
-    wizard = f'"""Prints "{PHRASE}" at its end."""\n\nQUESTION = "{PHRASE}"\n'
-    return [
-        plan(),
-        tools(write("wizard.py", wizard), say=QUOTED),
-        text(QUOTED),
-        tools(*code(), *verified("calc-t1"), say=f'The docstring says "{PHRASE}".'),
-    ]
-
-
 def slow_but_committing() -> list[Answer]:
     """Four tasks, each done only at the third attempt."""
     turns: list[Answer] = [plan(tasks=("One", "Two", "Three", "Four"))]
@@ -132,19 +98,6 @@ def slow_but_committing() -> list[Answer]:
         failed = ("update_task_status", {"task_id": task, "status": "failed", "note": "not yet"})
         turns += [tools(failed), tools(failed), tools(*code(f"part{n}"), *verified(task))]
     return turns
-
-
-def many_files(n: int) -> list[tuple[str, dict[str, object]]]:
-    """Eight files written in one turn."""
-    return [write(f"part{n}_{i}.py", f"N = {i}\n") for i in range(8)]
-
-
-def whole_tasks_in_one_turn() -> list[Answer]:
-    """Two tasks, each written, tested and completed in one turn."""
-    return [
-        plan(tasks=("One", "Two")),
-        *(tools(*many_files(n), *code(f"part{n}"), *verified(f"calc-t{n}")) for n in (1, 2)),
-    ]
 
 
 BEHAVIOURS: Sequence[Behaviour] = (
@@ -216,14 +169,6 @@ BEHAVIOURS: Sequence[Behaviour] = (
         "in_progress",
     ),
     Behaviour(
-        "goes to and fro between two contents",
-        in_turns(*(tools(*code(value=value), TEST, run("true")) for value in ("a - b", "b - a"))),
-        18,
-        [CIRCUIT],
-        "circuit",
-        "in_progress",
-    ),
-    Behaviour(
         "records the same wrong plan again and again",
         numbered(
             lambda n: [
@@ -263,39 +208,6 @@ BEHAVIOURS: Sequence[Behaviour] = (
         command=("plan", "calc"),  # the same guards on every path
     ),
     # Work that only looks like a bad habit: nothing is blocked, and where nothing is wrong nothing is said.
-    Behaviour(
-        "edits much with passing tests between",
-        ASK,
-        9,
-        [],
-        "",
-        "complete",
-        first=many_edits(),
-        code=0,
-        commits=1,
-    ),
-    Behaviour(
-        "quotes the words of a model that stops",
-        ASK,
-        4,
-        [PREMATURE],  # the one turn that only quotes did end without a result
-        "",
-        "complete",
-        first=quoted_phrase(),
-        code=0,
-        commits=1,
-    ),
-    Behaviour(
-        "does whole tasks in one turn",
-        ASK,
-        3,
-        [],
-        "",
-        "complete",
-        first=whole_tasks_in_one_turn(),
-        code=0,
-        commits=2,
-    ),
     Behaviour(
         "is slow but commits",
         ASK,

@@ -7,10 +7,9 @@ import pytest
 from lopen.store.database import Database
 from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
-from tests.e2e.behaviours import BEHAVIOURS, Behaviour, many_files
+from tests.e2e.behaviours import BEHAVIOURS, Behaviour
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import tools
-from tests.project import Project, code, plan, verified
+from tests.project import Project
 from tests.ran import Ran
 
 QUICK = {"LOPEN_CIRCUIT__TOOL_FAILURE__COOLDOWN_BASE": "0.1"}  # the ladder's first rung in seconds, not 5
@@ -57,25 +56,3 @@ def test_each_behaviour_is_met_within_its_bound(behaviour: Behaviour, make_proje
         assert project.git("status", "--porcelain").split() == ["??", ".lopen/", "??", "specs/"]
     else:
         assert ran.named("session_paused")[-1]["command"].startswith("lopen ")
-
-
-def test_edits_without_a_test_run_are_told_at_the_end_of_the_turn_and_not_to_the_next_task(
-    make_project: MakeProject,
-) -> None:
-    script = [
-        plan(tasks=("One", "Two")),
-        tools(*many_files(0), code()[1]),  # the first files: there is no test yet that could be run
-        tools(*many_files(1)),
-        tools(*code(), *verified("calc-t1")),
-        tools(*code("part2"), *verified("calc-t2")),
-    ]
-    project = make_project(script)
-    ran = project.build_module()
-    assert [(e["guard"], e["verdict"]) for e in ran.named("guardrail")] == [("tool_discipline", "warn")]
-    _, _, after_first, after_edits, second_task = project.requests
-    assert not any(block["type"] == "text" for block in after_first["messages"][-1]["content"])
-    *results, last = after_edits["messages"][-1]["content"]
-    assert [block["type"] for block in results] == ["tool_result"] * 8
-    assert not any("[lopen]" in str(block) for block in results)
-    assert last["text"].startswith("[lopen] 8 different files were edited since the last test run")
-    assert "Corrections" not in str(second_task["system"]) + str(second_task["messages"])

@@ -18,8 +18,6 @@ HEAD = "import unittest\nimport unittest.mock\nfrom calc import add\n\n\nclass T
 CHECK = "        self.assertEqual(add(5, 9), 14)\n"
 WEAKENED = {  # the test's body, and what follows it
     "finally": (f"        try:\n    {CHECK}        finally:\n            return\n", ""),
-    "local": (f"        add = int.__add__\n{CHECK}", ""),
-    "self": (f"        self = unittest.mock.Mock(unsafe=True)\n{CHECK}", ""),
     "rebound": (CHECK, "\n\nfor add in [int.__add__]:\n    pass\n"),
 }
 CODE = "def add(a, b):\n    return a + b\n"

@@ -112,13 +112,9 @@ def test_approve_asks_on_a_terminal_and_needs_yes_elsewhere(make_project: MakePr
 
 PERSONAL = (
     "approve calc --yes",
-    "confirm {session}",
     "answer {session} yes",
-    "skip calc-t1 --reason x",
-    "revert calc",
     "config set budget.session_tokens 5",
     "budget extend module:calc 1000 --reason x",
-    "circuit ack session:{session}",
     "hooks install",
 )
 ESCAPES = (
@@ -135,7 +131,7 @@ ESCAPES = (
 
 
 def test_a_session_s_own_processes_cannot_start_lopen_here(make_project: MakeProject, tmp_path: Path) -> None:
-    starts = ("run calc", "resume", "spec calc -p more", "init")
+    starts = ("run calc", "init")
     here = f"PYTHONPATH={shlex.quote(str(HERE))}"
     calls = [
         *(f"{here} {LOPEN} -C {tmp_path / 'project'} {line}" for line in starts),

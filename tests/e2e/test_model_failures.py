@@ -64,62 +64,6 @@ def test_what_passes_is_tried_again_and_broken_answers_are_charged(make_project:
     )
 
 
-def test_a_retry_after_beyond_five_minutes_pauses_at_once(make_project: MakeProject) -> None:
-    project = make_project([status(429, "slow down", retry_after="301"), plan(), build("calc-t1")])
-    ran = project.build_module(code=3)
-    assert len(project.requests) == 1
-    paused = ran.named("session_paused")[0]
-    assert paused["kind"] == "endpoint"
-    assert "UTC" in paused["message"]
-    session = ran.events[-1]["session"]
-    assert ran.last_line == f"next: lopen resume {session}"
-    resumed = project.resume()
-    assert resumed.code == 0, resumed.err
-
-
-def test_a_fallback_is_kept_and_the_first_model_asked_again_after_ten_minutes(
-    make_project: MakeProject,
-) -> None:
-    building = [tools(("run_command", {"command": f"echo {n}"})) for n in range(3)]
-
-    def answers() -> Any:
-        left = [plan(), *building, build("calc-t1")]
-
-        def answer(body: dict[str, Any]) -> Any:
-            return status(529, "Overloaded") if body["model"] != "claude-sonnet-5" else left.pop(0)
-
-        return answer
-
-    for minutes, again in ((0, 1), (11, 4)):
-        project = make_project(answers(), name=f"after-{minutes}", LOPEN_MODEL__MAX_RETRIES="1")
-        project.specify()
-        arranged = [["tests.e2e.test_model_failures:let_pass", minutes]]
-        ran = project.lopen("approve", "calc", "--yes", "--run", "--json", arrange=arranged)
-        assert ran.code == 0, ran.err
-        away = [(f["from_model"], f["to_model"]) for f in ran.named("model_fallback")]
-        assert ("claude-sonnet-5-5", "claude-sonnet-5") in away
-        asked = [r["model"] for r in project.requests].count("claude-sonnet-5-5")
-        assert asked == again * 2, "each try of the first model is retried once"
-
-
-def let_pass(minutes: int) -> None:
-    """Let as many minutes pass by lopen's clock with each look at it from the retries."""
-    from lopen.core.clock import SystemClock
-    from lopen.models.retry import Retries
-
-    real, passed = SystemClock.monotonic, 0.0
-    ask = Retries.ask
-
-    def asked(*given: Any, **named: Any) -> Any:
-        nonlocal passed
-        passed += minutes * 60
-        return ask(*given, **named)
-
-    SystemClock.monotonic = lambda self: real(self) + passed  # type: ignore[method-assign]
-
-    Retries.ask = asked  # type: ignore[method-assign]
-
-
 def test_when_every_model_stays_away_the_session_waits_and_resume_goes_on(make_project: MakeProject) -> None:
     away = [status(529, "Overloaded")] * 4  # the model and the fallback, each with one retry
     project = make_project([plan(), *away, build("calc-t1")], LOPEN_MODEL__MAX_RETRIES="1")

@@ -1,4 +1,4 @@
-"""A fresh prompt after a failed attempt tells what was refused, and every reason of the failures in a row."""
+"""A fresh prompt after a failed attempt tells what was refused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import text, tools, verdict
-from tests.project import Project, build, code, plan, specification, verified
+from tests.project import Project, code, plan, verified
 
 TASK = "calc-t1"
 
@@ -54,24 +54,3 @@ def test_what_the_oracle_refused_reaches_the_next_attempts(make_project: MakePro
     for fresh in (second, third):
         assert "calc.py" in fresh.partition("## Work in progress")[2]
         assert "before an interruption" not in fresh
-
-
-def test_what_the_gate_refused_reaches_the_next_attempt(make_project: MakeProject) -> None:
-    project = make_project(
-        [
-            plan(),
-            tools(*code(value="a - b"), *verified(TASK)),
-            gives_up("tests fail"),
-            build(TASK),
-            gives_up("verify-commit refuses"),
-            gives_up("still"),
-        ]
-    )
-    project.specify(text=specification(commands={"verify-commit": "echo a changelog is wanted >&2; exit 1"}))
-    assert project.drive().code == 3
-    assert "AssertionError: -1 != 3" in prompt(project, 3)
-    last = prompt(project, 5)
-    assert "a changelog is wanted" in last
-    assert "AssertionError" not in last
-    for reason in ("tests fail", "verify-commit refuses"):
-        assert reason in last

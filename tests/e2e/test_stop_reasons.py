@@ -27,26 +27,6 @@ def driven(make_project: MakeProject, *script: Message, **given: Any) -> tuple[P
     return project, ran, project.requests[1:]
 
 
-def test_a_turn_without_its_result_is_reminded_twice_with_numbers(make_project: MakeProject) -> None:
-    _, ran, requests = driven(
-        make_project,
-        text("Would you like me to continue?"),
-        text("I have finished the task and all tests pass."),
-        build("calc-t1"),
-    )
-
-    assert ran.code == 0, ran.err
-    first, second = last_words(requests[1]), last_words(requests[2])
-    assert "[lopen 1/2]" in first
-    assert "permission" in first
-    assert "[lopen 2/2]" in second
-    assert "claimed" in second
-    assert "verify_tests" in second
-    assert "last reminder" in second
-    raised = [g for g in ran.named("guardrail") if g["guard"] == "premature_stop"]
-    assert [g["reason"].partition(":")[0] for g in raised] == ["permission", "claim"]
-
-
 def test_a_failing_step_keeps_its_cause_through_every_resume_and_is_not_to_be_skipped(
     make_project: MakeProject,
 ) -> None:

@@ -1,10 +1,7 @@
-"""Two processes on one module: whose turn it is, and what a dead one leaves."""
+"""Two processes on one module: whose turn it is."""
 
 from __future__ import annotations
 
-import json
-import os
-import signal
 import socket
 from typing import Any
 
@@ -52,21 +49,3 @@ def test_a_second_process_is_told_whose_turn_it_is(make_project: MakeProject) ->
     assert log.named("session_started")
     modules = [s["session"].rpartition("-2")[0] for s in project.lopen("session", "list", "--json").events]
     assert sorted(modules) == ["calc", "tax"]
-
-
-def test_a_dead_process_s_lock_is_taken_over(make_project: MakeProject) -> None:
-    meanwhile = Meanwhile()
-
-    def killed(_: dict[str, Any]) -> Answer:
-        os.kill(meanwhile.pid, signal.SIGKILL)
-        return plan()
-
-    project = make_project([killed, plan(), build("calc-t1")])
-    project.approve_module()
-    assert meanwhile.run(project, "run", "calc").code == -signal.SIGKILL
-
-    assert project.lopen("resume").code == 0
-    # A number that was used before does not make this process a part of that session.
-    holder = project.root / ".lopen/locks/module-calc.holder"
-    holder.write_text(json.dumps({"pid": os.getpid(), "started": 1, "host": socket.gethostname()}))
-    assert project.lopen("approve", "calc", "--yes").code == 0

@@ -27,7 +27,7 @@ from lopen.models.messages import (
     Usage,
     ignore_usage,
 )
-from lopen.models.retry import FALLBACK_RETRIES, Retries, RetryPolicy
+from lopen.models.retry import FALLBACK_RETRIES, KEPT_S, Retries, RetryPolicy
 from tests.endpoint import ScriptedEndpoint, status, text
 from tests.models.conftest import Reach, ignore, request
 
@@ -106,6 +106,16 @@ def test_a_fallback_that_is_rejected_is_passed_over() -> None:
     waiting = Waiting()
     once = RetryPolicy(max_retries=0)
     assert waiting.ask(model, fallbacks=("second", "third"), policy=once) is ANSWER
+
+
+def test_a_fallback_that_answered_is_asked_first_for_ten_minutes() -> None:
+    model = ScriptedModel([busy(), ANSWER, ANSWER, ANSWER])
+    waiting = Waiting()
+    retries = Retries(RetryPolicy(max_retries=0), waiting.clock, waiting.rng)
+    for seconds in (0.0, 1.0, KEPT_S):
+        waiting.clock.advance(seconds)
+        retries.ask(model, request(), ignore, waiting.events.append, ("second",))
+    assert [asked.model for asked in model.requests] == ["claude-test", "second", "second", "claude-test"]
 
 
 @pytest.mark.parametrize("failure", [ContextTooLong("too long"), Rejected("no key")])
