@@ -84,7 +84,6 @@ LIBRARIES = {
 # Files that pure rooms read; everything else of theirs takes values and gives values
 READING = {
     "lopen.specification.modules",
-    "lopen.judge.rubric",
     "lopen.models.prompts.templates",
 }
 EFFECTFUL = {

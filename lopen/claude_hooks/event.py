@@ -25,9 +25,6 @@ _PATHS = ("file_path", "notebook_path", "path", "relative_path")
 POLLS = frozenset({"BashOutput", "TaskOutput", "AgentOutput", "Monitor", "Read"})
 MARK = "LOPEN_HOOK_SESSION"  # in the environment of a hook's processes
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}")
-_FILTERS = frozenset(
-    {"tail", "head", "cat", "tee", "grep"}
-)  # behind a pipe they hide no failure under `pipefail`
 _INTERPRETERS = ("python", "node", "perl", "ruby", "php", "deno", "bun")
 
 
@@ -199,19 +196,11 @@ def polls(call: ToolCall) -> bool:
 def runs_verify(call: ToolCall, lines: Sequence[str]) -> bool:
     """Tell whether the call's text ends with one of the verify commands, so that its exit code is that command's.
 
-    Only `cd`, variables and wrappers (`timeout`) lead there; a pipe may follow under `pipefail`.
+    Only `cd`, variables and wrappers (`timeout`) lead there.
     """
-    commands = _commands(call)
     if not lines or call.command.rstrip("; \n").endswith("&"):
         return False
-    if "pipefail" in call.command:
-        while (
-            len(commands) > 1
-            and "|" in commands[-1].before
-            and commands[-1].words[:1]
-            and commands[-1].words[0] in _FILTERS
-        ):
-            commands.pop()
+    commands = _commands(call)
     return any(_end_alike(commands, simple_commands(line)) for line in lines)
 
 

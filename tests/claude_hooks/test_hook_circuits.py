@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -35,12 +34,6 @@ def test_the_fifth_identical_call_is_blocked_until_a_person_acknowledges(project
     }
     assert project.send("post-tool-use", **probe).code == 0
     assert project.circuit().state == "closed"
-
-
-def test_the_same_command_worded_anew_is_the_same_call(project: HookedProject) -> None:
-    calls = [{"command": "make", "description": f"Attempt {i}", "timeout": 1_000 * i} for i in range(5)]
-    assert [project.before("Bash", call).code for call in calls] == [0, 0, 0, 0, 2]
-    assert project.circuit().rule == "duplicate_call"
 
 
 def test_four_failures_of_a_tool_trip_also_when_only_the_transcript_shows_them(
@@ -85,22 +78,6 @@ def test_agents_that_were_refused_or_went_with_their_process_leave_room(project:
     assert project.before("Task", {"prompt": "still too many"}).code == 2
     project.send("session-start", source="resume")
     assert project.before("Task", {"prompt": "after a new start"}).code == 0
-
-
-def test_agents_are_held_ten_seconds_apart(project: HookedProject) -> None:
-    assert project.before("Task", {"prompt": "one"}).code == 0
-    held = project.before("Task", {"prompt": "two"})
-    assert held.code == 2
-    assert "Resource limit reached: the last sub-agent was started a moment ago.\nCooldown:" in held.err
-
-
-def test_parallel_calls_after_an_acknowledgement_get_one_probe_between_them(project: HookedProject) -> None:
-    for i in range(5):
-        project.before("Read", {"file_path": f"{'./' * i}a.py"})
-    admin_actions.acknowledge_circuit(project.store(), "session:abc", datetime.now(UTC))
-    with ThreadPoolExecutor(4) as pool:
-        codes = list(pool.map(lambda i: project.start("Edit", {"file_path": f"b{i}"}).code, range(4)))
-    assert sorted(codes) == [0, 2, 2, 2]
 
 
 def acknowledged_agent(project: HookedProject) -> None:

@@ -3,41 +3,11 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 
 import pytest
 
-from lopen.limits import admin_actions
-from tests.claude_hooks.process import Answered, HookedProject, message
+from tests.claude_hooks.process import HookedProject, message
 from tests.project import Project
-
-
-def test_a_warning_is_given_once_and_an_exhausted_budget_blocks_until_extended(
-    project: HookedProject,
-) -> None:
-    project.environ["TOKEN_BUDGET_SESSION_DEFAULT"] = "100000"
-
-    def spend(tokens: int) -> Answered:
-        response = {"usage": {"input_tokens": tokens}}
-        return project.send("post-tool-use", tool_name="T", tool_input={}, tool_response=response)
-
-    first = spend(82_000)
-    assert first.context == (
-        "## Budget Warning\nToken usage at 82% (82,000 / 100,000). Consider wrapping up current task."
-    )
-    assert json.loads(first.out)["hookSpecificOutput"]["hookEventName"] == "PostToolUse"
-    again = spend(1)
-    assert again.out == ""
-    last = spend(17_999)
-    assert last.code == 2
-    assert (
-        "Token budget exhausted (100,000 / 100,000 tokens used). HITL review required to continue."
-        in last.err
-    )
-    assert "lopen budget extend --tokens 50000" in last.err
-    assert project.before("Read", {"file_path": "a"}).code == 2
-    admin_actions.extend_budget(project.store(), "session:abc", 50_000, "nearly done", datetime.now(UTC))
-    assert project.before("Read", {"file_path": "a"}).code == 0
 
 
 def test_tokens_come_from_the_new_lines_of_the_transcript_each_message_once(project: HookedProject) -> None:
@@ -87,30 +57,6 @@ def test_the_prompt_event_gives_the_budget_status(project: HookedProject) -> Non
         "Session budget: 45,000 / 100,000 tokens (45%)",
         "Circuit breaker: closed (1/50 iterations)",
     ]
-
-
-def test_wrong_settings_are_said_and_logged_once_a_session(project: HookedProject) -> None:
-    (project.root / ".lopen" / "config.toml").write_text("[budget]\nsession_tokens = 1000\n[circuit\n")
-    project.environ["TOKEN_BUDGET_PAUSE_THRESHOLD"] = "0"
-    said = [project.before("Read", {"file_path": name}) for name in "ab"]
-    assert [answered.code for answered in said] == [0, 0]
-    assert "TOKEN_BUDGET_PAUSE_THRESHOLD" in said[0].told
-    assert "config.toml" in said[0].told
-    assert said[1].err == ""
-    log = (project.root / ".lopen" / "logs" / "hooks.jsonl").read_text("utf-8").splitlines()
-    assert len(log) == 2
-
-
-def test_a_warning_is_given_with_the_reason_where_the_same_event_blocks(project: HookedProject) -> None:
-    project.environ["TOKEN_BUDGET_SESSION_DEFAULT"] = "1000"
-    where = {"transcript_path": str(project.transcript)}
-    for i in range(4):
-        project.before("Read", {"file_path": f"{'./' * i}a.py"}, **where)
-    project.says(message("m1", 700))
-    blocked = project.before("Read", {"file_path": "a.py"}, **where)
-    assert blocked.code == 2
-    assert "Read was called 5 times in a row" in blocked.err
-    assert "## Budget Warning\nToken usage at 90%" in blocked.err
 
 
 def test_status_shows_the_newest_session_of_claude_code(project: HookedProject) -> None:

