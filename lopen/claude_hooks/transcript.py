@@ -102,18 +102,13 @@ def read(path: str, session: str, agent: str, place: TranscriptPosition) -> News
         key = _key(entry, message)
         if entry.get("type") != "assistant" or not key:
             continue
-        aside = (
-            bool(entry.get("isSidechain")) and not agent
-        )  # older versions write sub-agents' lines here, too
-        if not aside:
-            if key != newest:
-                newest, prior, calls = key, newest, []
-            calls = (calls + _calls(message))[-CALLS_KEPT:]
+        if key != newest:
+            newest, prior, calls = key, newest, []
+        calls = (calls + _calls(message))[-CALLS_KEPT:]
         if usage := usage_of(message):
             before = requests[key].usage if key in requests else BudgetUsage()
             model, at = str(message.get("model", ""))[:100], str(entry.get("timestamp", ""))[:40]
-            whose = agent or ("sub-agent" if aside else "")
-            requests[key] = BilledRequest(key, model, higher(usage, before), whose, at)
+            requests[key] = BilledRequest(key, model, higher(usage, before), agent, at)
     after = TranscriptPosition(offset, newest, prior, tuple(calls))
     return News(after, tuple(requests.values()), tuple(failed))
 
@@ -150,19 +145,9 @@ def _new_text(path: str, offset: int) -> tuple[str, int]:
         file.seek(offset)
         found = file.read(MOST_AT_ONCE)
     end = found.rfind(b"\n") + 1
-    if (not end and len(found) == MOST_AT_ONCE) or _is_whole(found[end:]):
+    if not end and len(found) == MOST_AT_ONCE:
         end = len(found)  # also of a line longer than all that: its rest is no JSON and is passed over
     return found[:end].decode("utf-8", "replace"), offset + end
-
-
-def _is_whole(line: bytes) -> bool:
-    if not line.endswith(b"}"):
-        return False
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _entry(line: str, session: str) -> dict[str, Any]:

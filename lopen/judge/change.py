@@ -82,7 +82,6 @@ class ComparedTrees:
     files: tuple[TreeChange, ...]
     sizes: Mapping[str, int]
     contents: Mapping[str, bytes]
-    linked: Mapping[tuple[str, str], str | None]  # (path, blob) of a link → the text that it leads to
 
     def size(self, blob: str | None) -> int:
         return self.sizes.get(blob or "", 0)
@@ -94,17 +93,12 @@ class ComparedTrees:
 
     @cached_property
     def compared(self) -> list[FileChange]:
-        """The texts of both sides; `UNREADABLE` where one is too large, which is not the same as none."""
-        return [
-            FileChange(c.path, self._compared(c.path, c.before), self._compared(c.path, c.after))
-            for c in self.files
-        ]
+        """The texts of both sides, of files alone; `UNREADABLE` where one is too large, which is not the same as none."""
+        return [FileChange(c.path, *(self._compared(*side) for side in sides(c))) for c in self.files]
 
-    def _compared(self, path: str, blob: str | None) -> str | None:
-        if (path, blob or "") in self.linked:
-            return self.linked[path, blob or ""]
-        known = self.text(blob)
-        return UNREADABLE if known is None and blob in self.sizes else known
+    def _compared(self, blob: str | None, mode: str | None) -> str | None:
+        known = None if mode == LINK else self.text(blob)
+        return UNREADABLE if known is None and mode != LINK and blob in self.sizes else known
 
 
 def compared_trees(repository: Repository, base: str, tree: str, module: str) -> ComparedTrees:
@@ -116,8 +110,7 @@ def compared_trees(repository: Repository, base: str, tree: str, module: str) ->
         b for c in files for b, mode in sides(c) if mode == LINK and sizes.get(b or "", 0) <= LONGEST_LINK
     }
     contents = repository.blob_contents(dict.fromkeys([*_readable(files, sizes), *filter(None, links)]))
-    linked = linked_texts(repository, (base, tree), files, contents)
-    return ComparedTrees(base, tree, files, sizes, contents, linked)
+    return ComparedTrees(base, tree, files, sizes, contents)
 
 
 def _readable(files: Sequence[TreeChange], sizes: Mapping[str, int]) -> Iterator[str]:
@@ -208,25 +201,6 @@ def resolved(path: str, target: str) -> str | None:
     """Return the path in the project to which the link at `path` leads; None where it leads out."""
     found = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
     return None if target.startswith("/") or found.split("/", 1)[0] == ".." else found
-
-
-def linked_texts(
-    repository: Repository, trees: tuple[str, str], files: Sequence[TreeChange], contents: Mapping[str, bytes]
-) -> dict[tuple[str, str], str | None]:
-    """Return (path, blob) of each link → the text of the file to which it leads in its tree, of those before and after.
-
-    None where it leads out or the file is too large: the target itself is no source.
-    """
-    found: dict[tuple[str, str], str | None] = {}
-    for c in files:
-        sides = ((c.before, c.mode_before), (c.after, c.mode_after))
-        for tree, (blob, mode) in zip(trees, sides, strict=True):
-            if blob is not None and mode == LINK:
-                place = resolved(c.path, contents.get(blob, b"").decode("utf-8", "replace"))
-                raw = repository.file_at(tree, place) if place else None
-                text = raw.decode("utf-8", "replace") if raw and len(raw) <= LARGEST_COMPARED else None
-                found[c.path, blob] = text
-    return found
 
 
 def naming_places(changes: Sequence[FileChange], places: Sequence[Path]) -> Iterator[Finding]:

@@ -11,9 +11,10 @@ from lopen.loop.conversation import Conversation
 from lopen.loop.iteration import bench_for, conversation_of, open_budget
 from lopen.loop.startup import BUDGET_EXTENDED
 from lopen.loop.transcript import Resumed, digest, rebuilt
+from lopen.models.messages import ToolUse
 from lopen.models.prompts.parts import decisions
 from lopen.store.journal import StoredConversation
-from lopen.tools.running import runs_again
+from lopen.tools.running import runs_again, summarised
 from lopen.workflow import changes
 from lopen.workflow.pauses import (
     BudgetThreshold,
@@ -149,12 +150,9 @@ def summary(stored: StoredConversation) -> str:
     lines = []
     for entry in stored.entries:
         for use in entry.body["uses"] if entry.kind == "assistant" else ():
-            given = use["input"] or {}
-            about = next(
-                (str(given[k]) for k in ("path", "command", "pattern", "section") if given.get(k)), ""
-            )
             state = "" if use["id"] in done else " (interrupted)"
-            lines.append(f"- {use['name']} {' '.join(about.split())[:100]}{state}".rstrip())
+            about = summarised(ToolUse(use["id"], use["name"], use["input"]))
+            lines.append(f"- {use['name']} {about}{state}".rstrip())
     if not lines:
         return ""
     return "Before the interruption these calls were made:\n" + "\n".join(lines[-CALLS_LISTED:])

@@ -1,7 +1,7 @@
 """The languages of a project: the outlines of its source files, and its toolchains as this machine has them.
 
-An outline holds each definition's line, signature and the first line of its documentation; a toolchain is the version
-of the language, and the test runners and linters on PATH.
+An outline holds each definition's line and signature; a toolchain is the version of the language, and the test
+runners and linters on PATH.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from lopen.core.trusted_programs import is_brought
-from lopen.verification.syntax import COMMENTS, FUNCTIONS, GRAMMAR_OF, ParsedFile
+from lopen.verification.syntax import FUNCTIONS, GRAMMAR_OF, ParsedFile
 
 if TYPE_CHECKING:
     from lopen.verification.syntax import Node
@@ -111,7 +111,7 @@ def _version(command: tuple[str, ...], root: Path) -> str:
 
 
 LARGEST = 2_000_000  # characters; a larger file is hardly written by hand
-LONGEST_SIGNATURE, LONGEST_DOC = 200, 120
+LONGEST_SIGNATURE = 200
 DEEPEST = 4  # containers inside each other
 # Grammars name definitions by these ends, and some data too
 DEFINITIONS = ("_definition", "_declaration", "_item", "_signature", "_module")
@@ -120,8 +120,6 @@ OTHER_DEFINITIONS = frozenset({"impl_item", "type_declaration", "module", "class
 WRAPPERS = frozenset(
     {"decorated_definition", "export_statement", "ambient_declaration", "expression_statement"}
 )
-BETWEEN = frozenset({"attribute_item", "decorator"})  # stand between a definition and its comment
-_ASIDE = "/*!#"
 
 
 def outline(path: str, text: str) -> str | None:
@@ -146,8 +144,7 @@ def _definition(source: ParsedFile, node: Node, whole: Node, depth: int) -> Iter
         return
     body = _body(node)
     if _is_definition(node) or (depth == 0 and _held_function(node) is not None):
-        doc = _doc(source, whole, body)
-        yield f"{source.line(node)}: {'  ' * depth}{_signature(source, node, whole, body)}{f'  # {doc}' if doc else ''}"
+        yield f"{source.line(node)}: {'  ' * depth}{_signature(source, node, whole, body)}"
     if _is_definition(node) and node.type not in FUNCTIONS and body is not None and depth < DEEPEST:
         yield from _lines(source, body, depth + 1)
     elif node.type == "enum_body_declarations":  # the methods of a Java enum
@@ -187,31 +184,3 @@ def _signature(source: ParsedFile, node: Node, whole: Node, body: Node | None) -
     shown = " ".join(source.text[start:end].decode("utf-8", "replace").split())
     shown = shown.rstrip("{;: ").removesuffix("=>").rstrip()
     return shown if len(shown) <= LONGEST_SIGNATURE else shown[:LONGEST_SIGNATURE] + "…"
-
-
-def _doc(source: ParsedFile, node: Node, body: Node | None) -> str:
-    """The first line of a definition's documentation: a docstring, or the comment just above it."""
-    if source.language == "python":
-        first = next(iter(body.named_children), None) if body is not None else None
-        string = next(iter(first.named_children), None) if first is not None else None
-        said = string if string is not None and string.type == "string" else None
-        return _first_line(_text(source, said).lstrip("rRbBuU")) if said is not None else ""
-    comment, above = None, node.prev_sibling
-    row = node.start_point[0]
-    while above is not None and above.type in COMMENTS | BETWEEN and row - above.end_point[0] <= 1:
-        comment = above if above.type in COMMENTS else comment
-        row, above = above.start_point[0], above.prev_sibling
-    return _first_line(_text(source, comment)) if comment is not None else ""
-
-
-def _text(source: ParsedFile, node: Node) -> str:
-    return source.text[node.start_byte : node.end_byte].decode("utf-8", "replace")
-
-
-def _first_line(text: str) -> str:
-    """The first line of a comment or a docstring that says something."""
-    for line in text.splitlines():
-        said = " ".join(line.strip().strip("\"'").strip().strip(_ASIDE).split())
-        if said:
-            return said if len(said) <= LONGEST_DOC else said[:LONGEST_DOC] + "…"
-    return ""

@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 from lopen.core.errors import LopenError
-from lopen.core.events import Notice, QuestionAsked, SessionComplete, SessionFailed, SessionStarted, TurnEnded
+from lopen.core.events import Notice, QuestionAsked, SessionComplete, SessionFailed, SessionStarted
 from lopen.core.hashing import content_hash
 from lopen.guardrails.completion import tool_name
-from lopen.limits.records import BudgetUsage
 from lopen.loop.context import SessionContext
 from lopen.specification.spec import SKILLS_AND_HOOKS
 from lopen.store.journal import drop_pauses
@@ -183,24 +182,9 @@ def completed(context: SessionContext) -> SessionComplete:
 
 
 def spent(context: SessionContext) -> tuple[int, float, int]:
-    """Return the session's tokens, its cost in USD and its tokens without a price.
-
-    The store counts what interruptions left unsettled, too; while it is gone, the session's turns tell.
-    """
+    """Return the session's tokens, its cost in USD and its tokens without a price; zeros while the store is gone."""
     state = next((s for s in context.guards.meter.states() if s.budget_type == "session"), None)
-    if state is not None:
-        return state.tokens_used, state.cost_usd, state.unpriced_tokens
-    tokens = without_price = 0
-    cost = 0.0
-    for record in context.record.store.events(context.record.journal.session.id):
-        if isinstance(turn := record.event, TurnEnded):
-            usage = BudgetUsage(
-                turn.input_tokens, turn.output_tokens, turn.cache_write_tokens, turn.cache_read_tokens
-            )
-            billed = usage.billed()
-            tokens, cost = tokens + billed, cost + (turn.cost_usd or 0.0)
-            without_price += billed if turn.cost_usd is None else 0
-    return tokens, cost, without_price
+    return (state.tokens_used, state.cost_usd, state.unpriced_tokens) if state is not None else (0, 0.0, 0)
 
 
 def failed(context: SessionContext, error: LopenError, *, tried: bool) -> None:

@@ -1,4 +1,4 @@
-"""Outlines of source files: line, signature and the first line of the documentation of each definition."""
+"""Outlines of source files: line and signature of each definition."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ CASES = {
         'class A(B):\n    """Does A.\n\n    More."""\n\n    @property\n    def m(self, a: int,\n          b: str = "x") -> int:\n'
         "        return 1\n\n\nasync def f():\n    r'''Raw.'''\n\n    def inner(): pass\n",
         [
-            "1: class A(B)  # Does A.",
+            "1: class A(B)",
             '7:   def m(self, a: int, b: str = "x") -> int',
-            "12: async def f()  # Raw.",
+            "12: async def f()",
         ],
     ),
     "a.js": (
         "// Adds.\nconst add = (a, b) => a + b\nlet total = 1\nexport default class Foo extends Bar {\n"
         "  /** Runs. */\n  run() {}\n}\n",
-        ["2: const add = (a, b)  # Adds.", "4: export default class Foo extends Bar", "6:   run()  # Runs."],
+        ["2: const add = (a, b)", "4: export default class Foo extends Bar", "6:   run()"],
     ),
     "a.ts": (
         "/**\n * Adds.\n */\nexport function add(a: number): number { return a }\ninterface I { m(): void }\n"
         "type T = string | number;\n",
         [
-            "4: export function add(a: number): number  # Adds.",
+            "4: export function add(a: number): number",
             "5: interface I",
             "5:   m(): void",
             "6: type T = string | number",
@@ -33,18 +33,18 @@ CASES = {
     ),
     "a.go": (
         "package x\n\n// Add adds.\n// It does.\nfunc Add(a, b int) int { return a + b }\n\ntype T struct {\n\tA int\n}\n",
-        ["5: func Add(a, b int) int  # Add adds.", "7: type T struct"],
+        ["5: func Add(a, b int) int", "7: type T struct"],
     ),
     "a.rs": (
         "/// Adds.\n#[inline]\npub fn add(a: i32) -> i32 { a }\nimpl<T> P<T> {\n    /// New.\n"
         "    pub fn new(x: T) -> Self { P { x } }\n}\n",
-        ["3: pub fn add(a: i32) -> i32  # Adds.", "4: impl<T> P<T>", "6:   pub fn new(x: T) -> Self  # New."],
+        ["3: pub fn add(a: i32) -> i32", "4: impl<T> P<T>", "6:   pub fn new(x: T) -> Self"],
     ),
     "A.java": (
         "/** The A. */\npublic class A extends B {\n  private int x;\n  @Override public int m(int a) { return 1; }\n}\n"
         "enum E { X, Y; int f() { return 1; } }\n",
         [
-            "2: public class A extends B  # The A.",
+            "2: public class A extends B",
             "4:   @Override public int m(int a)",
             "6: enum E",
             "6:   int f()",
