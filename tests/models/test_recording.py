@@ -11,7 +11,7 @@ import pytest
 
 from lopen.core.clock import FakeClock
 from lopen.core.events import Event, Notice
-from lopen.models.messages import Json, ModelError, Response, ScriptedModel, ToolUse, TransientFailure, Usage
+from lopen.models.messages import Json, ModelError, Response, ScriptedModel, ToolUse, Usage
 from lopen.models.recording import (
     RecordedCall,
     RecordedExchange,
@@ -154,11 +154,6 @@ def spoiled(**changes: Any) -> dict[str, Any]:
 
 
 class TestDamagedFiles:
-    def test_the_line_that_the_others_spoil_is_good(self, tmp_path: Path) -> None:
-        path = tmp_path / "r"
-        path.write_bytes(member(GOOD_HEADER) + member(GOOD_LINE))
-        assert load(path).exchanges[0].calls[0].exit_code == 0
-
     @pytest.mark.parametrize(
         ("data", "said"),
         [
@@ -201,15 +196,6 @@ class TestRecordingModel:
         events: list[Event] = []
         inner = ScriptedModel(list(answers))
         return RecordingModel(inner, recorder(path), lambda: "the step", events.append), events
-
-    def test_whole_responses_are_kept_and_failures_are_not(self, tmp_path: Path) -> None:
-        path = tmp_path / "r"
-        model, _ = self.model(path, TransientFailure("busy"), response(call(1)))
-        with pytest.raises(TransientFailure):
-            model.send(request(), ignore)
-        assert model.send(request(), ignore).tool_uses[0].id == "toolu_1"
-        assert [(e.n, e.step) for e in load(path).exchanges] == [(1, "the step")]
-        assert model.local is False
 
     def test_a_recording_that_cannot_be_written_does_not_stop_the_run(self, tmp_path: Path) -> None:
         path = tmp_path / "r"

@@ -10,26 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lopen.core.clock import FakeClock
-from lopen.core.errors import ExitCode, Stopped
 from lopen.core.events import Event, ModelFallback, ModelRetry
 from lopen.models.messages import (
     ContextTooLong,
     Model,
     ModelError,
-    OnText,
-    OnUsage,
     Rejected,
-    Request,
     Response,
     ScriptedModel,
     TransientFailure,
     Unavailable,
     Usage,
-    ignore_usage,
 )
 from lopen.models.retry import FALLBACK_RETRIES, KEPT_S, Retries, RetryPolicy
-from tests.endpoint import ScriptedEndpoint, status, text
-from tests.models.conftest import Reach, ignore, request
+from tests.models.conftest import ignore, request
 
 ANSWER = Response("id", "m", ({"type": "text", "text": "hello"},), (), "end_turn", Usage())
 POLICY = RetryPolicy(base_s=0.5, max_wait_s=30, max_retries=8)
@@ -101,13 +95,6 @@ def test_when_nothing_answers_every_model_and_its_reason_is_named() -> None:
     assert caught.value.until is None
 
 
-def test_a_fallback_that_is_rejected_is_passed_over() -> None:
-    model = ScriptedModel([busy(), Rejected("no such model", 404), ANSWER])
-    waiting = Waiting()
-    once = RetryPolicy(max_retries=0)
-    assert waiting.ask(model, fallbacks=("second", "third"), policy=once) is ANSWER
-
-
 def test_a_fallback_that_answered_is_asked_first_for_ten_minutes() -> None:
     model = ScriptedModel([busy(), ANSWER, ANSWER, ANSWER])
     waiting = Waiting()
@@ -132,31 +119,3 @@ def test_an_answer_from_a_wrong_address_is_asked_for_only_once_more() -> None:
     with pytest.raises(Unavailable):
         waiting.ask(ScriptedModel([page, page]))
     assert waiting.events == [ModelRetry("a page", 1, round(waiting.clock.slept[0], 3), 1)]
-
-
-def test_a_stop_ends_it_during_a_request_and_during_a_wait() -> None:
-    class Stopping(ScriptedModel):
-        def connect(self) -> None:
-            """Nothing is needed."""
-
-        def send(self, request: Request, on_text: OnText, on_usage: OnUsage = ignore_usage) -> Response:
-            raise Stopped(ExitCode.INTERRUPTED)
-
-    class StoppingClock(FakeClock):
-        def sleep(self, seconds: float) -> None:
-            raise Stopped(ExitCode.TERMINATED)
-
-    with pytest.raises(Stopped):
-        Waiting().ask(Stopping([]))
-    waiting = Waiting()
-    waiting.clock = StoppingClock()
-    with pytest.raises(Stopped):
-        waiting.ask(ScriptedModel([busy()]))
-
-
-def test_over_real_http_a_busy_endpoint_is_waited_for(reach: Reach) -> None:
-    waiting = Waiting()
-    with ScriptedEndpoint([status(529), status(429, retry_after="7"), text("hello")]) as endpoint:
-        assert waiting.ask(reach(endpoint.url)).text == "hello"
-    assert 0.25 <= waiting.clock.slept[0] <= 0.5
-    assert waiting.clock.slept[1] >= 7

@@ -77,17 +77,6 @@ def test_the_title_is_part_of_no_other_path() -> None:
     ]
 
 
-def test_an_h1_that_does_not_come_first_is_no_title() -> None:
-    cut = parse_outline("## a\n# Late\n## b\n")
-    assert cut.title is None
-    assert [s.path for s in cut.sections] == [("a",), ("Late",), ("Late", "b")]
-
-
-def test_skipped_levels_hang_below_the_nearest_lower_one() -> None:
-    found = parse_outline("## a\n#### b\n### c\n").sections
-    assert [s.path for s in found] == [("a",), ("a", "b"), ("a", "c")]
-
-
 @pytest.mark.parametrize(
     ("heading", "line"),
     [

@@ -123,19 +123,6 @@ def test_front_matter_values_are_text_on_one_line_and_make_no_objects() -> None:
     assert (spec.name, spec.description, spec.problems) == ("2024-99-99", "Sells things.", ())
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_line_ends_change_neither_content_nor_places(end: str) -> None:
-    spec = read(SOUND.replace("\n", end))
-    assert spec.problems == ()
-    assert spec.criteria == read(SOUND).criteria
-    assert spec.commands == read(SOUND).commands
-
-
-@pytest.mark.parametrize("name", ["shop", "a", "Shop_2", "a.b", "7up", "_x", "a-b", "a" * 64])
-def test_a_module_may_be_called(name: str) -> None:
-    assert module_name(name) == name
-
-
 BAD_NAMES = ["", "..", ".a", "a/b", "a\\b", "a..b", "a b", "é", "a\n", "a" * 65, "-a", "a.lock", "a\0"]
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lopen.tools.calls import ComponentInput
-from lopen.tools.planning import by_name, component_id, component_problems, merged
+from lopen.tools.planning import by_name, component_problems, merged
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, State, Task, TaskTree, find_cycle
 from tests.workflow.examples import CRITERIA, session
@@ -47,19 +47,6 @@ def problems(*components: ComponentInput, criteria: tuple[str, ...] = ("AC-1",))
 )
 def test_what_is_wrong_is_said(components: list[ComponentInput], said: list[str]) -> None:
     assert problems(*components) == said
-
-
-@pytest.mark.parametrize(
-    ("name", "taken", "expected"),
-    [
-        ("Rate Limiter", set(), "rate-limiter"),
-        ("Rate Limiter", {"rate-limiter", "rate-limiter-2"}, "rate-limiter-3"),
-        ("…", set(), "component"),
-        ("x" * 72, set(), "x" * 40),
-    ],
-)
-def test_an_id_is_short_readable_and_unique(name: str, taken: set[str], expected: str) -> None:
-    assert component_id(name, taken) == expected
 
 
 def test_a_dependency_may_be_named_by_the_id_of_an_earlier_plan() -> None:

@@ -139,14 +139,6 @@ def test_what_cannot_be_selected_is_said_with_what_can(root: Path, name: str, sa
     assert at.at.session.step is Step.SELECT_NEXT_COMPONENT
 
 
-def test_breaking_down_is_skipped_while_the_component_has_open_tasks(root: Path) -> None:
-    at = at_selection(root, CORE)
-    assert at.call("select_component", name="Core", reason="r").fields["step"] == "iterate_through_tasks"
-    steps = [e.step for e in told(at) if isinstance(e, StepEntered)]
-    assert steps == ["break_into_tasks", "iterate_through_tasks"], "the table is gone through row by row"
-    assert at.recorded
-
-
 def test_what_was_recorded_as_done_is_verified_before_it_is_selected(root: Path) -> None:
     at = at_selection(root, replace(CORE, tasks=(), found="done"), SHELL)
 
