@@ -97,6 +97,26 @@ def test_the_judge_is_asked_about_the_task_in_progress_alone(at: Bench) -> None:
 # What the model is shown
 
 
+def test_the_context_says_where_the_session_stands(at: Bench) -> None:
+    assert at.call("get_current_context").fields == {
+        "phase": "building",
+        "step": "iterate_through_tasks",
+        "module": "calc",
+        "component": "Core",
+        "task": {
+            "id": "calc-t1",
+            "name": "Add numbers",
+            "description": "Write add(a, b) with its tests.",
+            "subtasks": [
+                {"name": "write the test", "done": True},
+                {"name": "write the function", "done": False},
+            ],
+        },
+        "selectable": [],  # in step 4 alone
+        "scope": {"completed": 0, "original": 3},
+    }
+
+
 def test_a_section_is_read_by_its_path_and_the_outline_without_one(at: Bench) -> None:
     section = at.call("read_spec", section="rounding")
     assert section.fields == {"section": "Behaviour > Rounding"}
