@@ -62,6 +62,7 @@ LIBRARIES = {
     "redis": ["lopen.limits.redis_store"],
     "tree_sitter": ["lopen.verification.syntax"],
     "typer": ["lopen.cli."],
+    "rich": ["lopen.cli.rendering.live"],
     "fastapi": ["lopen.server."],
     "starlette": ["lopen.server."],
     "uvicorn": ["lopen.server."],

@@ -1,9 +1,9 @@
 """The live view: the log scrolls by above a picture of the run, which is drawn again a few times a second.
 
-Events become a board, a board and a snapshot become lines of styled text; both are pure. One thread writes to the
-terminal; publishers of events only queue them. Between two drawings the cursor rests at the picture's first
-character. A terminal that is resized wraps its lines anew and keeps the cursor at that character. So erasing
-everything below it removes the whole picture at any height.
+Events become a board, a board and a snapshot become lines of text, which `rich` wraps, clips and colours; both are
+pure. One thread writes to the terminal; publishers of events only queue them. Between two drawings the cursor rests at
+the picture's first character. A terminal that is resized wraps its lines anew and keeps the cursor at that character.
+So erasing everything below it removes the whole picture at any height, which `rich.live` does not.
 """
 
 from __future__ import annotations
@@ -20,20 +20,22 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import FrameType, TracebackType
 from typing import NamedTuple, TextIO
 
+from rich.console import Console, ConsoleDimensions
+from rich.text import Text
+
 from lopen.application.command_context import View
-from lopen.cli.rendering.lines import MARKS, STEP_TITLES, line, rows, step_title, test_counts
+from lopen.cli.rendering.lines import MARKS, line, rows, step_title, test_counts
 from lopen.core import events as e
-from lopen.core.clock import Clock, SystemClock
+from lopen.core.clock import SystemClock
 from lopen.core.errors import LopenError
-from lopen.core.escape import clipped, inert
+from lopen.core.escape import inert
 from lopen.core.money import dollars
 from lopen.limits.budget import BudgetState
-from lopen.workflow.steps import Step, phase_of
-from lopen.workflow.task_tree import Component, State, Task, TaskTree, progress
+from lopen.workflow.task_tree import State, TaskTree, progress
 
 TAIL_CHARACTERS = 400  # of streamed text and of a tool's input
 _PLACE = re.compile(r'"(?:path|file_path|command|pattern)"\s*:\s*"((?:[^"\\]|\\.)+)"')
@@ -142,28 +144,9 @@ def _activity(event: e.Event) -> str | None:
 
 HIGHEST = 14  # lines: a narrower window wraps them, and what then leaves the screen stays in the scrollback
 TIMED_TASKS = 2  # before that, a remaining time would be guessed
+WIDEST = 1_000  # columns of a terminal
+SHOWN_TAIL = 60  # characters of the text that the model is writing
 STYLES = {State.PENDING: "dim", State.IN_PROGRESS: "bold cyan", State.COMPLETE: "green", State.FAILED: "red"}
-_STYLES: dict[type[e.Event], str] = {
-    e.IterationEnded: "yellow",
-    e.Committed: "green",
-    e.ComponentComplete: "green",
-    e.SessionComplete: "bold green",
-    e.SessionFailed: "bold red",
-    e.SessionPaused: "bold yellow",
-    e.StepEntered: "bold",
-    e.GuardrailRaised: "yellow",
-    e.AlertRaised: "yellow",
-    e.DriftFound: "yellow",
-    e.ModelRetry: "yellow",
-    e.ModelFallback: "yellow",
-}
-
-
-class Styled(NamedTuple):
-    """One line of text and its style: words such as "bold green", "" for none."""
-
-    text: str
-    style: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,69 +174,55 @@ def frame(
     board: Board,
     snapshot: Snapshot,
     *,
-    width: int,
     height: int,
     now: datetime,
     keys: str = "",
-) -> list[Styled]:
-    """Return the lines of the picture, top to bottom; none is wider than `width`.
+) -> list[Text]:
+    """Return the lines of the picture, top to bottom; each is to be clipped at the terminal's width.
 
-    Foreign text enters through `clipped`. Of a tree that is too high, the lines around the task in progress are shown.
+    Of a tree that is too high, the lines around the task in progress are shown.
     """
-    rule = Styled("─" * max(1, width - 1), "dim")
-    foot = [*_current(board, width, now), *_progress(board, snapshot, width), _meter(board, snapshot, width)]
+    foot = [*_current(board, now), *_progress(board, snapshot), _meter(board, snapshot)]
     if keys:
-        foot.append(Styled(clipped(keys, width), "dim"))
+        foot.append(Text(keys, "dim"))
     height = min(height, HIGHEST)
-    room = max(1, height - len(foot) - 2)
-    tree = _tree(snapshot.tree, width, room)
-    lines = [rule, _title(board, width, now), *tree, *foot]
-    while len(lines) > max(1, height):  # the last line shows the present activity
-        del lines[0]
-    return lines
+    rule = Text("─" * WIDEST, "dim", overflow="crop")
+    tree = _window(list(_tree(snapshot.tree)), max(1, height - len(foot) - 2))
+    lines = [rule, _title(board, now), *tree, *foot]
+    return lines[-max(1, height) :]  # the last line shows the present activity
 
 
-def _title(board: Board, width: int, now: datetime) -> Styled:
+def _title(board: Board, now: datetime) -> Text:
     parts = [board.module or "lopen"]
+    if board.started:
+        seconds = max(0, int((now - board.started).total_seconds()))
+        parts.append(f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}")
     if board.step:
         parts.append(step_title(board.step))
-    if board.started:
-        parts.append(_elapsed(now - board.started))
-    phase = phase_of(Step(board.step)).replace("_", " ") if board.step in STEP_TITLES else ""
-    iteration = f"iteration {board.iteration}" if board.iteration else ""
-    for at, part in ((1, phase), (-1, iteration)):  # left out where there is no room
-        if part and len(", ".join((*parts, part))) <= width:
-            parts.insert(at, part)
-    return Styled(clipped(", ".join(parts), width), "bold")
+    if board.iteration:
+        parts.append(f"iteration {board.iteration}")
+    return Text(inert(", ".join(parts)), "bold")
 
 
-def _elapsed(span: timedelta) -> str:
-    seconds = max(0, int(span.total_seconds()))
-    minutes, seconds = divmod(seconds, 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
-
-
-def _current(board: Board, width: int, now: datetime) -> list[Styled]:
+def _current(board: Board, now: datetime) -> Iterator[Text]:
     activity = str(board.streamed) if board.streamed.characters else board.activity
     if not activity:
-        return []
+        return
     seconds = int((now - board.activity_start).total_seconds()) if board.activity_start else 0
-    span = f" ({seconds} s)" if seconds > 0 else ""
-    lines = [Styled(clipped(activity, width - len(span)) + span, "cyan")]
+    yield Text(f"{f'{seconds} s: ' if seconds > 0 else ''}{inert(activity).strip()}", "cyan")
     tail = "" if board.streamed.tool else board.streamed.tail.rstrip().rsplit("\n", 1)[-1]
     if tail.strip():
-        lines.append(Styled(clipped(tail[-(width - 2) :], width), "italic"))
-    return lines
+        yield Text(inert(tail[-SHOWN_TAIL:]).strip(), "italic")
 
 
-def _progress(board: Board, snapshot: Snapshot, width: int) -> list[Styled]:
+def _progress(board: Board, snapshot: Snapshot) -> list[Text]:
     done = progress(snapshot.tree)
     parts = [f"{done.tasks_done} of {done.tasks} tasks done"] if done.tasks else []
     if left := remaining(board.task_seconds, snapshot.tree):
         parts.append(left)
     if board.tests:
         parts.append(f"last test run: {board.tests}")
-    return [Styled(clipped(", ".join(parts), width))] if parts else []
+    return [Text(", ".join(parts))] if parts else []
 
 
 def remaining(task_seconds: tuple[float, ...], tree: TaskTree) -> str:
@@ -278,31 +247,35 @@ def remaining(task_seconds: tuple[float, ...], tree: TaskTree) -> str:
     return f"about {low} to {high} min left" if low < high else f"about {high} min left"
 
 
-def _meter(board: Board, snapshot: Snapshot, width: int) -> Styled:
+def _meter(board: Board, snapshot: Snapshot) -> Text:
     tokens, cost = snapshot.tokens, snapshot.cost_usd
     ceiling = f" of {dollars(snapshot.cost_limit_usd)}" if snapshot.cost_limit_usd else ""
     parts = [f"{dollars(cost)}{'+' if snapshot.unpriced else ''}{ceiling}"]
     parts.append(f"{tokens:,}{f' of {snapshot.token_limit:,}' if snapshot.token_limit else ''} tokens")
     if board.model:
-        parts.append(board.model)
+        parts.append(inert(board.model))
     shares = (
         cost / snapshot.cost_limit_usd if snapshot.cost_limit_usd else 0.0,
         tokens / snapshot.token_limit if snapshot.token_limit else 0.0,
     )
     style = "red" if max(shares) >= 0.9 else "yellow" if max(shares) >= 0.8 else ""
-    return Styled(clipped(", ".join(parts), width), style)
+    return Text(", ".join(parts), style)
 
 
-def _tree(tree: TaskTree, width: int, room: int) -> list[Styled]:
-    lines: list[tuple[bool, Styled]] = []
+def _tree(tree: TaskTree) -> Iterator[tuple[bool, Text]]:
+    """Yield the line of each component and of each task of an open one, with True for the task in progress."""
     for component in tree.components:
-        lines.append((False, _component(component, width)))
-        if component.state is not State.COMPLETE:
-            lines += [(t.state is State.IN_PROGRESS, _task(t, width)) for t in component.tasks]
-    return _window(lines, room)
+        done = sum(t.state is State.COMPLETE for t in component.tasks)
+        count = f" {done}/{len(component.tasks)}" if component.tasks else ""
+        state = component.state
+        yield False, Text(f"{MARKS[state]} {inert(component.name)}{count}", STYLES[state])
+        for task in component.tasks if state is not State.COMPLETE else ():
+            given_up = " (skipped)" if task.given_up else ""
+            shown = f"  {MARKS[task.state]} {inert(f'{task.id} {task.name}')}{given_up}"
+            yield task.state is State.IN_PROGRESS, Text(shown, STYLES[task.state])
 
 
-def _window(lines: list[tuple[bool, Styled]], room: int) -> list[Styled]:
+def _window(lines: list[tuple[bool, Text]], room: int) -> list[Text]:
     """Return at most `room` lines around the active one; a cut end says how many lines are missing."""
     if len(lines) <= room:
         return [text for _, text in lines]
@@ -310,24 +283,11 @@ def _window(lines: list[tuple[bool, Styled]], room: int) -> list[Styled]:
     first = min(max(0, active - room // 2), len(lines) - room)
     shown = [text for _, text in lines[first : first + room]]
     if first and room > 2:
-        shown[0] = Styled(f"  … {first + 1} more above", "dim")
+        shown[0] = Text(f"  … {first + 1} more above", "dim")
     below = len(lines) - first - room
     if below and room > 2:
-        shown[-1] = Styled(f"  … {below + 1} more below", "dim")
+        shown[-1] = Text(f"  … {below + 1} more below", "dim")
     return shown
-
-
-def _component(component: Component, width: int) -> Styled:
-    done = sum(t.state is State.COMPLETE for t in component.tasks)
-    count = f" {done}/{len(component.tasks)}" if component.tasks else ""
-    state = component.state
-    return Styled(f"{MARKS[state]} {clipped(component.name, width - 2 - len(count))}{count}", STYLES[state])
-
-
-def _task(task: Task, width: int) -> Styled:
-    given_up = " (skipped)" if task.given_up else ""
-    label = clipped(f"{task.id} {task.name}", max(4, width - 4 - len(given_up)))
-    return Styled(f"  {MARKS[task.state]} {label}{given_up}", STYLES[task.state])
 
 
 def style_of(event: e.Event) -> str:
@@ -337,12 +297,24 @@ def style_of(event: e.Event) -> str:
             return "green" if event.passed else "red"
         case e.ToolEnded():
             return "" if event.outcome == "ok" else "yellow"
-        case e.IterationEnded(outcome="recorded"):
-            return "dim"
         case e.Notice():
             return "" if event.level == "info" else "yellow"
+        case e.GuardrailRaised() | e.AlertRaised() | e.DriftFound() | e.ModelRetry() | e.ModelFallback():
+            return "yellow"
+        case e.IterationEnded():
+            return "dim" if event.outcome == "recorded" else "yellow"
+        case e.Committed() | e.ComponentComplete():
+            return "green"
+        case e.StepEntered():
+            return "bold"
+        case e.SessionComplete():
+            return "bold green"
+        case e.SessionFailed():
+            return "bold red"
+        case e.SessionPaused():
+            return "bold yellow"
         case _:
-            return _STYLES.get(type(event), "")
+            return ""
 
 
 _CLOSED = (errno.EIO, errno.ENOTTY)  # ENOTTY: the null device is in its place
@@ -353,20 +325,6 @@ _ERASE_BELOW = "\r\x1b[J"
 _SHOW_CURSOR, _HIDE_CURSOR = "\x1b[?25h", "\x1b[?25l"
 _WRAP, _NO_WRAP = "\x1b[?7h", "\x1b[?7l"
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # drawn at once; terminals without it ignore it
-_ATTRIBUTES = {"bold": "1", "dim": "2", "italic": "3"}
-_COLOURS = {"red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-# After these, the snapshot has changed.
-_COUNTED = (
-    e.SessionStarted,
-    e.StepEntered,
-    e.IterationStarted,
-    e.TurnEnded,
-    e.PlanRecorded,
-    e.TaskChanged,
-    e.ComponentComplete,
-    e.VerdictGiven,
-    e.Reverted,
-)
 
 
 def in_foreground(descriptor: int) -> bool:
@@ -449,12 +407,13 @@ class LiveView(View):
         snapshot: Callable[[], Snapshot] = Snapshot,
         redact: Callable[[str], str] = str,
         color: bool = True,
-        clock: Clock | None = None,
         keys: Mapping[str, ViewKey] | None = None,
     ) -> None:
         self._out = out
-        self._color = color
-        self._clock = clock or SystemClock()
+        self._console = Console(
+            file=out, force_terminal=True, no_color=not color or None, highlight=False, legacy_windows=False
+        )
+        self._clock = SystemClock()
         self._take_snapshot = snapshot
         self._redact = redact
         self._keyboard = Keyboard(out)
@@ -462,11 +421,11 @@ class LiveView(View):
         self._keys = {**(keys or {}), **own} if self._keyboard.readable else {}
         self._board, self._snapshot = Board(), Snapshot()
         self._detailed = False
-        self._waiting: deque[e.Recorded | Styled] = deque()  # events and lines to show
+        self._waiting: deque[e.Recorded | Text] = deque()  # events and lines to show
         self._lock = threading.RLock()  # its holder may write to the terminal
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
-        self._drawn: list[str] = []
+        self._drawn = ""
         self._held = self._closing = self._gone = False  # gone: the terminal was closed
         self._failure: BaseException | None = None
         self._at_stop: signal._HANDLER = signal.SIG_DFL
@@ -476,17 +435,16 @@ class LiveView(View):
             raise self._failure
         if self._gone:
             return
-        if isinstance(recorded.event, _COUNTED):
-            self._snapshot = self._take_snapshot()
         self._waiting.append(recorded)
         if not isinstance(recorded.event, e.ModelText | e.ModelInput):
+            self._snapshot = self._take_snapshot()
             self._start()
 
     def shows(self, text: str, style: str = "") -> bool:
         """Print lines above the picture; False if there is none, and the caller prints them."""
         if self._thread is None or self._held:
             return False
-        self._waiting.extend(Styled(line, style) for line in text.split("\n"))
+        self._waiting.extend(Text(line, style) for line in text.split("\n"))
         return True
 
     def _without_secrets(self, event: e.Event) -> e.Event:
@@ -494,12 +452,12 @@ class LiveView(View):
         texts = {f.name: getattr(event, f.name) for f in fields(event)}
         return replace(event, **{n: self._redact(v) for n, v in texts.items() if isinstance(v, str)})
 
-    def _take_lines(self) -> list[Styled]:
+    def _take_lines(self) -> list[Text]:
         """Bring the board up to date with what waits, and return the lines to print."""
-        lines: list[Styled] = []
+        lines: list[Text] = []
         for _ in range(len(self._waiting)):
             waiting = self._waiting.popleft()
-            if isinstance(waiting, Styled):
+            if isinstance(waiting, Text):
                 lines.append(waiting)
                 continue
             recorded = replace(waiting, event=self._without_secrets(waiting.event))
@@ -508,13 +466,13 @@ class LiveView(View):
                 lines += self._lines_to_print(recorded)
         return lines
 
-    def _lines_to_print(self, recorded: e.Recorded) -> Iterator[Styled]:
+    def _lines_to_print(self, recorded: e.Recorded) -> Iterator[Text]:
         event, style = recorded.event, style_of(recorded.event)
         lines = rows(recorded, verbose=self._detailed)
         if not self._detailed and not scrolls(event):
             lines = [row for row in lines if row.startswith(" ")]  # the model's text
         for row in lines:
-            yield Styled(self._redact(row), "dim" if row.startswith(" ") else style)
+            yield Text(self._redact(row), "dim" if row.startswith(" ") else style)
 
     def _start(self) -> None:
         if self._thread is None:
@@ -550,7 +508,7 @@ class LiveView(View):
                     said = f"{error.message}{f'; {error.hint}' if error.hint else ''}"
                 for line in self._redact(inert(said, lines=True)).split("\n"):
                     change = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
-                    self._waiting.append(Styled(line, change))
+                    self._waiting.append(Text(line, change))
 
     def _switch_details(self) -> str:
         self._detailed = not self._detailed
@@ -560,51 +518,49 @@ class LiveView(View):
 
     def _draw(self) -> None:
         """Print the lines that wait, and the picture below them; nothing if nothing has changed."""
+        size = os.get_terminal_size(self._out.fileno())
+        self._console.size = ConsoleDimensions(size.columns or 80, size.lines or 24)
         lines = self._take_lines()
-        picture = self._picture() if in_foreground(self._out.fileno()) else []
+        picture = self._picture() if in_foreground(self._out.fileno()) else ""
         if not lines and picture == self._drawn:
             return
-        printed = self._printed(lines)
-        up = f"\x1b[{len(picture) - 1}A\r" if len(picture) > 1 else "\r"
-        below = _NO_WRAP + "\n".join(picture) + _WRAP + up if picture else ""
-        self._write(f"{_BEGIN}{_HIDE_CURSOR if picture else ''}{_ERASE_BELOW}{printed}{below}{_END}")
+        hidden = _HIDE_CURSOR if picture else ""
+        self._write(f"{_BEGIN}{hidden}{_ERASE_BELOW}{self._printed(lines)}{picture}{_END}")
         self._drawn = picture
 
-    def _printed(self, lines: Iterable[Styled]) -> str:
-        """Return lines of the log as they are printed; the terminal wraps them."""
-        return "".join(self._painted(line) + "\n" for line in lines)
+    def _printed(self, lines: Iterable[Text]) -> str:
+        """Return lines of the log as they are printed, broken between words."""
+        with self._console.capture() as printed:
+            for line in lines:
+                self._console.print(line)
+        return printed.get()
 
-    def _columns(self) -> int:
-        return max(1, os.get_terminal_size(self._out.fileno()).columns or 80)
+    def _picture(self) -> str:
+        """Return the picture as it is printed; the cursor ends at its first character."""
+        lines = frame(
+            self._board,
+            self._snapshot,
+            height=self._console.height - 1,
+            now=self._clock.now(),
+            keys="  ".join(f"{letter} {key.label}" for letter, key in self._keys.items()),
+        )
+        with self._console.capture() as printed:
+            for line in lines:
+                shown = Text(self._redact(line.plain), line.style)
+                self._console.print(shown, no_wrap=True, overflow=line.overflow or "ellipsis")
+        up = f"\x1b[{len(lines) - 1}A" if len(lines) > 1 else ""
+        return f"{_NO_WRAP}{printed.get().rstrip()}{_WRAP}{up}\r"
 
     def _write(self, text: str) -> None:
         self._out.write(text)
         self._out.flush()
 
-    def _picture(self) -> list[str]:
-        size = os.get_terminal_size(self._out.fileno())
-        lines = frame(
-            self._board,
-            self._snapshot,
-            width=self._columns(),
-            height=max(1, (size.lines or 24) - 1),
-            now=self._clock.now(),
-            keys="  ".join(f"{letter} {key.label}" for letter, key in self._keys.items()),
-        )
-        return [self._painted(Styled(self._redact(line.text), line.style)) for line in lines]
-
-    def _painted(self, line: Styled) -> str:
-        known = _ATTRIBUTES | _COLOURS if self._color else _ATTRIBUTES
-        codes = ";".join(known[word] for word in line.style.split() if word in known)
-        return f"\x1b[{codes}m{line.text}\x1b[0m" if codes and line.text else line.text
-
     def _leave(self) -> None:
         """Print the lines that wait, erase the picture and restore the terminal."""
-        printed = self._printed(self._take_lines())
         erased = _ERASE_BELOW if self._drawn else ""
-        self._drawn = []
+        self._drawn = ""
         self._keyboard.close()
-        self._write(f"{erased}{printed}{_SHOW_CURSOR}")
+        self._write(f"{erased}{self._printed(self._take_lines())}{_SHOW_CURSOR}")
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
