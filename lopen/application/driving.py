@@ -35,12 +35,11 @@ from lopen.workflow.steps import PLANNING_STEPS, Step
 
 DISK = frozenset({errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS, errno.EFBIG})
 FREE_SPACE = "free some space or make the folder writable, then: lopen resume"
-Only = Literal["", "requirement_gathering", "planning", "building"]
+Only = Literal["", "requirement_gathering", "planning"]
 UNTIL: dict[Only, frozenset[Step]] = {
     "": frozenset(),
     "requirement_gathering": PLANNING_STEPS,
     "planning": frozenset({Step.ITERATE_THROUGH_TASKS, Step.REPEAT}),
-    "building": frozenset(),
 }
 
 
@@ -54,8 +53,6 @@ def drive_module(
     store = open_store(context)
     found = None if options.new else store.latest(module=module, unfinished=True)
     if found is not None:
-        if only == "building" and found.approval is not None:
-            _require_plan(found)
         if dry_run:
             return preview(context, store, found, loaded, options.model)
         return _continue(context, store, found, options, only)
@@ -74,8 +71,6 @@ def drive_module(
         tell_next(context, last)
         context.emit("already_complete", session=last.id, module=module)
         return ExitCode.OK
-    if only == "building" and store.approval(module) is not None:
-        raise _no_plan(module)
     require_repository(context.root, module)
     if not drafts:
         # No session starts without a specification that is readable and written.
@@ -152,18 +147,6 @@ def _ask_to_draft(context: CommandContext, module: str, model: str) -> None:
         raise WrongUsage(f"{missing}, and no -p says what it should do", hint=hint)
     if not answer:
         raise LopenError("nothing was drafted", hint=hint)
-
-
-def _require_plan(session: Session) -> None:
-    if not session.tree.components:
-        raise _no_plan(session.module)
-
-
-def _no_plan(module: str) -> LopenError:
-    return LopenError(
-        f"{module} has no recorded plan to build",
-        hint=f"to plan it: lopen plan {module}; to plan and build it: lopen run {module}",
-    )
 
 
 def _unchanged(context: CommandContext, session: Session) -> bool:

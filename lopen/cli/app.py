@@ -41,7 +41,6 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
         CommandEntry("doctor", "doctor:doctor", "Try everything that lopen needs, and say how to fix it"),
         CommandEntry("config", "config:app", "Show settings with their sources, and set them"),
         CommandEntry("demo", "demo:demo", "Build the bundled example from a recording, without an API key"),
-        CommandEntry("help", "help:help_", "Show the help of a command"),
     ),
     BUILD: (
         CommandEntry("spec", "drive:spec", "Draft or refine a specification with the model"),
@@ -51,7 +50,6 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
         CommandEntry("resume", "drive:resume", "Continue after an interruption, a pause or a crash"),
         CommandEntry("attach", "attach:attach", "Follow a running session from any terminal"),
         CommandEntry("plan", "drive:plan", "Run only the planning phase"),
-        CommandEntry("build", "drive:build", "Run only the building phase"),
     ),
     DECIDE: (
         CommandEntry("approve", "approve:approve", "Approve a specification, so that it can be built"),
@@ -97,7 +95,6 @@ EXAMPLES = (  # at the end of each command's help
     "lopen config show budget --explain",
     "lopen config set --user models.building sonnet",
     "lopen demo",
-    "lopen help budget extend",
     "lopen spec calc -p 'A calculator for whole numbers'",
     "lopen import specs/001-login/",
     "lopen check calc",

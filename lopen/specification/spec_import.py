@@ -1,4 +1,4 @@
-"""Turn a specification of another tool into one of lopen's: spec-kit, Kiro, OpenSpec, or plain Markdown.
+"""Turn a specification of another tool into one of lopen's: spec-kit, Kiro, or plain Markdown.
 
 Each gap in the source becomes a line that begins with `TODO`, which `lopen check` warns of. The result also lists the
 omitted parts. docs/reference/specification-format.md describes the conversion.
@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 
 from lopen.specification.sections import Outline, Section, items, normalise_name, parse_outline
 
-MAIN_FILES = ("spec.md", "requirements.md", "proposal.md")
+MAIN_FILES = ("spec.md", "requirements.md")
 DESIGN_FILES = ("design.md", "plan.md")
 LATER = "write it before you approve this specification"
 COUNTED = (
-    "criteria are: checkboxes; lines such as **FR-001**: text; OpenSpec scenarios; and lists under the headings"
+    "criteria are: checkboxes; lines such as **FR-001**: text; and lists under the headings"
     " Acceptance Criteria, Acceptance Scenarios and Success Criteria"
 )
 
@@ -26,7 +26,6 @@ _CHECKBOX = re.compile(r"\[[ xX]\]\s+(.*)", re.DOTALL)
 _UNCLEAR = re.compile(r"\[NEEDS CLARIFICATION:?\s*([^\]]*)\]")
 _DEPENDENCIES = re.compile(r"^\*\*Primary Dependencies\*\*:\s*(.+)$", re.MULTILINE)
 _REQUIREMENT = re.compile(r"requirement\s*:?\s*(.*)", re.IGNORECASE)
-_SCENARIO = re.compile(r"scenario\s*:\s*(.*)", re.IGNORECASE)
 _CRITERIA_TITLES = frozenset({"acceptance criteria", "acceptance scenarios", "success criteria"})
 _OWN_SECTIONS = frozenset({"overview", "introduction", "purpose", "why", "summary", "dependencies"})
 _WRITTEN_SECTIONS = frozenset(
@@ -54,21 +53,15 @@ class Imported:
 
 
 def imported(files: Mapping[str, str]) -> Imported:
-    """Read the Markdown files of one feature: name → text. The first of `MAIN_FILES`, else the first, is the main one.
-
-    Files named `…/spec.md` are an OpenSpec change's requirements for single capabilities.
-    """
+    """Read the Markdown files of one feature: name → text. The first of `MAIN_FILES`, else the first, is the main one."""
     main = next((name for name in MAIN_FILES if name in files), next(iter(files)))
     outline = parse_outline(files[main])
     result = Imported(outline.title.title if outline.title else main.removesuffix(".md"))
     _sections(result, outline)
-    deltas = [name for name in files if name.endswith("/spec.md")]
-    for name in deltas:
-        _sections(result, parse_outline(files[name]))
     for name in DESIGN_FILES:
         if name in files and name != main:
             _design(result, name, files[name])
-    for name in sorted(set(files) - {main, *DESIGN_FILES, *deltas}):
+    for name in sorted(set(files) - {main, *DESIGN_FILES}):
         reason = "lopen plans its own tasks" if name == "tasks.md" else "read it, and add what matters"
         result.left_out.append(f"{name}: {reason}")
     return result
@@ -144,16 +137,10 @@ def _own_section(result: Imported, title: str, body: str) -> None:
 
 
 def _criteria(result: Imported, section: Section, body: str, requirement: str) -> None:
-    """Add the section's criteria: checkboxes, named requirements, scenarios and numbered acceptance criteria."""
+    """Add the section's criteria: checkboxes, named requirements and numbered acceptance criteria."""
     listed = normalise_name(section.title) in _CRITERIA_TITLES or "**Acceptance Scenarios**" in body
     number = requirement.partition(":")[0].strip() if requirement[:1].isdigit() else ""
     position = 0
-    if scenario := _SCENARIO.fullmatch(section.title):
-        steps = "; ".join(_plain(item.content) for item in items(body) if item.depth)
-        result.criterion(
-            f"{requirement} - {scenario[1]}: {steps}" if requirement else f"{scenario[1]}: {steps}"
-        )
-        return
     for item in items(body):
         if not item.depth:
             continue

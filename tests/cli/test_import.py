@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.cli.conftest import Lopen
-from tests.specification.test_spec_import import CHANGE, KIRO, SPEC_KIT
+from tests.specification.test_spec_import import KIRO, SPEC_KIT
 
 
 def test_folders_and_files_are_imported(lopen: Lopen, project: Path) -> None:
@@ -23,13 +23,6 @@ def test_folders_and_files_are_imported(lopen: Lopen, project: Path) -> None:
     (project / "requirements.md").write_text(KIRO["requirements.md"])
     assert lopen("import", "requirements.md", "--module", "signin").returncode == 0
     assert lopen("check", "signin").returncode == 0
-
-    for name, text in CHANGE.items():
-        (project / "openspec/changes/add-2fa" / name).parent.mkdir(parents=True, exist_ok=True)
-        (project / "openspec/changes/add-2fa" / name).write_text(text)
-    assert lopen("import", "openspec/changes/add-2fa").returncode == 0
-    assert "nobody is signed in" in (project / "specs/add-2fa/SPECIFICATION.md").read_text()
-    assert lopen("check", "add-2fa").returncode == 0
 
     (project / "notes.md").write_bytes(b"# Notes \xff\n\nnot UTF-8\n")
     broken = lopen("import", "notes.md")

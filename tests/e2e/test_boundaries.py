@@ -22,7 +22,7 @@ def test_a_scope_that_cannot_be_reached_pauses_after_one_verdict(make_project: M
             "UPDATE sessions SET body=?",
             (json.dumps(body | {"plan": body["plan"] | {"original_scope": 99}}),),
         )
-    ran = project.lopen("build", "calc", "--json")
+    ran = project.lopen("run", "calc", "--json")
     assert ran.code == 3
     assert "the original scope is 99" in ran.named("session_paused")[0]["message"]
     assert sum(not e["cached"] for e in ran.named("verdict_given")) == 1

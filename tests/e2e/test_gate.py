@@ -44,7 +44,6 @@ def test_no_flag_and_no_variable_opens_the_gate(make_project: MakeProject) -> No
         (["run", "calc", "--json", "--sandbox", "none", "--allow-network", "--no-record", "-q"], {}),
         (["run", "calc"], {"LOPEN_WORKFLOW__UNATTENDED": "true"}),
         (["plan", "calc", "--unattended"], {}),
-        (["build", "calc", "--unattended"], {}),
         (["resume", "--unattended"], {}),
     ]
 

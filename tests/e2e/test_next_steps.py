@@ -107,16 +107,6 @@ def test_what_skipping_left_stuck_goes_on_with_the_command_it_names(make_project
     assert project.status()["status"] == "complete"
 
 
-def test_building_wants_a_plan(make_project: MakeProject) -> None:
-    project = make_project([plan()])
-    project.approve_module()
-    refused = project.lopen("build", "calc")
-    assert (refused.code, "lopen plan calc" in refused.err) == (1, True)
-    assert project.requests == []
-    assert project.lopen("plan", "calc").code == 0
-    assert project.lopen("build", "calc", "--new").code == 1
-
-
 # What a repository says is data
 
 

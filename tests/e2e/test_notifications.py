@@ -18,7 +18,7 @@ def test_notification_says_how_the_run_ended(make_project: MakeProject, tmp_path
     project.lopen("run", "calc")
     project.lopen("approve", "calc", "--yes")
     project.lopen("plan", "calc")
-    project.lopen("build", "calc")
+    project.lopen("run", "calc")
 
     home = project.environment()["HOME"]
     lines = told.read_text().splitlines()

@@ -137,7 +137,7 @@ def test_plan_build_and_the_commands_that_look(make_project: MakeProject) -> Non
     drawn = project.read(".lopen/modules/calc/plan.md")
     assert "- [ ] **Add** (`calc-t1`)" in drawn
     assert "- [ ] AC-2: report" in drawn
-    built = project.lopen("build", "calc", "--max-iterations", "2")
+    built = project.lopen("run", "calc", "--max-iterations", "2")
     assert built.code == 3, built.out + built.err
     assert followed[0].named("status")[0]["components"][0]["tasks"][0]["state"] == "in_progress"
     assert "- [x] **Add** (`calc-t1`)" in project.read(".lopen/modules/calc/plan.md")

@@ -1,4 +1,4 @@
-"""`lopen run`, `resume`, `plan`, `build` and `spec`: drive a session."""
+"""`lopen run`, `resume`, `plan` and `spec`: drive a session."""
 
 from __future__ import annotations
 
@@ -71,21 +71,6 @@ def plan(
     from lopen.application.driving import drive_module
 
     return drive_module(context, module, options, only="planning")
-
-
-@outside_command
-def build(
-    context: CommandContext,
-    module: ModuleArgument,
-    options: RunOptions,
-) -> ExitCode:
-    """Run only the building phase, on a plan that `lopen plan` or `lopen run` recorded.
-
-    Components without tasks are planned on the way.
-    """
-    from lopen.application.driving import drive_module
-
-    return drive_module(context, module, options, only="building")
 
 
 @outside_command

@@ -14,7 +14,7 @@ from lopen.application.command_context import CommandContext
 from lopen.cli.command import outside_command
 from lopen.core.errors import ExitCode, LopenError
 
-Source = Annotated[Path, typer.Argument(help="Folder or file of spec-kit, Kiro, OpenSpec or Markdown.")]
+Source = Annotated[Path, typer.Argument(help="Folder or file of spec-kit, Kiro or Markdown.")]
 Module = Annotated[
     str, typer.Option("--module", metavar="NAME", help="Module (default: from the source's name).")
 ]
@@ -26,7 +26,7 @@ MAX_FILES = 50
 def import_(context: CommandContext, source: Source, module: Module = "") -> ExitCode:
     """Write specs/MODULE/SPECIFICATION.md from another tool's specification.
 
-    Criteria are checkboxes, lines such as **FR-001**: text, OpenSpec scenarios, and lists under Acceptance Criteria,
+    Criteria are checkboxes, lines such as **FR-001**: text, and lists under Acceptance Criteria,
     Acceptance Scenarios or Success Criteria. Overview, Introduction, Purpose, Why or Summary becomes the overview,
     Dependencies the dependencies, and every other section Behaviour.
 
@@ -81,10 +81,8 @@ def _markdown(source: Path) -> tuple[Mapping[str, str], str]:
             raise LopenError(
                 f"{source} contains no Markdown file", hint="name the folder with spec.md or requirements.md"
             )
-        deltas = sorted(source.glob("specs/*/spec.md"))[:MAX_FILES]  # of an OpenSpec change
-        read = {path.relative_to(source).as_posix(): read_source(path) for path in (*paths, *deltas)}
-        return read, source.resolve().name
-    generic = source.name in ("spec.md", "requirements.md", "proposal.md", "README.md")
+        return {path.name: read_source(path) for path in paths}, source.resolve().name
+    generic = source.name in ("spec.md", "requirements.md", "README.md")
     return {source.name: read_source(source)}, source.resolve().parent.name if generic else source.stem
 
 
