@@ -56,9 +56,3 @@ def exact(text: str) -> str:
         c if c.isprintable() and c != _BLANK and not _UNSEEN.match(c) else f"<U+{ord(c):04X}>" for c in text
     )
     return _SPACES.sub(lambda found: f"<{len(found[0])} spaces>", seen)
-
-
-def clipped(text: str, width: int) -> str:
-    """Return one line of at most `width` characters without effect on a terminal."""
-    line = inert(text).strip()
-    return line if len(line) <= width else line[: max(0, width - 1)] + "…"
