@@ -333,20 +333,6 @@ class GuardrailRaised(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class EscalationChanged(Event):
-    """The consecutive failures of a task (or planning step) reached another escalation level, or ended."""
-
-    name: ClassVar[str] = "escalation"
-    subject: str
-    subject_name: str
-    before: str
-    after: str
-    failures: int
-    reason: str
-    action: str
-
-
-@dataclass(frozen=True, slots=True)
 class AlertRaised(Event):
     name: ClassVar[str] = "alert"
     alert_type: str

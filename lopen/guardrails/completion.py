@@ -1,25 +1,16 @@
-"""Orders 220 and 300: the original scope, and the verifications that a completion requires (docs/reference/completion.md).
-
-Also here: the quality gates that a repository lacks.
-"""
+"""Orders 220 and 300: the original scope, and the verifications that a completion requires (docs/reference/completion.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Literal
 
-from lopen.guardrails.guard import (
-    Boundary,
-    Claim,
-    GuardFacts,
-    GuardResult,
-    GuardVerdict,
-    listing,
-    one_line,
-    passing,
-    plan_command,
-    resume_command,
-)
+from lopen.guardrails.guard import GuardFacts, GuardResult, listing, one_line
+from lopen.workflow.pauses import Halt
 from lopen.workflow.steps import Step, number
+from lopen.workflow.task_tree import State
+
+Boundary = Literal["task", "component", "module"]
 
 SCOPE = "scope_continuity"
 QUALITY = "quality_gate"
@@ -59,77 +50,46 @@ def missing(
     return tuple(t for t in required(boundary, commands) if t not in fresh)
 
 
-def unproven(claim: Claim) -> str:
-    """Describe a claim without its verifications, for people."""
-    subject = f"{claim.boundary} {one_line(claim.subject, 80)}"
-    return f"{subject} is claimed complete without {listing(claim.missing, 20)}"
-
-
-def rejection(claim: Claim) -> str:
-    """Return the error for a refused completion: the missing tools in order. Empty if nothing is missing."""
-    if not claim.missing:
-        return ""
-    subject = f"{claim.boundary} {one_line(claim.subject, 80)}"
+def rejection(subject: str, lacking: tuple[str, ...]) -> str:
+    """Return the error for a completion of `subject` that lacks these required tools, named in order."""
     return (
-        f"Cannot mark {subject} as complete: {listing(claim.missing, 20)} did not succeed in this iteration "
+        f"Cannot mark {one_line(subject, 80)} as complete: {listing(lacking, 20)} did not succeed in this iteration "
         "since the last change to the work tree. Run them now, in this order, fix what they find, then retry."
     )
 
 
 def check_quality(facts: GuardFacts) -> GuardResult:
-    """Block a completion without its verifications."""
-    claim = facts.claim
-    if claim is None:
-        return passing(QUALITY)
-    if not claim.missing:
-        return passing(QUALITY, f"{claim.boundary} {one_line(claim.subject, 80)} has its verifications")
+    """Block where a task is recorded as complete without its commit, which only passed verifications lead to."""
+    session = facts.session
+    unproven = tuple(t.id for t in session.tree.tasks if t.state is State.COMPLETE and not t.commit)
+    if not unproven:
+        return GuardResult(QUALITY)
+    reason = (
+        f"recorded as complete without a commit, so without the required verifications: {listing(unproven)}"
+    )
     return GuardResult(
         QUALITY,
-        GuardVerdict.BLOCK,
-        unproven(claim),
-        rejection(claim),
-        resume_command(facts.session),
-        "guardrail",
-        action="pauses; nothing is recorded as complete",
+        reason,
+        f"{listing(unproven)} counts as complete, but nothing shows that it was verified: do not build on it.",
+        Halt("guardrail", f"{QUALITY}: {reason}", f"lopen plan {session.module} --new"),
+        "pauses until the module is planned again",
     )
 
 
 def check_scope(facts: GuardFacts) -> GuardResult:
-    """From step 4 on, pass with the count, or block where the original scope or the completed part is unknown."""
-    if number(facts.step) < SCOPE_FROM:
-        return passing(SCOPE)
-    completed, original = facts.scope.completed, facts.scope.original
-    if original and original > 0 and completed is not None and completed >= 0:
-        count = f"{completed} of the {original} acceptance criteria and components are complete"
-        return passing(SCOPE, count if completed >= original else f"{count}: the run continues")
+    """From step 4 on, block where the plan no longer holds the original scope, or nothing tells how large it was."""
+    session = facts.session
+    original, planned = session.plan.original_scope, len(session.plan.criteria) + len(session.tree.components)
+    if number(session.step) < SCOPE_FROM or (original and planned >= original):
+        return GuardResult(SCOPE)
+    reason = (
+        f"the plan holds {planned} criteria and components, the original scope is {original or 'unknown'}"
+    )
     return GuardResult(
         SCOPE,
-        GuardVerdict.BLOCK,
-        f"the original scope of module {facts.module} or its completed part is not recorded, "
-        "so lopen cannot tell when the module is complete",
-        "The scope of this module was not recorded. Record components that cover every acceptance criterion "
+        reason,
+        "The plan does not hold the module's original scope. Record components that cover every acceptance criterion "
         "with record_components before anything else.",
-        plan_command(facts.module),
-        "guardrail",
-        action="pauses until step 3 has recorded the scope",
-    )
-
-
-OFFER = "commands are named under Skills & Hooks"
-
-
-def missing_gates(commands: Mapping[str, str | None]) -> tuple[str, ...]:
-    """Name the quality gates that the approved verify `commands` lack."""
-    missing = []
-    if not commands.get("verify-tests"):
-        missing.append("a test runner (verify-tests is none)")
-    if not commands.get("verify-lint"):
-        missing.append("a linter (verify-lint is none)")
-    return tuple(missing)
-
-
-def advice(missing: Collection[str]) -> str:
-    """Tell the planning model of the missing gates; empty where nothing is missing."""
-    return (
-        f"Missing here: {', '.join(missing)}. Only a person adds these: plan none of them." if missing else ""
+        Halt("guardrail", f"{SCOPE}: {reason}", f"lopen plan {session.module} --new"),
+        "pauses until step 3 has recorded the scope",
     )

@@ -6,7 +6,6 @@ outside is made safe for one line of a message.
 
 from __future__ import annotations
 
-import shlex
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,10 +14,10 @@ from enum import StrEnum
 from typing import Literal
 
 from lopen.guardrails.call_history import WastefulHabit
-from lopen.workflow.pauses import HaltKind
+from lopen.workflow.pauses import Pause
+from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
-
-Boundary = Literal["task", "component", "module"]
+from lopen.workflow.task_tree import Task, next_task
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,53 +44,31 @@ class OpenCircuit:
 
 
 @dataclass(frozen=True, slots=True)
-class ChurnFacts:
-    """The task's failures in a row, their reasons, and the count that a person confirmed.
+class GuardFacts:
+    """The facts for one pass: the session's record, and the limits, failures and habits beside it.
 
-    `confirmed_at` is valid for this row of failures: the caller removes it when the task succeeds
-    (`repeated_failures.after_success`).
+    `habits` are the ones of this conversation that still matter.
     """
 
-    failures: int = 0
-    reasons: tuple[str, ...] = ()
-    confirmed_at: int = 0
-    threshold: int = 3
-
-
-@dataclass(frozen=True, slots=True)
-class ScopeFacts:
-    """Acceptance criteria and components that are complete, of those recorded in step 3; None where unknown."""
-
-    completed: int | None = None
-    original: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A claim that `subject` is complete, and the required tools that have not succeeded since the last change."""
-
-    boundary: Boundary
-    subject: str
-    missing: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class GuardFacts:
-    """The facts for one pass. `circular` and `discipline` are the habits found in this conversation."""
-
-    module: str
-    session: str
-    step: Step
+    session: Session
     now: datetime
-    task_id: str = ""
-    task_name: str = ""
+    failure_threshold: int = 3
     budget: BudgetFacts = field(default_factory=BudgetFacts)
-    circuits: tuple[OpenCircuit, ...] = ()
-    churn: ChurnFacts = field(default_factory=ChurnFacts)
-    scope: ScopeFacts = field(default_factory=ScopeFacts)
-    claim: Claim | None = None
-    circular: tuple[WastefulHabit, ...] = ()
-    discipline: tuple[WastefulHabit, ...] = ()
+    circuit: OpenCircuit | None = None
+    habits: tuple[WastefulHabit, ...] = ()
+
+    @property
+    def task(self) -> Task | None:
+        """The task that the next conversation is about; None outside step 6."""
+        component = self.session.plan.component
+        if self.session.step is not Step.ITERATE_THROUGH_TASKS or component is None:
+            return None
+        return next_task(component)
+
+    @property
+    def subject(self) -> str:
+        """The subject of the next conversation: a task's id, or a step."""
+        return self.task.id if self.task else self.session.step.value
 
 
 class GuardVerdict(StrEnum):
@@ -113,25 +90,26 @@ class Category(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GuardResult:
-    """The result of one guard.
+    """The result of one guard: a pass without a `reason`, a block with a `pause`, else a warning.
 
     `reason` is for people, `correction` for the model's next prompt, `action` names lopen's reaction.
-    A block has a `pause_kind` and the person's `command`; where the command is `confirm`, also the subject
-    (`confirm`) and the `level` that the confirmation covers.
     `wait_s` is a wait that lopen makes by itself. `announce` is false where people know this already.
     """
 
     guard: str
-    verdict: GuardVerdict
     reason: str = ""
     correction: str = ""
-    command: str = ""
-    pause_kind: HaltKind | Literal["confirmation"] | None = None
-    confirm: str = ""
-    level: int = 0
+    pause: Pause | None = None
     action: str = ""
     wait_s: float = 0.0
     announce: bool = True
+
+    @property
+    def verdict(self) -> GuardVerdict:
+        """Return whether the run goes on, goes on with a warning, or ends here."""
+        if self.pause is not None:
+            return GuardVerdict.BLOCK
+        return GuardVerdict.WARN if self.reason else GuardVerdict.PASS
 
 
 Check = Callable[[GuardFacts], GuardResult]
@@ -146,11 +124,6 @@ class Guardrail:
     category: Category
     short_circuit: bool
     check: Check
-
-
-def passing(guard: str, reason: str = "") -> GuardResult:
-    """Return the result of a guard that has no objection."""
-    return GuardResult(guard, GuardVerdict.PASS, reason)
 
 
 _ELLIPSIS = "…"
@@ -176,28 +149,3 @@ def listing(names: tuple[str, ...], limit: int = 5) -> str:
     """Return the first `limit` names, and how many more there are."""
     shown = ", ".join(one_line(n, 80) for n in names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
-
-
-def confirm_command(session: str) -> str:
-    """Return the command that confirms a pause."""
-    return f"lopen confirm {shlex.quote(session)}"
-
-
-def ack_command(circuit: str) -> str:
-    """Return the command that closes a circuit."""
-    return f"lopen circuit ack {shlex.quote(circuit)}"
-
-
-def skip_command(task_id: str) -> str:
-    """Return the command that skips a task."""
-    return f"lopen skip {shlex.quote(task_id)}"
-
-
-def plan_command(module: str) -> str:
-    """Return the command that plans a module again."""
-    return f"lopen plan {shlex.quote(module)} --new"
-
-
-def resume_command(session: str) -> str:
-    """Return the command that resumes a session."""
-    return f"lopen resume {shlex.quote(session)}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lopen.guardrails.call_history import READS, CallEnd, CallHistory, HabitKind, WastefulHabit
-from lopen.guardrails.guard import GuardFacts, GuardResult, GuardVerdict, one_line, passing, times
+from lopen.guardrails.guard import GuardFacts, GuardResult, one_line, times
 
 if TYPE_CHECKING:
     from lopen.settings.schema import ToolDiscipline  # a hook must not load it: it takes 100 ms
@@ -87,20 +87,18 @@ def untested_edits(calls: CallHistory, limits: HabitLimits) -> WastefulHabit | N
 
 def check_circles(facts: GuardFacts) -> GuardResult:
     """Warn of all circles in the last attempt."""
-    return _warning(CIRCULAR, facts.circular)
+    return _warning(CIRCULAR, facts)
 
 
 def check_discipline(facts: GuardFacts) -> GuardResult:
     """Warn of all undisciplined use of tools in the last attempt."""
-    return _warning(DISCIPLINE, facts.discipline)
+    return _warning(DISCIPLINE, facts)
 
 
-def _warning(guard: str, habits: tuple[WastefulHabit, ...]) -> GuardResult:
-    if not habits:
-        return passing(guard)
+def _warning(guard: str, facts: GuardFacts) -> GuardResult:
+    habits = [habit for habit in facts.habits if guard_of(habit) == guard]
     return GuardResult(
         guard,
-        GuardVerdict.WARN,
         "; ".join(in_words(habit) for habit in habits[-3:]),
         "\n".join(f"In the last attempt: {in_words(habit)}. {CORRECTIONS[habit.kind]}" for habit in habits),
         action="tells the model, continues",
@@ -108,23 +106,17 @@ def _warning(guard: str, habits: tuple[WastefulHabit, ...]) -> GuardResult:
     )
 
 
-def circles(calls: CallHistory, subject: str) -> tuple[WastefulHabit, ...]:
-    """Return the circles of the last attempt at `subject`."""
-    if calls.subject != subject:
-        return ()
-    return tuple(habit for habit in calls.habits if habit.kind == "circle")
-
-
-def undisciplined(calls: CallHistory, subject: str, limits: HabitLimits) -> tuple[WastefulHabit, ...]:
-    """Return the undisciplined use of tools that still matters to the next attempt at `subject`.
+def lasting_habits(calls: CallHistory, subject: str, limits: HabitLimits) -> tuple[WastefulHabit, ...]:
+    """Return the habits of the last attempt at `subject` that still matter to the next.
 
     A command's failures and untested edits do as long as the work tree is as they left it.
     """
     if calls.subject != subject:
         return ()
     failing = any(c.failures >= limits.command_retries and c.tree == calls.tree for c in calls.log)
-    holds = {"retry": failing, "untested_edits": len(calls.edited) >= limits.files_edited}
-    return tuple(habit for habit in calls.habits if holds.get(habit.kind))
+    untested = len(calls.edited) >= limits.files_edited
+    holds = {"circle": True, "retry": failing, "untested_edits": untested}
+    return tuple(habit for habit in calls.habits if holds[habit.kind])
 
 
 def guard_of(habit: WastefulHabit) -> str:

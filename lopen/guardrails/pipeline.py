@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lopen.core.events import GuardrailRaised
 from lopen.guardrails import completion, habits, repeated_failures, resource_limits
 from lopen.guardrails.guard import Category, GuardFacts, Guardrail, GuardResult, GuardVerdict, one_line
+from lopen.workflow.pauses import Pause
 
 GUARDRAILS: tuple[Guardrail, ...] = (
     Guardrail(100, resource_limits.BUDGET, Category.RESOURCE_LIMITS, True, resource_limits.check_budget),
@@ -37,14 +38,9 @@ class Passed:
     results: tuple[GuardResult, ...]
 
     @property
-    def block(self) -> GuardResult | None:
-        """Return the first block; the run pauses for it."""
-        return next((r for r in self.results if r.verdict is GuardVerdict.BLOCK), None)
-
-    @property
-    def blocked(self) -> bool:
-        """Tell whether the run ends here, paused (exit code 3)."""
-        return self.block is not None
+    def pause(self) -> Pause | None:
+        """Return the pause of the first block; the run ends with it (exit code 3)."""
+        return next((r.pause for r in self.results if r.pause), None)
 
     @property
     def raised(self) -> tuple[GuardResult, ...]:
@@ -68,7 +64,7 @@ def run(guards: Sequence[Guardrail], facts: GuardFacts) -> Passed:
     for guard in sorted(guards, key=lambda g: g.order):
         result = _checked(guard, facts)
         results.append(result)
-        if guard.short_circuit and result.verdict is GuardVerdict.BLOCK:
+        if guard.short_circuit and result.pause:
             break
     return Passed(tuple(results))
 
@@ -80,7 +76,6 @@ def _checked(guard: Guardrail, facts: GuardFacts) -> GuardResult:
         failure = one_line(f"{type(error).__name__}: {error}")
         return GuardResult(
             guard.name,
-            GuardVerdict.WARN,
             f"the guard {guard.name} itself failed: {failure}",
             f"lopen could not run this check ({failure}); follow its rule yourself.",
             action="continues without this check",
@@ -90,7 +85,7 @@ def _checked(guard: Guardrail, facts: GuardFacts) -> GuardResult:
 def events(results: Iterable[GuardResult]) -> tuple[GuardrailRaised, ...]:
     """Return the events of a pass: the warnings and blocks to announce."""
     return tuple(
-        GuardrailRaised(r.guard, "block" if r.verdict is GuardVerdict.BLOCK else "warn", r.reason, r.action)
+        GuardrailRaised(r.guard, "block" if r.pause else "warn", r.reason, r.action)
         for r in results
-        if r.verdict is not GuardVerdict.PASS and r.announce
+        if r.reason and r.announce
     )

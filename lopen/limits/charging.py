@@ -28,7 +28,7 @@ from lopen.limits.budget import (
     opened,
     record,
 )
-from lopen.limits.records import Alert, Reservation, dump, load
+from lopen.limits.records import Alert, Reservation, UnreadableRecord, dump, load
 from lopen.limits.store import LimitsStore, Rows
 
 PAID = "paid:"  # memo of a settlement that its promise alone does not prove
@@ -258,7 +258,7 @@ class Debts:
         for row in self._store.database.connection.execute(sql).fetchall():
             try:
                 yield load(Debt, str(row["body"]))
-            except ValueError:  # of another version: it cannot be charged
+            except UnreadableRecord:  # of another version: it cannot be charged
                 continue
 
     def outage(self, error: LopenError, now: float) -> None:

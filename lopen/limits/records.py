@@ -135,18 +135,30 @@ def _defaults(kind: type) -> tuple[tuple[str, Any], ...]:
     return tuple((field.name, field.default) for field in fields(kind))
 
 
+class UnreadableRecord(Exception):
+    """A store holds something that lopen did not write there."""
+
+
 def load(kind: type[V], text: str) -> V:
-    """The value written by `dump`; fields of a newer writer are left out. ValueError if it is none."""
-    return decoded(kind, json.loads(text))
+    """The value written by `dump`; fields of a newer writer are left out. `UnreadableRecord` if it is none."""
+    return decoded(kind, parsed(text))
+
+
+def parsed(text: str) -> Any:
+    """The JSON data of a text; `UnreadableRecord` if it has none."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise UnreadableRecord(f"not stored by lopen: {error}") from error
 
 
 def decoded(kind: type[V], value: Any) -> V:
-    """The value of type `kind` that JSON data describes; ValueError where it describes none."""
+    """The value of type `kind` that JSON data describes; `UnreadableRecord` where it describes none."""
     described: Any = kind
     try:
         found: V = _decoder(described)(value)
-    except (TypeError, AttributeError) as error:
-        raise ValueError(f"not a stored {kind.__name__}: {error}") from error
+    except (TypeError, AttributeError, ValueError) as error:
+        raise UnreadableRecord(f"not a stored {kind.__name__}: {error}") from error
     return found
 
 

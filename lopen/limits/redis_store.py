@@ -10,7 +10,6 @@ See docs/reference/budgets-and-circuits.md.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -34,10 +33,12 @@ from lopen.limits.records import (
     Incident,
     Reservation,
     Spend,
+    UnreadableRecord,
     decoded,
     dump,
     field_values,
     load,
+    parsed,
 )
 from lopen.limits.store import Rows
 from lopen.store.database import Database
@@ -124,10 +125,10 @@ class RedisRows:
             fields = self._pipe.hgetall(key)
             if not fields:
                 return None
-            found = decoded(CircuitState, {name: json.loads(text) for name, text in fields.items()})
+            found = decoded(CircuitState, {name: parsed(text) for name, text in fields.items()})
             toollog = self._pipe.lrange(self._key("circuit:toollog", circuit_id), 0, -1)
             log = tuple(load(LoggedCall, text) for text in toollog)
-            count = int(self._pipe.get(self._key("circuit:iterations", circuit_id)) or 0)
+            count = load(int, self._pipe.get(self._key("circuit:iterations", circuit_id)) or "0")
             return replace(found, calls=replace(found.calls, log=log, iteration_count=count))
 
         return self._read(key, read)
@@ -196,7 +197,7 @@ class RedisRows:
     def memo(self, key: str) -> dict[str, Any] | None:
         name = self._key("memo", key)
         text = self._read(name, lambda: self._pipe.get(name))
-        found = json.loads(text) if text else None
+        found = parsed(text) if text else None
         return found if isinstance(found, dict) else None
 
     def put_memo(self, key: str, value: dict[str, Any]) -> None:
@@ -250,7 +251,7 @@ class RedisStore:
     def _reached(self) -> Iterator[None]:
         try:
             yield
-        except (redis.RedisError, OSError, ValueError) as error:
+        except (redis.RedisError, OSError, UnicodeDecodeError, UnreadableRecord) as error:
             raise StoreUnreachable(f"the limits' store at {self._where}: {error}") from error
 
     def atomically(self, work: Callable[[Rows], T]) -> T:
@@ -322,16 +323,16 @@ def _budget(fields: Mapping[str, str], used: str | None) -> BudgetState | None:
     """The budget of a state hash and its counter; None where the hash is not there (any more)."""
     if not fields:
         return None
-    values = {name: json.loads(text) for name, text in fields.items()}
+    values = {name: parsed(text) for name, text in fields.items()}
     spec = {name: values.pop(name) for name in _SPEC & values.keys()}
-    return decoded(BudgetState, values | {"spec": spec, "tokens_used": int(used or 0)})
+    return decoded(BudgetState, values | {"spec": spec, "tokens_used": parsed(used or "0")})
 
 
 def _spends(budget_id: str, fields: Mapping[str, str]) -> Iterator[Spend]:
     by_key: dict[tuple[str, str], dict[str, float]] = {}
     for field, amount in fields.items():
-        agent, model, name = field.split(SEPARATOR)
-        by_key.setdefault((agent, model), {})[name] = float(amount)
+        agent, model, name = decoded(tuple[str, str, str], field.split(SEPARATOR))
+        by_key.setdefault((agent, model), {})[name] = load(float, amount)
     for (agent, model), amounts in by_key.items():
         cost = amounts.pop("cost_usd", 0.0)
         whole = {name: int(amount) for name, amount in amounts.items()}

@@ -5,7 +5,6 @@ It joins an open transaction, so that a turn's record and its charge cost one fs
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,8 +21,10 @@ from lopen.limits.records import (
     Incident,
     Reservation,
     Spend,
+    UnreadableRecord,
     dump,
     load,
+    parsed,
 )
 from lopen.limits.store import Rows
 from lopen.store.caps import ADD_SPEND, add_spend_to_totals, trim
@@ -114,7 +115,7 @@ class SqliteRows:
 
     def memo(self, key: str) -> dict[str, Any] | None:
         row = self._connection.execute("SELECT body FROM memos WHERE key = ?", (key,)).fetchone()
-        found = json.loads(row[0]) if row else None
+        found = parsed(row[0]) if row else None
         return found if isinstance(found, dict) else None
 
     def put_memo(self, key: str, value: dict[str, Any]) -> None:
@@ -179,5 +180,5 @@ def _reached() -> Iterator[None]:
         yield
     except StorageError as error:
         raise StoreUnreachable(error.message, hint=error.hint) from error
-    except (sqlite3.Error, ValueError) as error:
+    except (sqlite3.Error, UnreadableRecord) as error:
         raise StoreUnreachable(f"the limits' store: {error}") from error

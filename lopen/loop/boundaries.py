@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lopen.core.events import ComponentComplete, Event, GuardrailRaised, Notice, SpecApproved, TaskChanged
+from lopen.core.events import ComponentComplete, Event, GuardrailRaised, SpecApproved, TaskChanged
 from lopen.git.refs import require_commit
-from lopen.guardrails.completion import OFFER, QUALITY
+from lopen.guardrails.completion import QUALITY
 from lopen.guardrails.guard import one_line
 from lopen.judge.judging import BoundaryVerdict, Judge
 from lopen.judge.verdict import Scope
 from lopen.loop.context import NoApprover, SessionContext
-from lopen.loop.project_context import lacks
 from lopen.specification.drift import spec_hash
 from lopen.specification.spec import Specification
 from lopen.tools.workbench import Workbench
@@ -144,9 +143,6 @@ def at_gate(context: SessionContext, spec: Specification) -> Pause | None:
         module = context.record.journal.session.module
         return gate(module, "the specification passes `lopen check` and waits for approval")
     pass_gate(context, spec, given)
-    missing = lacks(context)
-    if missing:
-        context.record.journal.tell(Notice("info", f"this repository lacks {', '.join(missing)}", OFFER))
     return None
 
 

@@ -6,23 +6,23 @@ Effects read; `lopen.workflow` decides, and returns the session to go on with.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from lopen.core.events import DriftFound, Event, Notice, StepEntered, TaskChanged
 from lopen.git.repository import Repository
-from lopen.guardrails.guard import ChurnFacts, GuardFacts, OpenCircuit, ScopeFacts
-from lopen.guardrails.habits import HabitLimits, circles, undisciplined
+from lopen.guardrails.guard import GuardFacts, OpenCircuit
+from lopen.guardrails.habits import HabitLimits, lasting_habits
 from lopen.loop.context import SessionContext
 from lopen.specification.drift import Drift, compare_hashes, section_hashes
 from lopen.specification.sections import SEPARATOR, normalise_name
 from lopen.specification.spec import SKILLS_AND_HOOKS, Specification
 from lopen.workflow import changes
-from lopen.workflow.next_step import assess, scope_of
+from lopen.workflow.next_step import assess
 from lopen.workflow.pauses import Pause, gate
 from lopen.workflow.session import Approval, Session
 from lopen.workflow.steps import ORDER, Step, number, phase_of
-from lopen.workflow.task_tree import State, Task, next_task
+from lopen.workflow.task_tree import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,44 +145,23 @@ def _assessed(session: Session) -> tuple[Session, list[Event]]:
 
 def guard_facts(context: SessionContext) -> GuardFacts:
     """Gather the facts that the guardrails check before an iteration."""
-    session, settings = context.record.journal.session, context.settings
-    task = _upcoming(session)
-    subject = task.id if task else session.step.value
-    scope = scope_of(session)
-    calls = context.guards.meter.gate.calls()
-    return GuardFacts(
-        module=session.module,
-        session=session.id,
-        step=session.step,
-        now=context.clock.now(),
-        task_id=subject,
-        task_name=task.name if task else session.step.value,
-        budget=context.guards.meter.standing(),
-        circuits=_circuits(context),
-        churn=ChurnFacts(
-            failures=task.failures if task else session.limits.step_failures,
-            reasons=task.reasons if task else session.step_reasons,
-            confirmed_at=session.limits.confirmed_failures(subject),
-            threshold=settings.workflow.failure_threshold,
-        ),
-        scope=ScopeFacts(scope.completed, scope.original),
-        circular=circles(calls, subject),
-        discipline=undisciplined(calls, subject, HabitLimits.of(settings.tool_discipline)),
+    settings, gate = context.settings, context.guards.meter.gate
+    facts = GuardFacts(
+        context.record.journal.session,
+        context.clock.now(),
+        settings.workflow.failure_threshold,
+        context.guards.meter.standing(),
+        _open_circuit(context),
     )
+    habits = lasting_habits(gate.calls(), facts.subject, HabitLimits.of(settings.tool_discipline))
+    return replace(facts, habits=habits)
 
 
-def _upcoming(session: Session) -> Task | None:
-    component = session.tree.component(session.plan.selected or "")
-    if session.step is not Step.ITERATE_THROUGH_TASKS or component is None:
-        return None
-    return next_task(component)
-
-
-def _circuits(context: SessionContext) -> tuple[OpenCircuit, ...]:
+def _open_circuit(context: SessionContext) -> OpenCircuit | None:
     state = context.guards.meter.gate.circuit()
     if state is None or not state.tripped:
-        return ()
+        return None
     until = datetime.fromtimestamp(state.cooldown_until, UTC) if state.cooldown_until else None
     if state.tripped_at and context.clock.now().timestamp() < state.tripped_at:
         until = None  # the clock was set back: the breaker does not wait for it either
-    return (OpenCircuit(state.circuit_id, state.rule, state.trip_reason, until, state.needs_ack),)
+    return OpenCircuit(state.circuit_id, state.rule, state.trip_reason, until, state.needs_ack)

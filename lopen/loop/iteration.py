@@ -8,7 +8,6 @@ from typing import Literal
 from lopen.core.errors import LopenError
 from lopen.core.events import IterationStarted, TaskChanged
 from lopen.guardrails.pipeline import lasting
-from lopen.guardrails.repeated_failures import escalated
 from lopen.loop.boundaries import at_gate, close_component, close_module, verify_done
 from lopen.loop.context import SessionContext
 from lopen.loop.conversation import AskedModel, Conversation, StoredCalls
@@ -42,10 +41,7 @@ def look(context: SessionContext) -> Pause | None:
         return waits_for
     for paper in context.project.place.copy_documents(context.record.journal.session.module):
         context.project.verifier.mark_own_file(paper)
-    threshold = context.settings.workflow.failure_threshold
-    session, climbs = escalated(context.record.journal.session, threshold)
-    if climbs:
-        context.record.journal.save(session, *climbs)
+    session = context.record.journal.session
     if session.approval is None:
         return None
     try:

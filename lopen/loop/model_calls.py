@@ -36,10 +36,8 @@ from lopen.models.prompts.sizes import RequestSizes
 from lopen.models.retry import Retries, TrackedModel
 from lopen.store.journal import Journal, pause_requested
 from lopen.workflow.pauses import (
-    BudgetThreshold,
-    Confirmation,
-    Halt,
     Pause,
+    budget_reached,
     circuit_open,
     endpoint_unreachable,
     paused_by_person,
@@ -70,13 +68,6 @@ class ModelCall:
     turn: int = 0
     on_text: OnText = unheard
     on_response: Callable[[Response], None] = lambda _: None
-
-
-def budget_pause(session: str, reached: BudgetReached) -> Pause:
-    """Return the pause for a budget that lets no request be made: a person confirms, or extends it."""
-    if reached.crossing == CONFIRMATION:
-        return Confirmation(session, BudgetThreshold(), reached.message)
-    return Halt("budget", reached.message, reached.command)
 
 
 @dataclass
@@ -177,7 +168,10 @@ class ModelCalls:
             grant = self.meter.reserve(estimate.billed(), request.max_tokens, call.agent, quote)
         except BudgetReached as reached:
             self.journal.tell(*reached.events)
-            raise CallPaused(budget_pause(self.journal.session.id, reached)) from reached
+            confirms = reached.crossing == CONFIRMATION
+            session = self.journal.session.id
+            pause = budget_reached(session, reached.message, reached.command, confirms=confirms)
+            raise CallPaused(pause) from reached
         self.journal.tell(*grant.events)
         return grant
 

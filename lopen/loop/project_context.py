@@ -8,7 +8,6 @@ from pathlib import Path
 
 from lopen.files.protection import ToolRefused
 from lopen.git.trees import GITLINK
-from lopen.guardrails.completion import advice, missing_gates
 from lopen.judge.change import is_specification, kind
 from lopen.judge.judging import verdicts_of, warnings_for_builder
 from lopen.judge.rubric import EVIDENCE_TOKENS
@@ -89,11 +88,6 @@ def questions(settings: Settings, session: Session) -> str:
     return (
         "The questions of this session are used up: decide by yourself. `ask_user` returns your own default."
     )
-
-
-def lacks(context: SessionContext) -> tuple[str, ...]:
-    """Return the quality gates that this repository lacks."""
-    return missing_gates(context.project.verifier.commands)
 
 
 def work_in_progress(context: SessionContext, shown: Collection[str]) -> str:
@@ -231,6 +225,5 @@ def surroundings(context: SessionContext) -> Surroundings:
         task_files=shown,
         readme=readme(root) if drafting else ("", ""),
         questions=questions(context.settings, session),
-        set_up=advice(lacks(context)) if session.step in PLANNING_STEPS else "",
         established=established(verdicts_of(context.record.store, session.id), standing_work(session)),
     )

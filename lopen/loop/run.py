@@ -6,10 +6,8 @@ from contextlib import suppress
 
 from lopen.core.errors import LopenError, PersonNeeded, Stopped, StorageError
 from lopen.core.events import IterationEnded, Notice, SessionPaused, Waiting
-from lopen.guardrails.guard import GuardResult
 from lopen.guardrails.pipeline import GUARDRAILS, Passed, events
 from lopen.guardrails.pipeline import run as run_guardrails
-from lopen.guardrails.repeated_failures import NAME as CHURN
 from lopen.loop.context import SessionContext
 from lopen.loop.continuation import continue_conversation, continues, stored_conversation
 from lopen.loop.conversation import Conversation
@@ -27,15 +25,7 @@ from lopen.store.audit import last_failure
 from lopen.store.journal import has_requests, take_requests
 from lopen.workflow import changes
 from lopen.workflow.next_step import Outcome, decide, idle, task_skipped
-from lopen.workflow.pauses import (
-    BudgetThreshold,
-    Confirmation,
-    FailuresInRow,
-    Halt,
-    Pause,
-    interrupted,
-    paused_by_person,
-)
+from lopen.workflow.pauses import Pause, interrupted, paused_by_person
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
 
@@ -107,8 +97,8 @@ def iterate(context: SessionContext) -> Session:
     if needed is None or context.record.journal.session.finished:
         return context.record.journal.session
     passed = check(context)
-    if passed.block is not None:
-        return pause(context, guard_pause(context.record.journal.session, passed.block), passed.corrections)
+    if passed.pause is not None:
+        return pause(context, passed.pause, passed.corrections)
     try_commands(context)
     talk = conversation(context, passed.corrections)
     if isinstance(talk, Pause):
@@ -175,24 +165,10 @@ def check(context: SessionContext) -> Passed:
     told = events(passed.results)
     if told:
         context.record.journal.tell(*told)
-    if passed.wait_s and not passed.blocked:
+    if passed.wait_s and not passed.pause:
         context.record.journal.tell(Waiting("a circuit cools down", passed.wait_s))
         context.clock.sleep(passed.wait_s)
     return passed
-
-
-def guard_pause(session: Session, block: GuardResult) -> Pause:
-    """Return the pause that a block ends the run with."""
-    message = f"{block.guard}: {block.reason}"
-    match block.pause_kind:
-        case "confirmation" if block.guard == CHURN:
-            why = f"lopen log {session.id}"
-            told = f"{block.reason}; look at `{why}` for the cause, then confirm (--note TEXT tells the model what to do)"
-            return Confirmation(session.id, FailuresInRow(block.confirm, block.level), told)
-        case "confirmation":
-            return Confirmation(session.id, BudgetThreshold(), message)
-        case kind:
-            return Halt(kind or "guardrail", message, block.command or f"lopen resume {session.id}")
 
 
 def finish(context: SessionContext) -> None:

@@ -12,8 +12,8 @@ from dataclasses import replace
 from lopen.core.events import Committed, GuardrailRaised, Notice, TaskChanged
 from lopen.git.commits import completion_message
 from lopen.git.repository import Repository
-from lopen.guardrails.completion import QUALITY, missing, rejection, unproven
-from lopen.guardrails.guard import Claim, one_line
+from lopen.guardrails.completion import QUALITY, missing, rejection
+from lopen.guardrails.guard import one_line
 from lopen.tools.calls import ToolResult, done, refused
 from lopen.tools.workbench import Workbench
 from lopen.workflow import changes
@@ -31,10 +31,10 @@ def complete_task(bench: Workbench, task: Task, note: str) -> ToolResult:
     The commit holds the verified and judged tree, and lopen's own research notes.
     """
     verified = bench.project.verifier.tree()
-    claim = Claim("task", task.id, missing("task", bench.project.verifier.commands, bench.fresh))
-    if claim.missing:
-        answer = refused(rejection(claim), _why_missing(bench, claim.missing), missing=list(claim.missing))
-        return false_claim(bench, unproven(claim), answer)
+    if lacking := missing("task", bench.project.verifier.commands, bench.fresh):
+        subject = f"task {task.id}"
+        answer = refused(rejection(subject, lacking), _why_missing(bench, lacking), missing=list(lacking))
+        return false_claim(bench, f"{subject} is claimed complete without {', '.join(lacking)}", answer)
     if taken_over := _take_over(bench):
         return taken_over
     tree = bench.project.verifier.tree_with_own_files()

@@ -282,11 +282,6 @@ def reopen_tasks(session: Session, task_ids: Collection[str]) -> Session:
 # Guards, confirmations and questions
 
 
-def escalate(session: Session, pressure: Mapping[str, str]) -> Session:
-    """Record how far the failures of each task and step have escalated."""
-    return _limits(session, replace(session.limits, pressure=pressure))
-
-
 def confirm(session: Session, reason: Reason) -> Session:
     """Record a confirmed reason."""
     confirmed = tuple(dict.fromkeys((*session.limits.confirmed, reason)))

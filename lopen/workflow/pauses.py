@@ -117,6 +117,13 @@ def gate(module: str, message: str) -> Halt:
     return Halt("gate", message, f"lopen approve {module} --run")
 
 
+def budget_reached(session: str, message: str, command: str, *, confirms: bool) -> Pause:
+    """Return the pause for a budget that lets no request be made: a person confirms, or extends it."""
+    if confirms:
+        return Confirmation(session, BudgetThreshold(), message)
+    return Halt("budget", message, command)
+
+
 def circuit_open(session: str, message: str, acknowledge: str = "") -> Halt:
     """Return the pause for an open circuit; `acknowledge` closes it, "" where it closes by itself."""
     return Halt("circuit", message, acknowledge or f"lopen resume {session}")

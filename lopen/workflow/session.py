@@ -96,7 +96,6 @@ class SessionLimits:
     boundary_failures: int = 0  # consecutive failed verifications of a component
     module_failures: int = 0  # consecutive failed verifications of the module
     step_failures: int = 0  # consecutive failures of a planning step
-    pressure: Mapping[str, str] = field(default_factory=dict)  # task or step → escalation, if it fails
     context_level: int = 0  # 0: full size; each context overflow makes the next prompt smaller
 
     @property

@@ -96,14 +96,6 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
         "the model ended its turn early: permission: May I?; reminder 1 of 2 sent",
     ),
     (
-        e.EscalationChanged("T1", "Terms", "normal", "warning", 2, "failed twice in a row", "goes on"),
-        "T1 Terms: failed twice in a row; lopen goes on",
-    ),
-    (
-        e.EscalationChanged("repeat", "repeat", "warning", "normal", 0, "no failures in a row any more", ""),
-        "checking for remaining components: no failures in a row any more",
-    ),
-    (
         e.DriftFound(("Overview",), (), ("Notes", "Old"), "nothing is redone"),
         "the specification differs from the plan: changed: Overview; removed: Notes, Old; nothing is redone",
     ),

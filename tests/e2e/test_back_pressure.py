@@ -72,11 +72,7 @@ def test_failures_are_counted_on_by_the_next_process_and_every_climb_is_kept(
 
     assert ran.code == 3
     assert told(ran, "tool_discipline") == [("warn", "5 different files were edited since the last test run")]
-    assert [(e["before"], e["after"], e["failures"]) for e in ran.named("escalation")] == [
-        ("normal", "warning", 2),
-        ("warning", "intervention", 3),
-    ]
-    assert told(ran, "churn")[-1][0] == "block"
+    assert [verdict for verdict, _ in told(ran, "churn")] == ["warn", "block"]
 
     session = ran.named("session_paused")[0]["session"]
     assert project.lopen("confirm", session, "--note", "use a table").code == 0
@@ -86,7 +82,6 @@ def test_failures_are_counted_on_by_the_next_process_and_every_climb_is_kept(
     assert "You must change your strategy" in prompt(project, 4)
     assert "use a table" in prompt(project, 4)
     lines = project.lopen("log", "--guardrails").out.splitlines()
-    assert [line for line in lines if "no more failures in a row; lopen continues" in line]
     shown = ("guardrail", "alert", "circuit", "in a row", "until a person confirms")
     assert all(any(words in line for words in shown) for line in lines)
 
@@ -106,15 +101,5 @@ def test_the_failures_of_a_step_that_passed_do_not_count_for_the_next(make_proje
     ran = project.lopen("resume", "--json")
 
     assert ran.code == 0, ran.out + ran.err
-    assert [(e["after"], e["failures"]) for e in ran.named("escalation")] == [("normal", 0)]
     assert "has failed" in prompt(project, 3)
     assert "has failed" not in prompt(project, 5)
-
-
-def test_planning_and_people_are_told_what_the_repository_lacks(make_project: MakeProject) -> None:
-    project = make_project([plan(), tools(*code(), *verified("calc-t1"))])
-    ran = project.build_module()
-    assert "Missing here: a linter (verify-lint is none)." in prompt(project, 0)
-    assert "Only a person adds these: plan none of them." in prompt(project, 0)
-    assert "Missing here" not in prompt(project, 1)
-    assert [e for e in ran.named("notice") if e["message"].startswith("this repository lacks a linter")]

@@ -12,20 +12,23 @@ from tests.project import build, code, component, plan, specification, verified
 WRONG = {"severity": "error", "message": "the module does not hold together", "criterion": "AC-2"}
 
 
-def test_a_scope_that_cannot_be_reached_pauses_after_one_verdict(make_project: MakeProject) -> None:
-    project = make_project([plan(), build("calc-t1")])
+def test_a_record_that_shrank_its_scope_or_completed_itself_pauses_before_a_model_is_asked(
+    make_project: MakeProject,
+) -> None:
+    project = make_project([plan(tasks=("One", "Two"))])
     project.approve_module()
     assert project.lopen("plan", "calc").code == 0
     with sqlite3.connect(project.root / ".lopen" / "state.db") as database:
         body = json.loads(database.execute("SELECT body FROM sessions").fetchone()[0])
-        database.execute(
-            "UPDATE sessions SET body=?",
-            (json.dumps(body | {"plan": body["plan"] | {"original_scope": 99}}),),
-        )
+        body["plan"]["original_scope"] = 99
+        body["plan"]["tree"]["components"][0]["tasks"][0]["state"] = "complete"
+        database.execute("UPDATE sessions SET body=?", (json.dumps(body),))
     ran = project.lopen("run", "calc", "--json")
     assert ran.code == 3
+    raised = [(e["guard"], e["verdict"]) for e in ran.named("guardrail")]
+    assert raised == [("scope_continuity", "block"), ("quality_gate", "block")]
     assert "the original scope is 99" in ran.named("session_paused")[0]["message"]
-    assert sum(not e["cached"] for e in ran.named("verdict_given")) == 1
+    assert len(project.requests) == 1
 
 
 def test_what_cannot_be_told_at_a_boundary_waits_there(make_project: MakeProject) -> None:

@@ -10,17 +10,26 @@ from typing import Any
 from lopen.guardrails.call_history import CallEnd, CallHistory, LoggedCall, WastefulHabit, signature
 from lopen.guardrails.guard import GuardFacts
 from lopen.guardrails.habits import HabitLimits, after_turn, find_habits, notice, untested_edits
+from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
+from lopen.workflow.task_tree import Component, Task, TaskTree
+from tests.sessions import changed
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 LIMITS = HabitLimits()
 TESTED = CallHistory(tests_known=True)  # of a project that has tests
 
 
-def facts(**changes: Any) -> GuardFacts:
-    """Facts that every guard passes (step 2: no scope is needed yet), with changes."""
-    quiet = GuardFacts("auth", "auth-20260301-1", Step.DETERMINE_DEPENDENCIES, NOW)
-    return replace(quiet, **changes)
+TASK = Task("t1", "login")
+
+
+def facts(task: Task = TASK, step: Step = Step.ITERATE_THROUGH_TASKS, **given: Any) -> GuardFacts:
+    """Facts that every guard passes, in step 6 about `task`; changed by fields of them and of the session."""
+    own = {name: given.pop(name) for name in GuardFacts.__dataclass_fields__ if name in given}
+    plan = {"tree": TaskTree((Component("c1", "Core", tasks=(task,)),)), "selected": "c1"}
+    session = Session("auth-20260301-1", "auth", NOW, step=step)
+    session = changed(session, **{**plan, "criteria": {"AC-1": "x"}, "original_scope": 2, **given})
+    return GuardFacts(session, NOW, **own)
 
 
 def ended(tool: str, argument: str = "", **changes: Any) -> CallEnd:

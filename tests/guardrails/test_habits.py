@@ -9,9 +9,10 @@ import pytest
 from lopen.guardrails.call_history import (
     CallEnd,
     CallHistory,
+    WastefulHabit,
     signature,
 )
-from lopen.guardrails.habits import HabitLimits, circles, undisciplined
+from lopen.guardrails.habits import HabitLimits, lasting_habits
 from tests.guardrails.examples import (
     TESTED,
     edit,
@@ -30,6 +31,11 @@ def kinds(habits: CallHistory) -> list[tuple[str, int]]:
     return [(f.kind, f.count) for f in habits.habits]
 
 
+def held(calls: CallHistory, subject: str = "") -> tuple[WastefulHabit, ...]:
+    """The habits that the next attempt at `subject` is told of."""
+    return lasting_habits(calls, subject, HabitLimits())
+
+
 # Circles
 
 
@@ -37,9 +43,9 @@ def test_three_reads_of_the_same_content_are_a_circle() -> None:
     habits = fed(read(), read(), read())
     assert kinds(habits) == [("circle", 3)]
     assert kinds(fed(*[read()] * 6)) == [("circle", 6)]
-    assert [f.kind for f in circles(habits, "")] == ["circle"]
-    assert circles(habits.conversation("t1"), "t1") == ()  # a fresh conversation was shown nothing
-    assert circles(habits, "another task") == ()
+    assert [f.kind for f in held(habits)] == ["circle"]
+    assert held(habits.conversation("t1"), "t1") == ()  # a fresh conversation was shown nothing
+    assert held(habits, "another task") == ()
 
 
 def test_two_reads_are_none() -> None:
@@ -63,7 +69,7 @@ def test_unknown_content_is_no_evidence() -> None:
 
 def test_other_files_in_between_do_not_hide_a_circle() -> None:
     paths = islice(cycle(["a.py", "b.py"]), 6)
-    assert [f.resource for f in circles(fed(*[read(p) for p in paths]), "")] == ["a.py", "b.py"]
+    assert [f.resource for f in held(fed(*[read(p) for p in paths]))] == ["a.py", "b.py"]
 
 
 def test_paging_through_a_file_is_no_circle() -> None:
@@ -74,20 +80,20 @@ def test_paging_through_a_file_is_no_circle() -> None:
 @pytest.mark.parametrize(("tool", "count"), [("search_files", 1), ("read_spec", 1), ("verify_tests", 0)])
 def test_only_ways_of_looking_go_in_circles(tool: str, count: int) -> None:
     call = ended(tool, "login", content_hash="h")
-    assert len(circles(fed(call, call, call), "")) == count
+    assert len(held(fed(call, call, call))) == count
 
 
 def test_a_command_with_the_same_output_over_an_unchanged_tree_is_a_circle() -> None:
-    assert circles(fed(ran("ls"), ran(" ls "), ran("ls")), "")[0].count == 3
+    assert held(fed(ran("ls"), ran(" ls "), ran("ls")))[0].count == 3
 
 
 def test_tests_run_again_after_each_edit_are_no_circle() -> None:
     calls = [c for i in range(10) for c in (edit("a.py"), ran("pytest -q", exit_code=i % 2))]
-    assert circles(fed(*calls), "") == ()
+    assert held(fed(*calls)) == ()
 
 
 def test_a_command_that_changes_the_tree_each_time_is_no_circle() -> None:
-    assert circles(fed(*[ran("make gen", tree_before=f"t{i}", tree=f"t{i + 1}") for i in range(6)]), "") == ()
+    assert held(fed(*[ran("make gen", tree_before=f"t{i}", tree=f"t{i + 1}") for i in range(6)])) == ()
 
 
 # Discipline
@@ -102,7 +108,7 @@ def test_a_command_failing_three_times_over_an_unchanged_tree_is_told() -> None:
 
 def test_taking_turns_between_two_failing_commands_hides_neither() -> None:
     turns = islice(cycle([ran("make a", 1, None), ran("make b", 1, None)]), 6)
-    assert [(f.resource, f.count) for f in undisciplined(fed(*turns), "", HabitLimits())] == [
+    assert [(f.resource, f.count) for f in held(fed(*turns))] == [
         ("make a", 3),
         ("make b", 3),
     ]
@@ -110,12 +116,12 @@ def test_taking_turns_between_two_failing_commands_hides_neither() -> None:
 
 def test_an_edit_between_failures_is_the_right_thing_to_do() -> None:
     calls = [c for _ in range(6) for c in (ran("pytest", 1, None), edit("a.py"))]
-    assert undisciplined(fed(*calls), "", HabitLimits()) == ()
+    assert held(fed(*calls)) == ()
 
 
 def test_a_success_ends_the_row_of_failures() -> None:
     fails, works = ran("pytest", 1, None), ran("pytest", 0, None)
-    assert undisciplined(fed(fails, fails, works, fails, fails), "", HabitLimits()) == ()
+    assert held(fed(fails, fails, works, fails, fails)) == ()
 
 
 def test_what_the_failing_command_leaves_behind_is_no_change() -> None:
@@ -178,9 +184,9 @@ def test_edits_are_counted_when_the_turn_ends() -> None:
     assert (habits.habits, told) == ((), ())
     habits, told = turn(habits, written)
     assert [(f.kind, f.count) for f in told] == [("untested_edits", 8)]
-    assert [f.count for f in undisciplined(habits, "", HabitLimits())] == [8]
+    assert [f.count for f in held(habits)] == [8]
     habits, told = turn(habits, [verified(0)])
-    assert undisciplined(habits, "", HabitLimits()) == ()
+    assert held(habits) == ()
 
 
 def test_the_first_files_of_a_project_do_not_count() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,31 +12,34 @@ from lopen.core.errors import ExitCode, Stopped
 from lopen.guardrails.guard import (
     BudgetFacts,
     Category,
-    ChurnFacts,
     GuardFacts,
     Guardrail,
     GuardResult,
     GuardVerdict,
-    ScopeFacts,
+    OpenCircuit,
 )
-from lopen.guardrails.habits import HabitLimits, circles, undisciplined
+from lopen.guardrails.habits import HabitLimits, lasting_habits
 from lopen.guardrails.pipeline import GUARDRAILS, events, run
+from lopen.workflow.pauses import Halt
 from lopen.workflow.steps import Step
+from lopen.workflow.task_tree import State, Task
 from tests.guardrails.examples import facts, fed, ran, read
 
 CROSSINGS = ["", "warning", "confirmation", "pause"]
+STOP = Halt("guardrail", "stop", "lopen resume")
 
 
-def guard(order: int, name: str, verdict: GuardVerdict, *, short: bool = False) -> Guardrail:
-    result = GuardResult(name, verdict, f"{name} says so")
+def guard(order: int, name: str, pause: Halt | None = None, *, short: bool = False) -> Guardrail:
+    """A row that warns, or blocks with `pause`."""
+    result = GuardResult(name, f"{name} says so", pause=pause)
     return Guardrail(order, name, Category.TOOL_DISCIPLINE, short, lambda _: result)
 
 
-def raising(order: int, error: BaseException) -> Guardrail:
+def raising(error: BaseException) -> Guardrail:
     def check(_: GuardFacts) -> GuardResult:
         raise error
 
-    return Guardrail(order, "broken", Category.QUALITY_GATES, True, check)
+    return Guardrail(1, "broken", Category.QUALITY_GATES, True, check)
 
 
 def test_the_table_is_the_contracts() -> None:
@@ -55,9 +57,27 @@ def test_the_table_is_the_contracts() -> None:
 def test_quiet_facts_pass_every_guard() -> None:
     passed = run(GUARDRAILS, facts())
     assert [r.verdict for r in passed.results] == [GuardVerdict.PASS] * 7
-    assert not passed.blocked
-    assert passed.corrections == ()
-    assert passed.wait_s == 0
+    assert (passed.pause, passed.corrections, passed.wait_s) == (None, (), 0)
+
+
+DONE = Task("t1", "T", state=State.COMPLETE)
+
+
+@pytest.mark.parametrize(
+    ("given_facts", "name"),
+    [
+        (facts(budget=BudgetFacts("pause", "spent", "lopen budget extend")), "budget"),
+        (facts(circuit=OpenCircuit("s", "duplicate_call", "again", needs_ack=True)), "circuit_breaker"),
+        (facts(Task("t1", "T", failures=3)), "churn"),
+        (facts(original_scope=9), "scope_continuity"),
+        (facts(DONE), "quality_gate"),
+    ],
+)
+def test_each_row_that_may_block_blocks_by_its_own_facts(given_facts: GuardFacts, name: str) -> None:
+    passed = run(GUARDRAILS, given_facts)
+    assert [(r.guard, r.verdict) for r in passed.raised] == [(name, GuardVerdict.BLOCK)]
+    assert passed.pause is not None
+    assert passed.pause.command.startswith("lopen ")
 
 
 @given(st.permutations(GUARDRAILS))
@@ -67,58 +87,34 @@ def test_registration_order_never_matters(table: list[Guardrail]) -> None:
 
 
 def test_a_short_circuit_guard_ends_the_pass_at_its_block() -> None:
-    table = (guard(1, "a", GuardVerdict.BLOCK, short=True), guard(2, "b", GuardVerdict.WARN))
+    table = (guard(1, "a", STOP, short=True), guard(2, "b"))
     assert [r.guard for r in run(table, facts()).results] == ["a"]
 
 
 def test_a_block_without_short_circuit_lets_the_rest_report_and_still_blocks() -> None:
-    table = (
-        guard(1, "a", GuardVerdict.BLOCK),
-        guard(2, "b", GuardVerdict.WARN),
-        guard(3, "c", GuardVerdict.BLOCK),
-    )
-    passed = run(table, facts())
-    assert [r.guard for r in passed.results] == ["a", "b", "c"]
-    assert passed.blocked
-    assert passed.block is not None
-    assert passed.block.guard == "a"
-
-
-def test_warnings_and_blocks_both_become_corrections() -> None:
-    table = (
-        guard(1, "a", GuardVerdict.PASS),
-        guard(2, "b", GuardVerdict.WARN),
-        guard(3, "c", GuardVerdict.BLOCK),
-    )
-    assert run(table, facts()).corrections == ("b: b says so", "c: c says so")
+    later = Halt("guardrail", "later", "lopen resume")
+    passed = run((guard(1, "a", STOP), guard(2, "b"), guard(3, "c", later)), facts())
+    assert passed.corrections == ("a: a says so", "b: b says so", "c: c says so")
+    assert passed.pause is STOP
 
 
 def test_a_guard_that_raises_warns_with_its_name_and_error_and_the_pass_goes_on() -> None:
-    passed = run((raising(1, ValueError("no\nway")), guard(2, "b", GuardVerdict.PASS)), facts())
+    passed = run((raising(ValueError("no\nway")), guard(2, "b")), facts())
     warning = passed.results[0]
     assert (warning.guard, warning.verdict) == ("broken", GuardVerdict.WARN)
-    assert "broken" in warning.reason
-    assert "ValueError: no way" in warning.reason
+    assert "broken itself failed: ValueError: no way" in warning.reason
     assert passed.results[1].guard == "b"
-    assert not passed.blocked
+    assert passed.pause is None
 
 
 def test_a_signal_is_no_guard_failure() -> None:
     with pytest.raises(Stopped):
-        run((raising(1, Stopped(ExitCode.INTERRUPTED)),), facts())
-
-
-def test_facts_that_make_no_sense_open_the_gate_for_the_other_guards() -> None:
-    nonsense = facts(task_id="t1", churn=ChurnFacts(failures=3, threshold=0))
-    passed = run(GUARDRAILS, nonsense)
-    assert [r.guard for r in passed.raised] == ["churn"]
-    assert len(passed.results) == 7
+        run((raising(Stopped(ExitCode.INTERRUPTED)),), facts())
 
 
 def test_advice_never_blocks_however_bad_the_habits() -> None:
-    habits = fed(*[read() for _ in range(50)], *[ran("make", 1, None)] * 3)
-    bad = facts(circular=circles(habits, ""), discipline=undisciplined(habits, "", HabitLimits()))
-    passed = run(GUARDRAILS, bad)
+    calls = fed(*[read() for _ in range(50)], *[ran("make", 1, None)] * 3)
+    passed = run(GUARDRAILS, facts(habits=lasting_habits(calls, "", HabitLimits())))
     assert [(r.guard, r.verdict) for r in passed.raised] == [
         ("circular_behaviour", GuardVerdict.WARN),
         ("tool_discipline", GuardVerdict.WARN),
@@ -128,38 +124,27 @@ def test_advice_never_blocks_however_bad_the_habits() -> None:
 @given(
     crossing=st.sampled_from(CROSSINGS),
     failures=st.integers(0, 12),
-    confirmed=st.integers(0, 12),
-    completed=st.none() | st.integers(-1, 5),
-    original=st.none() | st.integers(-1, 5),
+    planned=st.none() | st.integers(0, 5),
     step=st.sampled_from(Step),
 )
-def test_every_block_says_how_a_person_answers_it(
-    crossing: Any, failures: int, confirmed: int, completed: int | None, original: int | None, step: Step
+def test_whatever_is_raised_tells_people_the_model_and_the_reaction(
+    crossing: Any, failures: int, planned: int | None, step: Step
 ) -> None:
-    given_facts = replace(
-        facts(step=step, task_id="t1", task_name="login"),
-        budget=BudgetFacts(crossing, "some used", "lopen confirm s"),
-        churn=ChurnFacts(failures, ("it broke",), confirmed),
-        scope=ScopeFacts(completed, original),
-    )
-    passed = run(GUARDRAILS, given_facts)
-    assert not [r for r in passed.results if "itself failed" in r.reason]
+    budget = BudgetFacts(crossing, "some used", "lopen budget extend")
+    failing = Task("t1", "login", failures=failures, reasons=("it broke",))
+    passed = run(GUARDRAILS, facts(failing, step, budget=budget, original_scope=planned))
     for result in passed.raised:
-        assert result.reason
+        assert "itself failed" not in result.reason
         assert result.correction
         assert result.action
-        if result.verdict is GuardVerdict.BLOCK:
-            assert result.command.startswith("lopen ")
-            assert result.pause_kind is not None
-            asks_again = result.pause_kind == "confirmation" and result.guard != "budget"
-            assert (bool(result.confirm), result.level > 0) == (asks_again, asks_again)
 
 
 def test_events_are_warnings_and_blocks_not_yet_announced() -> None:
     results = [
-        GuardResult("budget", GuardVerdict.WARN, "r", action="continues", announce=False),
-        GuardResult("churn", GuardVerdict.WARN, "r1", action="continues"),
-        GuardResult("quality_gate", GuardVerdict.BLOCK, "r2", action="pauses"),
+        GuardResult("budget", "r", action="continues", announce=False),
+        GuardResult("tool_discipline"),
+        GuardResult("churn", "r1", action="continues"),
+        GuardResult("quality_gate", "r2", pause=STOP, action="pauses"),
     ]
     assert [(e.guard, e.verdict, e.reason, e.action) for e in events(results)] == [
         ("churn", "warn", "r1", "continues"),

@@ -70,6 +70,11 @@ def test_work_that_raises_leaves_nothing_behind(store: LimitsStore) -> None:
     assert store.atomically(lambda rows: rows.memo("m")) is None
 
 
+def test_a_bug_of_lopens_own_is_no_outage(store: LimitsStore) -> None:
+    with pytest.raises(ValueError, match="invalid literal"):
+        store.atomically(lambda rows: int("a bug"))
+
+
 def test_work_sees_what_it_wrote(store: LimitsStore) -> None:
     def work(rows: Rows) -> tuple[int, int, object]:
         state = rows.budget("session:s")

@@ -163,9 +163,6 @@ def _guards(event: e.Event) -> str | None:
             return f"{reason}{_after('; ', action)}"
         case e.GuardrailRaised(guard, verdict, reason, action):
             return f"guardrail {guard} {verdict}s: {reason}{_after('; ', action)}"
-        case e.EscalationChanged(subject, name, _, _, _, reason, action):
-            label = _title(subject) if name in ("", subject) else f"{subject} {name}"
-            return f"{label}: {reason}{_after('; lopen ', action)}"
         case e.DriftFound(changed, new, removed, effect):
             kinds = (("changed", changed), ("new", new), ("removed", removed))
             found = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds if names)

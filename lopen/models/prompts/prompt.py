@@ -57,8 +57,7 @@ class Surroundings:
     `limits`: budgets and circuits now; `bounds`: the limits that shape the work, the same in all of a session.
     `warnings`: the last accepted verdict's. `task_files`: the files that the task builds on.
     `established`: the criteria that verdicts found to hold. In step 1 `readme`
-    is the README's path and beginning; in planning `set_up` names the quality gates that the repository lacks; in
-    steps 1 to 5 `questions` says who answers `ask_user`.
+    is the README's path and beginning; in steps 1 to 5 `questions` says who answers `ask_user`.
     """
 
     languages: Sequence[str]
@@ -72,7 +71,6 @@ class Surroundings:
     bounds: Sequence[str] = ()
     readme: tuple[str, str] = ("", "")
     questions: str = ""
-    set_up: str = ""
     established: frozenset[str] = frozenset()
     warnings: Sequence[str] = ()
     task_files: TaskFiles = TaskFiles()
@@ -267,7 +265,6 @@ def _own(session: Session, spec: Specification | None, around: Surroundings, req
             data=True,
             rest="`git diff` shows all of it",
         ),
-        Part("Set-up of this repository", around.set_up),
         Part("Questions", around.questions),
         Part("Languages here", "\n".join(map(bullet, around.languages))),
         Part("Budget and circuits", around.limits),

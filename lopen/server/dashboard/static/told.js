@@ -42,7 +42,6 @@ const LINES = {
   model_fallback: ["model", (e) => `${e.from_model}: ${e.reason}; using ${e.to_model} instead`, "warn"],
   tool_ended: ["tools", (e) => `${e.tool} ${e.summary}${e.outcome === "ok" ? "" : `: ${e.outcome}`}${after(": ", e.error)}`, (e) => (e.outcome === "ok" ? "" : "bad")],
   guardrail: ["guards", (e) => `${e.guard} ${e.verdict}s: ${e.reason}${after("; ", e.action)}`, (e) => (e.verdict === "block" ? "bad" : "warn")],
-  escalation: ["guards", (e) => `${e.subject} went from ${e.before} to ${e.after}: ${e.reason}`, "warn"],
   alert: ["guards", (e) => `${words(e.alert_type)}, ${e.budget_id}: ${e.message}`, "bad"],
   circuit: ["guards", (e) => `circuit ${e.circuit}, ${e.rule}: ${CIRCUIT_STATES[e.state] ?? words(e.state)}${after(", ", e.reason)}`, (e) => (e.state === "closed" ? "good" : "bad")],
   waiting: ["guards", (e) => `waiting ${duration(e.seconds)}: ${e.reason}`, "warn"],
