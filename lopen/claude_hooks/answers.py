@@ -7,7 +7,6 @@ code 2 would read as a hook that broke.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,10 +100,9 @@ def beside_probe(rule: str, tool: str) -> str:
     )
 
 
-def warning(alert: Alert, budgets: Mapping[str, BudgetState]) -> str:
-    """Return the words for the model at a warning threshold."""
-    state = budgets.get(alert.budget_id)
-    if state is None or not alert.utilization:  # of money
+def warning(alert: Alert, state: BudgetState) -> str:
+    """Return the words for the model at a warning threshold of the session's budget."""
+    if not alert.utilization:  # of money
         return f"## Budget Warning\n{alert.message}"
     return (
         f"## Budget Warning\nToken usage at {percent(alert.utilization)} ({used_of(state)})."
@@ -129,10 +127,9 @@ def guarded(state: BudgetState, circuit: CircuitState, limits: AgentLimits) -> s
 
 def budget_line(state: BudgetState) -> str:
     """Tokens used of those allowed."""
-    kind = f"Task budget ({state.spec.task_description})" if state.budget_type == "task" else "Session budget"
     if state.max_tokens <= 0:
-        return f"{kind}: {state.tokens_used:,} tokens (unlimited)"
-    return f"{kind}: {used_of(state)} tokens ({percent(state.utilization)})"
+        return f"Session budget: {state.tokens_used:,} tokens (unlimited)"
+    return f"Session budget: {used_of(state)} tokens ({percent(state.utilization)})"
 
 
 def circuit_line(circuit: CircuitState, book: RuleBook) -> str:

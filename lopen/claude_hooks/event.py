@@ -64,8 +64,6 @@ class HookEvent:
     agent: str = ""  # the sub-agent that makes the call
     agent_transcript: str = ""  # of the sub-agent that ends
     source: str = ""  # why a session starts: startup, resume, clear, compact
-    closing: str = ""  # the text that a turn ends with
-    held_back: bool = False  # a hook has held the end of this turn back already
     background: tuple[str, ...] | None = None  # sub-agents that still run, where the event tells
 
 
@@ -90,8 +88,6 @@ def parse(raw: bytes, name: str) -> HookEvent:
         agent=_text(fields, "agent_id")[:200],
         agent_transcript=_text(fields, "agent_transcript_path"),
         source=_text(fields, "source"),
-        closing=_text(fields, "last_assistant_message"),
-        held_back=fields.get("stop_hook_active") is True,
         background=_running(fields.get("background_tasks")),
     )
     if name not in ("pre-tool-use", "post-tool-use", "post-tool-use-failure"):

@@ -25,7 +25,7 @@ from lopen.claude_hooks.event import (
     runs_verify,
 )
 from lopen.claude_hooks.session import LAST_PARTS, PendingCalls, Spending, SubAgents
-from lopen.claude_hooks.settings import TASK_TYPES, HookSettings
+from lopen.claude_hooks.settings import HookSettings
 from lopen.guardrails.call_history import CallEnd, signature, subject_of
 from lopen.limits.agents import OVERRIDE, Agents, agent_limits, spawn
 from lopen.limits.budget import NEAR_LIMIT
@@ -44,7 +44,6 @@ from lopen.limits.records import Alert, Incident, new_id
 from lopen.limits.store import Rows
 
 NOT_A_PERSON = "<task-notification>"  # the client submits these by itself
-TYPE_COMMAND = "/lopen-type"
 REFUSALS = 2  # of one circuit in a row end the loop
 LATER_REFUSALS = 5  # of calls that only come too soon
 OUTPUTS_KEPT = 20
@@ -114,7 +113,7 @@ class SessionGuard:
             for alert in self.spending.alerts
             if alert.alert_type == "warning_threshold" and not (alert.utilization and self.spending.paused)
         ]
-        for_model = (answers.warning(alert, self.spending.budgets) for alert in warned)
+        for_model = (answers.warning(alert, self.spending.session) for alert in warned)
         for_person = (f"lopen: {alert.message}" for alert in warned)
         return replace(
             answer,
@@ -152,8 +151,6 @@ class SessionGuard:
         if self.memo.get("lifted") and OVERRIDE in self.event.prompt and words:
             self.rows.add_incident(Incident(self.id, "override", f"{OVERRIDE} in the prompt", self.now))
             tell = (f"{OVERRIDE}: the limits on starting sub-agents are lifted until the next prompt",)
-        if words[:1] == [TYPE_COMMAND]:
-            tell = (*tell, self._typed(words[1:]))
         session = self.spending.session
         lines = [
             f"## Budget Status\n{answers.budget_line(session)}\n{answers.circuit_line(circuit, self.book)}"
@@ -161,11 +158,6 @@ class SessionGuard:
         if session.utilization >= session.spec.alert_threshold or circuit.state != "closed":
             lines.append(NEAR_LIMIT)
         return Answer(context=tuple(lines), tell=tell)
-
-    def _typed(self, words: list[str]) -> str:
-        if len(words) != 1 or words[0] not in TASK_TYPES:
-            return f"lopen: {TYPE_COMMAND} takes one of {', '.join(TASK_TYPES)}"
-        return f"lopen: a task of type {words[0]} begins. {answers.budget_line(self.spending.begin_task(words[0]))}"
 
     def started(self) -> Answer:
         """A session starts, goes on, or is compacted."""
@@ -187,20 +179,10 @@ class SessionGuard:
         return Answer()
 
     def stopping(self) -> Answer:
-        """A turn ends. Where the settings say so, a stop without a reason is held back once."""
+        """A turn ends, in which no sub-agent but those in the background goes on."""
         if self.event.background is not None:
             self.agents.only(self.event.background)
-        if not self.settings["hooks"]["check_stops"] or self.event.held_back or self.spending.paused:
-            return Answer()
-        # late: most events need no phrases
-        from lopen.guardrails.premature_stops import OBSERVATIONS, detect_stop
-        from lopen.workflow.steps import Step
-
-        stop = detect_stop(self.event.closing, step=Step.REPEAT)
-        if stop.kind not in ("permission", "status", "claim"):
-            return Answer()
-        said = f" (“{stop.evidence}”)" if stop.evidence else ""
-        return Answer(f"{OBSERVATIONS[stop.kind].format(said=said).capitalize()}.")
+        return Answer()
 
     def agent_started(self) -> Answer:
         """A sub-agent begins."""

@@ -1,4 +1,4 @@
-"""Writing the hooks into a project's `.claude/settings.json` and lopen's commands beside it, and taking them out again.
+"""Writing the hooks into a project's `.claude/settings.json` and lopen's command beside it, and taking them out again.
 
 Other entries there stay as they are. A file that cannot be read as settings is left alone, and said
 (docs/reference/claude-code-hooks.md).
@@ -17,24 +17,21 @@ from pathlib import Path
 from typing import Any
 
 from lopen.claude_hooks.answers import EVENTS
-from lopen.claude_hooks.settings import TASK_TYPES
 from lopen.core.errors import LopenError
 from lopen.core.files import replace_linked
 
 # Events that are matched by tool
 MATCHED = frozenset({"pre-tool-use", "post-tool-use", "post-tool-use-failure"})
 TIMEOUT_S = 5
-# Commands for the person in a session: name → description, and lopen's output or answer
-COMMANDS = {
-    "circuit-status": ("Show lopen's circuit breakers and limits", "circuit status"),
-    "lopen-status": ("Show lopen's modules, budgets and circuits", "status"),
-}
-TYPED = f"""\
+COMMAND = "circuit-status.md"  # for the person in a session
+SHOWS = """\
 ---
-description: Begin a task of a type with its own token budget ({", ".join(TASK_TYPES)})
-argument-hint: TYPE
+description: Show lopen's circuit breakers and limits
+allowed-tools: Bash({program} circuit status:*)
 ---
-The task that begins now has the type "$ARGUMENTS" for lopen's token budgets. Say so in one line and wait.
+!`{program} circuit status`
+
+Show the person this output as it is.
 """
 
 
@@ -49,7 +46,7 @@ def install(project: Path, program: str = "") -> Path:
     settings = _read(path)
     hooks = _without_ours(path, settings)
     program = program or program_here()
-    _write_commands(path.parent, program)
+    _write_command(path.parent, program)
     for word, event in EVENTS.items():
         command = hook_command(word, program)
         entry: dict[str, Any] = {"matcher": "*"} if word in MATCHED else {}
@@ -66,7 +63,7 @@ def uninstall(project: Path) -> tuple[Path, bool]:
     path = settings_path(project)
     settings = _read(path)
     hooks = _without_ours(path, settings)
-    _remove_commands(path.parent)
+    _remove_command(path.parent)
     if hooks == settings.get("hooks", {}):
         return path, False
     rest = {name: value for name, value in settings.items() if name != "hooks"}
@@ -84,39 +81,24 @@ def uninstall(project: Path) -> tuple[Path, bool]:
     return path, True
 
 
-def _texts(program: str) -> dict[str, str]:
-    """The files of the client's commands, by name."""
-    shown = {
-        f"{name}.md": (
-            f"---\ndescription: {what}\nallowed-tools: Bash({program} {line}:*)\n---\n"
-            f"!`{program} {line}`\n\nShow the person this output as it is.\n"
-        )
-        for name, (what, line) in COMMANDS.items()
-    }
-    return {**shown, "lopen-type.md": TYPED}
-
-
-def _write_commands(claude: Path, program: str) -> None:
+def _write_command(claude: Path, program: str) -> None:
     """A file of that name that somebody else wrote stays."""
-    folder = claude / "commands"
-    for name, text in _texts(program).items():
-        file = folder / name
-        if file.exists() and not _is_our_command(file):
-            continue
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            replace_linked(file, text.encode())
-        except OSError as error:
-            raise LopenError(f"{file} cannot be written: {error.strerror or error}") from error
+    file = claude / "commands" / COMMAND
+    if file.exists() and not _is_our_command(file):
+        return
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        replace_linked(file, SHOWS.format(program=program).encode())
+    except OSError as error:
+        raise LopenError(f"{file} cannot be written: {error.strerror or error}") from error
 
 
-def _remove_commands(claude: Path) -> None:
-    folder = claude / "commands"
-    for name in _texts(""):
-        if _is_our_command(folder / name):
-            (folder / name).unlink()
+def _remove_command(claude: Path) -> None:
+    file = claude / "commands" / COMMAND
+    if _is_our_command(file):
+        file.unlink()
     with suppress(OSError):  # something else lies there
-        folder.rmdir()
+        file.parent.rmdir()
 
 
 def _is_our_command(file: Path) -> bool:
@@ -125,8 +107,8 @@ def _is_our_command(file: Path) -> bool:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         return False
-    found = re.search(r"(?m)^allowed-tools: Bash\((.*?) (?:circuit )?status:\*\)$", text)
-    return text == _texts(found[1] if found else "")[file.name]
+    found = re.search(r"(?m)^!`(.*) circuit status`$", text)
+    return found is not None and text == SHOWS.format(program=found[1])
 
 
 def program_here() -> str:

@@ -28,7 +28,7 @@ KEPT = 64  # calls under way, and sub-agents that ended, that are remembered
 
 
 class Spending:
-    """The budgets of one session, inside one transaction."""
+    """The budget of one session, inside one transaction."""
 
     def __init__(
         self,
@@ -48,43 +48,28 @@ class Spending:
         self._now = now
         self.alerts: list[Alert] = []
         self.failed: list[str] = []  # calls that a transcript shows as answered with an error
-        self._specs: list[BudgetSpec] = []
-        self.budgets: dict[str, BudgetState] = {}
-        self._open(settings.session_spec(event.session))
-        if kind := memo.get("task_type", ""):
-            self._open(settings.task_spec(event.session, kind))
+        self.session = self._opened(settings.session_spec(event.session))
 
-    def _open(self, spec: BudgetSpec, *, anew: bool = False) -> None:
+    def _opened(self, spec: BudgetSpec) -> BudgetState:
+        """Return the session's budget; one that nobody changed for long starts anew."""
         earlier = self._rows.budget(spec.budget_id)
         if earlier is not None and earlier.spec.agent != AGENT:
             raise Malformed(f"the event names {self._event.session}, which is a session of lopen's own")
         forgotten = earlier is not None and self._now - earlier.last_updated > self._kept
-        known = cleared(earlier, self._now) if earlier is not None and (anew or forgotten) else earlier
+        known = cleared(earlier, self._now) if earlier is not None and forgotten else earlier
         state = opened(spec, self._now, known)
         if state != earlier:
             self._rows.put_budget(state)
-        self._specs = [*(s for s in self._specs if s.budget_id != spec.budget_id), spec]
-        self.budgets[spec.budget_id] = state
+        return state
 
     @property
     def _kept(self) -> timedelta:
         return timedelta(seconds=self._settings["budget"]["ttl_s"])
 
-    def begin_task(self, kind: str) -> BudgetState:
-        """Count later requests for a task of this type, too."""
-        self._memo["task_type"] = kind
-        self._open(self._settings.task_spec(self._event.session, kind), anew=True)
-        return self.budgets[f"task:{self._event.session}"]
-
     @property
     def paused(self) -> BudgetState | None:
-        """The budget that holds everything back."""
-        return next((state for state in self.budgets.values() if state.stopped), None)
-
-    @property
-    def session(self) -> BudgetState:
-        """The session's own budget."""
-        return self.budgets[f"session:{self._event.session}"]
+        """The session's budget where it holds everything back."""
+        return self.session if self.session.stopped else None
 
     def catch_up(self, parts: int = 1) -> None:
         """Charge every request that the transcripts show and that is not charged yet.
@@ -147,8 +132,7 @@ class Spending:
         cost = self._settings.cost_usd(model, usage, prompt)
         tokens = usage.billed()
         charge = Charge(tokens, usage, requests, cost, AGENT, model)
-        for state, alerts in charge_all(self._rows, self._specs, charge, self._now):
-            self.budgets[state.budget_id] = state
+        for self.session, alerts in charge_all(self._rows, [self.session.spec], charge, self._now):
             self.alerts += alerts
         if agent and cost:
             circuit_id = f"session:{self._event.session}"

@@ -22,7 +22,6 @@ from lopen.limits.budget import BudgetSpec
 from lopen.limits.records import BudgetUsage
 
 AGENT = "claude-code"
-TASK_TYPES = ("planning", "implement", "review", "test", "deploy", "design")
 SECTIONS = {"budget", "circuit", "resources", "memory", "hooks"}
 MOST_SPECIFICATIONS = 200
 MOST_BYTES = 1_000_000  # of a specification
@@ -58,21 +57,12 @@ class HookSettings:
 
     def session_spec(self, session: str) -> BudgetSpec:
         """Return the budget of a Claude Code session."""
-        return self._spec(f"session:{session}", "session", self["budget"]["session_tokens"])
-
-    def task_spec(self, session: str, task_type: str) -> BudgetSpec:
-        """Return the budget of a session's task of this type."""
-        tokens = self["budget"]["tokens_by_task_type"][task_type]
-        return self._spec(f"task:{session}", "task", tokens, task_type)
-
-    def _spec(self, budget_id: str, kind: str, tokens: int, description: str = "") -> BudgetSpec:
         budget = self["budget"]
         return BudgetSpec(
-            budget_id,
-            kind,
-            tokens if budget["enabled"] else 0,
+            f"session:{session}",
+            "session",
+            budget["session_tokens"] if budget["enabled"] else 0,
             agent=AGENT,
-            task_description=description,
             alert_threshold=budget["warning_threshold"],
             pause_threshold=budget["pause_threshold"],
             enforcement=budget["enforcement"],
@@ -151,7 +141,6 @@ def _stamp(path: Path) -> str:
 
 def _resolved(root: str, environ: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
     """Load the ordinary settings; return the hooks' sections, and the faults of invalid values."""
-    from lopen.limits.budget import task_tokens
     from lopen.settings.schema import Settings
     from lopen.settings.sources import load
 
@@ -174,7 +163,4 @@ def _resolved(root: str, environ: Mapping[str, str]) -> tuple[dict[str, Any], li
     values["budget"]["store"] = (
         "sqlite" if settings.budget.store == "sqlite" else "redis"
     )  # without its password
-    values["budget"]["tokens_by_task_type"] = {
-        kind: task_tokens(settings.budget, kind) for kind in TASK_TYPES
-    }
     return values, faults

@@ -436,10 +436,6 @@ class Hooks(SettingsSection):
         default_factory=lambda: ["oracle.py", "swarm.py", "research.py"],
         description="Programs that count as external API calls when Claude Code runs them.",
     )
-    check_stops: Protection = Field(
-        False,
-        description="Hold Claude Code back once where a turn ends by asking for permission, with a status report or with an unverified claim.",
-    )
     timeout_s: Annotated[float, USER_ONLY] = Field(
         2.0,
         gt=0,

@@ -6,8 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
 from lopen.limits import admin_actions
 from tests.claude_hooks.process import HookedProject, message
 
@@ -97,38 +95,6 @@ def test_the_start_the_warning_and_wrong_settings_are_told_once(project: HookedP
     told = [project.bash(f"echo {i}", transcript_path=str(project.transcript)).told for i in range(2)]
     assert ["85%" in each for each in told] == [True, False]
     assert "TOKEN_BUDGET_TTL" not in "".join(told)
-
-
-@pytest.mark.parametrize(
-    ("closing", "held"),
-    [
-        ("I have read the file. Would you like me to continue?", True),
-        ("All tests pass and the module is complete.", True),
-        ("The value is 42.", False),
-    ],
-)
-def test_a_premature_stop_is_held_back_once_where_the_settings_say_so(
-    project: HookedProject, closing: str, held: bool
-) -> None:
-    assert project.send("stop", last_assistant_message=closing).reason == ""
-    project.environ["LOPEN_HOOKS__CHECK_STOPS"] = "true"
-    assert bool(project.send("stop", last_assistant_message=closing).reason) is held
-    assert project.send("stop", last_assistant_message=closing, stop_hook_active=True).reason == ""
-
-
-def test_a_type_of_task_brings_its_own_budget(project: HookedProject) -> None:
-    project.environ["LOPEN_BUDGET__BY_TASK_TYPE__REVIEW"] = "1000"
-    where = {"transcript_path": str(project.transcript)}
-    project.says(message("m1", 2_000))
-    assert project.bash("ls", **where).code == 0
-    typed = project.send("user-prompt-submit", prompt="/lopen-type review", **where)
-    assert "Task budget (review): 0 / 1,000 tokens" in typed.told
-    assert "takes one of planning" in project.send("user-prompt-submit", prompt="/lopen-type x", **where).told
-    project.says(message("m2", 1_500))
-    assert "(1,700 / 1,000 tokens used)" in project.bash("ls", **where).reason
-    typed = project.send("user-prompt-submit", prompt="/lopen-type design", **where)
-    assert typed.reason  # a person extends first
-    assert "(1,700 / 1,000 tokens used)" in project.send("session-start", source="resume").told
 
 
 def test_a_damaged_store_is_set_aside_and_said_once(project: HookedProject) -> None:
