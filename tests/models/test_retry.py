@@ -95,6 +95,12 @@ def test_when_nothing_answers_every_model_and_its_reason_is_named() -> None:
     assert caught.value.until is None
 
 
+def test_a_fallback_that_is_rejected_is_passed_over() -> None:
+    model = ScriptedModel([busy(), Rejected("no such model", 404), ANSWER])
+    once = RetryPolicy(max_retries=0)
+    assert Waiting().ask(model, fallbacks=("second", "third"), policy=once) is ANSWER
+
+
 def test_a_fallback_that_answered_is_asked_first_for_ten_minutes() -> None:
     model = ScriptedModel([busy(), ANSWER, ANSWER, ANSWER])
     waiting = Waiting()
