@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from lopen.application.command_context import CommandContext, ResumeOptions
 from lopen.application.workplaces import recording_path
@@ -168,20 +168,12 @@ SIGNED: Final = frozenset({"thinking", "redacted_thinking"})  # goes back as it 
 KEPT: Final = frozenset({"type", "id", "name", "tool_use_id", "signature", "cache_control"})
 
 
-class Secrets(Protocol):
-    """The known secrets (implemented by `lopen.sandbox.known_secrets`)."""
-
-    def refresh(self) -> None: ...
-
-    def hide(self, text: str) -> str: ...
-
-    def sources(self, text: str) -> set[str]: ...
-
-
 class SecretFilteringModel:
     """A model that never receives a known secret. `notify` gets one alert per secret that was removed."""
 
-    def __init__(self, inner: Model, secrets: Secrets, session: str, notify: Callable[[Event], None]) -> None:
+    def __init__(
+        self, inner: Model, secrets: KnownSecrets, session: str, notify: Callable[[Event], None]
+    ) -> None:
         self._inner = inner
         self._secrets = secrets
         self._session = session

@@ -6,7 +6,7 @@ Each reader keeps only its own position, so a slow one costs nothing and a late 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Annotated
 
@@ -24,8 +24,7 @@ AFTER_FAILURE_S = 1.0
 HEARTBEAT_S = 15.0
 RETRY_MS = 1_000
 LARGEST_ID = 2**63 - 1
-PAGE = 250  # events read from the database at once
-CHUNK_CHARACTERS = 64_000  # handed to a connection at once: a reader that is slow holds no more than that
+PAGE = 100  # events read from the database at once: a reader that is slow holds no more than that
 
 routes = APIRouter(tags=["events"])
 
@@ -70,19 +69,17 @@ def _newest(project: OpenProject, session: str | None) -> int:
 
 async def _chunks(project: ServedProject, session: str | None, after: int) -> AsyncIterator[bytes]:
     """Yield the events after number `after`, of one session or of all, in order; a comment as a heartbeat."""
-    version: tuple[int, int] | None = None
     silent_s = 0.0
     yield f"retry: {RETRY_MS}\n\n".encode()
     while not project.ending:
         try:
-            version, found, after = await project.run(_news, session, after, version)
+            found, after = await project.run(_news, session, after)
         except LopenError:  # the state is locked or being replaced, or the settings are wrong
             await asyncio.sleep(AFTER_FAILURE_S)
             continue
-        for chunk in _encoded(found):
-            yield chunk
         if found:
             silent_s = 0.0
+            yield "".join(f"id: {e.seq}\ndata: {e.text}\n\n" for e in found).encode("utf-8", "replace")
         elif silent_s >= HEARTBEAT_S:
             silent_s = 0.0
             yield b": heartbeat\n\n"
@@ -91,32 +88,13 @@ async def _chunks(project: ServedProject, session: str | None, after: int) -> As
             await asyncio.sleep(POLL_S)
 
 
-def _encoded(lines: Sequence[EventLine]) -> Iterator[bytes]:
-    texts, size = list[str](), 0
-    for line in lines:
-        texts.append(f"id: {line.seq}\ndata: {line.text}\n\n")
-        size += len(texts[-1])
-        if size >= CHUNK_CHARACTERS:
-            yield "".join(texts).encode("utf-8", "replace")
-            texts, size = [], 0
-    if texts:
-        yield "".join(texts).encode("utf-8", "replace")
-
-
-def _news(
-    project: OpenProject, session: str | None, after: int, version: tuple[int, int] | None
-) -> tuple[tuple[int, int] | None, list[EventLine], int]:
-    """Return the version that was read whole, new events if it changed, and their last number."""
-    now, store = project.store.database.version(), project.store
-    if now == version:
-        return now, [], after
-    newest = newest_event(store)
-    if newest < after:  # the database was replaced
-        return now, [], newest
+def _news(project: OpenProject, session: str | None, after: int) -> tuple[list[EventLine], int]:
+    """Return a page of the events after number `after`, and the number from which to go on."""
+    store, newest = project.store, newest_event(project.store)
+    if newest <= after:  # it is smaller where the database was replaced
+        return [], newest
     if session is not None:
         with suppress(LopenError):
             store = store_with(store, session)
     found = event_lines(store, session, after=after, limit=PAGE)
-    if len(found) == PAGE:  # there may be more of the same version
-        return version, found, found[-1].seq
-    return now, found, max(newest, found[-1].seq if found else 0)
+    return found, found[-1].seq if len(found) == PAGE else newest

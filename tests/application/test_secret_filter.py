@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from lopen.application.session_model import SecretFilteringModel
 from lopen.core.events import AlertRaised, Event
-from lopen.core.redaction import hidden
 from lopen.models.messages import Request, Response, ScriptedModel, SystemBlock, Usage, unheard
+from lopen.sandbox.known_secrets import KnownSecrets
 
-SECRET = "a-secret-value"
-
-
-class Known:
-    def refresh(self) -> None:
-        self.looked = True
-
-    def hide(self, text: str) -> str:
-        return hidden(text, [SECRET])
-
-    def sources(self, text: str) -> set[str]:
-        return {"TOKEN"} if SECRET in text else set()
+SECRET = "a-secret-value-4711"
 
 
-def test_every_text_is_veiled_and_a_person_hears_of_it_once() -> None:
+def test_every_text_is_veiled_and_a_person_hears_of_it_once(tmp_path: Path) -> None:
     answer = Response("id", "m", [{"type": "text", "text": SECRET}], [], "end_turn", Usage())
     inner, told = ScriptedModel([answer, answer]), list[Event]()
-    model = SecretFilteringModel(inner, Known(), "s-1", told.append)
+    model = SecretFilteringModel(inner, KnownSecrets(tmp_path, {"API_TOKEN": SECRET}), "s-1", told.append)
     thinking = {"type": "thinking", "thinking": SECRET, "signature": SECRET}
     content: list[dict[str, Any]] = [
         {"type": "text", "text": f"x {SECRET}", "cache_control": {"type": "ephemeral"}},
@@ -68,5 +58,5 @@ def test_every_text_is_veiled_and_a_person_hears_of_it_once() -> None:
     [alert] = told
     assert isinstance(alert, AlertRaised)
     assert (alert.alert_type, alert.budget_id) == ("secret", "session:s-1")
-    assert "TOKEN" in alert.message
+    assert "API_TOKEN" in alert.message
     assert SECRET not in alert.message

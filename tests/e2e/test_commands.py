@@ -93,10 +93,16 @@ def test_what_is_not_written_is_not_approved(make_project: MakeProject) -> None:
             assert "AC-1" not in ran.err
     assert project.lopen("session", "list").out.startswith("no sessions yet")
     *listed, last = project.lopen("status").out.splitlines()
-    assert listed == ["calc: specified, no session yet", "report: specified, no session yet"]
+    assert [line.partition(", no tasks yet")[0] for line in listed] == [
+        "calc: specified",
+        "report: specified",
+    ]
     assert last == "no sessions yet; to start one: lopen run MODULE"
-    [found] = project.lopen("status", "--json").named("no_sessions")
-    assert found["modules"] == {"calc": "specified", "report": "specified"}
+    found = project.lopen("status", "--json").named("module")
+    assert [(each["module"], each["state"]) for each in found] == [
+        ("calc", "specified"),
+        ("report", "specified"),
+    ]
     assert project.requests == []
 
 

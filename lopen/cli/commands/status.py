@@ -30,12 +30,19 @@ if TYPE_CHECKING:
 @command
 def modules(context: CommandContext) -> ExitCode:
     """List every module that has a specification, with its progress."""
-    from lopen.application.open_store import looked_up, open_store
+    from lopen.application.open_store import open_store
+
+    list_modules(context, open_store(context))
+    return ExitCode.OK
+
+
+def list_modules(context: CommandContext, store: SessionStore) -> list[str]:
+    """Show the modules of a project with their progress, or say how to start one; return the modules."""
+    from lopen.application.command_context import is_root
+    from lopen.application.open_store import looked_up
     from lopen.application.reports import module_object
-    from lopen.core.money import cost_text
     from lopen.specification.modules import find_modules
 
-    store = open_store(context)
     limits = looked_up(context, store.database)
     budgets = {b.budget_id: b for b in limits.budgets}
     names = find_modules(context.root)
@@ -50,25 +57,9 @@ def modules(context: CommandContext) -> ExitCode:
     if names and limits.lines:
         context.say(limits.lines[0])
     if not names:
-        context.say("no modules yet; to start one: lopen init MODULE")
-    return ExitCode.OK
-
-
-def tell_modules(context: CommandContext, store: SessionStore) -> None:
-    """Show the modules of a project without a session, or say that there is no project."""
-    from lopen.application.command_context import is_root
-    from lopen.specification.modules import find_modules
-
-    approved = {name: store.approval(name) is not None for name in find_modules(context.root)}
-    states = {name: "approved" if given else "specified" for name, given in approved.items()}
-    is_project = bool(states) or is_root(context.root)
-    context.emit("no_sessions", is_project=is_project, modules=states)
-    if not is_project:
-        context.say("there is no project here; to start one: lopen init")
-        return
-    for name, state in states.items():
-        context.say(f"{name}: {state}, no session yet")
-    context.say("no sessions yet; to start one: lopen run MODULE")
+        nothing = "no modules yet" if is_root(context.root) else "there is no project here"
+        context.say(f"{nothing}; to start one: lopen init MODULE")
+    return names
 
 
 SCREEN = 24  # lines
@@ -95,7 +86,8 @@ def status(context: CommandContext, module: UnfinishedModule = None, all: AllOpt
             require_known(module, find_modules(context.root))
             raise LopenError(f"{module} has no session yet", hint=f"to start one: lopen run {module}")
 
-        tell_modules(context, store)
+        if list_modules(context, store):
+            context.say("no sessions yet; to start one: lopen run MODULE")
     for server in running_servers(context.root):
         context.say(f"server: {server.url} (to open it: lopen serve --link --open)")
         context.emit("server", url=server.url, pid=server.pid)
