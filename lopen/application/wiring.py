@@ -6,7 +6,7 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lopen.application.command_context import CommandContext, ResumeOptions, View
 from lopen.application.open_store import kept_alerts
@@ -63,6 +63,7 @@ class StandIns:
 
     place: Workplace | None = None
     person: Person | None = None
+    clock: Clock = field(default_factory=SystemClock)
     publish: bool = True  # show and log events
 
 
@@ -79,7 +80,7 @@ def wired(
 ) -> Iterator[SessionContext]:
     """Put a session together, and take it apart at the end. `draft`: step 1 is asked for."""
     stand_ins = stand_ins or StandIns()
-    clock, secrets = SystemClock(), KnownSecrets(context.root, os.environ)
+    clock, secrets = stand_ins.clock, KnownSecrets(context.root, os.environ)
     check_templates(settings.workflow.templates)
     place = stand_ins.place or workplace_of(context, settings, store, session, clock, secrets)
     home, root = place.home, place.root
