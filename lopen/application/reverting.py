@@ -42,7 +42,7 @@ def revert_session(
         repository = place.repository
         if not undo and to is None and _is_in_place(session, repository):
             return None
-        restored = _latest_backup(store, session, repository) if undo else None
+        restored = _backup_to_restore(store, session, repository) if undo else None
         intent = _intent(session, repository, to, restored)
         place.publish_backup(intent.backup)
         _move(context, store, session, place, intent)
@@ -120,18 +120,28 @@ def reverts(store: SessionStore, session: Session) -> list[tuple[str, Reverted]]
     return [(row["ts"], Reverted(**json.loads(row["body"]))) for row in rows]
 
 
-def _latest_backup(store: SessionStore, session: Session, repository: Repository) -> Backup:
-    """Return the newest backup of the session. Raise `LopenError` if it has none, or it was restored already."""
-    latest, before = repository.latest_backup(session.id), reverts(store, session)
-    if before and before[-1][1].undo:
+def _backup_to_restore(store: SessionStore, session: Session, repository: Repository) -> Backup:
+    """Return what the latest revert saved before it changed anything: not the newest backup, if that revert was
+    interrupted and completed later.
+
+    Raises:
+        LopenError: there is no backup, or it was restored already.
+    """
+    interrupted, before = session.intents.revert, reverts(store, session)
+    if interrupted is not None and not interrupted.undo:
+        name: str | None = interrupted.backup
+    elif before and before[-1][1].undo:
         raise LopenError(
             "nothing is left to undo: the latest revert is undone",
             hint=f"to revert again: lopen revert {session.module} --to TASK; "
             f"work from after that revert is kept in {before[-1][1].backup}",
         )
-    if latest is None:
+    else:  # old events may be archived
+        name = before[-1][1].backup if before else repository.references.latest_backup_name(session.id)
+    backup = repository.read_backup(name) if name else None
+    if backup is None:
         raise LopenError(f"{session.id} has no backup to restore", hint=f"lopen status {session.module}")
-    return latest
+    return backup
 
 
 def _intent(
@@ -142,9 +152,11 @@ def _intent(
 ) -> RevertIntent:
     """Back up the current state and return the intent. Without `to`, an interrupted revert is continued.
 
-    An interrupted revert keeps its first backup, which was made before files changed.
+    An interrupted revert, or undo, keeps its first backup, which was made before files changed.
     """
-    interrupted = session.intents.revert if restored is None else None
+    interrupted = session.intents.revert
+    if interrupted is not None and restored is not None and not interrupted.undo:
+        interrupted = None
     commits = [c.sha for c in repository.session_commits(session.id)]
     if restored is not None:
         commit = restored.head

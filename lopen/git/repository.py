@@ -389,11 +389,10 @@ class Repository:
         self.references.move(name, saved, None, "backup before a revert")
         return name
 
-    def latest_backup(self, session_id: str) -> Backup | None:
-        """Return the session's newest backup, or None if it has none."""
-        name = self.references.latest_backup_name(session_id)
-        kept = self.references.tip(name) if name else None
-        if name is None or kept is None:
+    def read_backup(self, name: str) -> Backup | None:
+        """Return what `backup` saved under this name, None if it is gone."""
+        kept = self.references.tip(name)
+        if kept is None:
             return None
         subject = self.git.run("log", "-1", "--format=%s", kept).text
         return Backup(name, kept, self.references.tip(f"{kept}^") or kept if subject == UNCOMMITTED else kept)

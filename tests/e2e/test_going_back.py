@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
+from contextlib import closing
+
 import pytest
 
 from tests.e2e.conftest import MakeProject
@@ -125,6 +129,29 @@ def test_undo_restores_the_latest_backup_once(two_tasks: Project) -> None:
     assert project.lopen("revert", "--to", "calc-t1").code == 0
     on = project.lopen("resume")
     assert on.code == 0, on.out + on.err
+
+
+def test_undo_after_an_interrupted_revert_restores_what_was_there_before_it(two_tasks: Project) -> None:
+    project = two_tasks
+    head = project.git("rev-parse", "lopen/calc")
+    assert project.lopen("revert", "--to", "calc-t1").code == 0
+    target = project.git("rev-parse", "lopen/calc")
+    assert project.lopen("revert", "--undo").code == 0
+    backup = f"refs/lopen/backup/{project.status()['session']}/3"
+    project.git("update-ref", backup, head)
+    (project.clone() / "other.py").unlink()  # a revert was killed after this file
+    intent = json.dumps({"commit": target, "backup": backup, "head": head, "undo": False})
+    with closing(sqlite3.connect(project.root / ".lopen" / "state.db")) as database, database:
+        database.execute("UPDATE sessions SET body = json_set(body, '$.intents.revert', json(?))", (intent,))
+
+    completed = project.lopen("revert")
+    assert completed.code == 0, completed.err
+    assert project.git("rev-parse", "lopen/calc") == target
+    undone = project.lopen("revert", "--undo")
+
+    assert undone.code == 0, undone.err
+    assert project.git("rev-parse", "lopen/calc") == head
+    assert (project.clone() / "other.py").exists()
 
 
 def test_work_that_was_restored_and_merged_is_shown_as_merged(two_tasks: Project) -> None:
