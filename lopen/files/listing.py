@@ -1,38 +1,19 @@
-"""List a project's files as git would, or by a bounded walk without git; match them against globs."""
+"""Which of a project's files a tool lists: readable ones that match a glob."""
 
 from __future__ import annotations
 
 import fnmatch
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 from lopen.files.protection import ToolRefused, read_protection
 
 MAX_LISTED = 2_000
-MAX_WALKED = 200_000
 
 ListTracked = Callable[[], Sequence[str]]
 """Return the paths git tracks or would add (`git ls-files -co --exclude-standard -z`), relative to the root."""
-
-DERIVED_FOLDERS = frozenset(
-    {
-        "__pycache__",
-        ".hypothesis",
-        ".mypy_cache",
-        ".nox",
-        ".pytest_cache",
-        ".ruff_cache",
-        ".tox",
-        ".venv",
-        "node_modules",
-        "target",
-        "venv",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +23,6 @@ class Listing:
     files: tuple[str, ...]
     truncated: bool
     note: str = ""
-
-
-def walk(root: Path) -> list[str]:
-    """Return every file below `root` without using git; skip links, derived folders and private folders."""
-    found: list[str] = []
-    for folder, folders, files in os.walk(root, followlinks=False):
-        folders[:] = sorted(f for f in folders if f not in DERIVED_FOLDERS and not read_protection([f]))
-        base = os.path.relpath(folder, root)
-        found.extend(name if base == "." else f"{base}/{name}" for name in sorted(files))
-        if len(found) > MAX_WALKED:
-            break
-    return found
 
 
 def readable_below(

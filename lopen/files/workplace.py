@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lopen.files.paths import Root
 from lopen.files.protection import ToolRefused, write_protection
-from lopen.files.workspace import Workspace
+from lopen.files.workspace import encoded
 from lopen.git import clones
 from lopen.git.errors import GitError
 from lopen.git.refs import HEADS, require_commit
@@ -49,8 +49,9 @@ class Workplace:
 
     def write_document(self, name: str, text: str) -> None:
         """Write a document of lopen (`specs/<module>/…`) to the folder in which people read it."""
-        Workspace(self.home).write_document(name, text)
-        self._copy(name, text.encode())
+        content = encoded(text)
+        Root(self.home).replace_file(name, content, own=True)
+        self._copy(name, content)
 
     def copy_documents(self, module: str) -> tuple[str, ...]:
         """Copy the module's documents that a person changed; return the paths that differed."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lopen.core.hashing import content_hash
-from lopen.files.listing import MAX_LISTED, Listing, ListTracked, glob_matcher, readable_below, walk
+from lopen.files.listing import MAX_LISTED, Listing, ListTracked, glob_matcher, readable_below
 from lopen.files.paths import Root
 from lopen.files.protection import ToolRefused
 from lopen.files.search import SearchResult, check_pattern, run_search
@@ -28,7 +28,7 @@ from lopen.files.text_files import (
 
 
 class Workspace:
-    """A project's files. `list_tracked` returns the files that .gitignore allows; the default walks the folders.
+    """A project's files. `list_tracked` returns the files that .gitignore allows.
 
     `before_read` gets the absolute path of every file before its text is returned.
     """
@@ -36,12 +36,12 @@ class Workspace:
     def __init__(
         self,
         root: Path,
-        list_tracked: ListTracked | None = None,
+        list_tracked: ListTracked,
         before_read: Callable[[str], None] = lambda path: None,
     ) -> None:
         self._root = Root(root)
         self._before_read = before_read
-        self._list_tracked: ListTracked = list_tracked or (lambda: walk(self._root.path))
+        self._list_tracked = list_tracked
 
     @property
     def root(self) -> Path:
@@ -97,11 +97,7 @@ class Workspace:
 
     def write(self, path: str, content: str) -> Written:
         """Create or replace a whole file of at most 10 MB; keep its permissions."""
-        return self._store(path, _encode(content))
-
-    def write_document(self, path: str, content: str) -> None:
-        """Create or replace a document of lopen (a specification, research) durably, in protected places too."""
-        self._root.replace_file(path, _encode(content), own=True)
+        return self._store(path, encoded(content))
 
     def edit(self, path: str, old_text: str, new_text: str, *, replace_all: bool = False) -> Edited:
         """Replace a passage that occurs once in a file, or every occurrence with `replace_all`."""
@@ -111,7 +107,7 @@ class Workspace:
         # Bytes that are not UTF-8 survive the edit.
         text = raw.decode("utf-8", "surrogateescape")
         done = replace_passage(text, old_text, new_text, everywhere=replace_all, path=path)
-        written = self._store(path, _encode(done.text))
+        written = self._store(path, encoded(done.text))
         return Edited(written.path, done.count, done.text)
 
     def _store(self, path: str, content: bytes) -> Written:
@@ -132,7 +128,8 @@ class Workspace:
                 return file.read(MAX_READ_BYTES), "/".join(parts)
 
 
-def _encode(text: str) -> bytes:
+def encoded(text: str) -> bytes:
+    """Return a file's text as bytes, as it was read; raises `ToolRefused` for text that UTF-8 cannot encode."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

@@ -13,23 +13,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import TypeVar
 
 from lopen.core.clock import Clock
-from lopen.git import commits, ignores, trees
+from lopen.git import commits, ignores
 from lopen.git.command import GitCommand, find_git
 from lopen.git.commits import CommitInfo, refuse_leaks
 from lopen.git.configuration import Setting, foreign_filters, read_settings, switched_off
-from lopen.git.errors import GitError
 from lopen.git.ignores import HALF_WRITTEN, ignored_paths, is_internal
 from lopen.git.layout import Layout, check_version, discover
-from lopen.git.refs import HEADS, Head, References, check_head, unfinished_operation
+from lopen.git.refs import HEADS, Head, References, check_head
 from lopen.git.screening import KnownValues, Leak, find_leaks
+from lopen.git.trees import Objects, TreeEntry, within
 from lopen.git.work_tree import WorkTree, read_status
 from lopen.store.temporary import TemporaryFolder
 
 NO_EXCLUSIONS: Mapping[str, str] = {}
-_KEPT_ANSWERS = 64
 _MOST_NAMED = 100_000  # characters of paths in a command: Linux takes 2 MB, with the environment
 _CONTENT_CONFIG: Mapping[str, str] = {
     "core.untrackedCache": "false",
@@ -38,8 +36,6 @@ _CONTENT_CONFIG: Mapping[str, str] = {
     "core.fsync": "committed",  # objects of a later commit must survive a power cut
     "status.showUntrackedFiles": "all",
 }
-
-Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +59,7 @@ class Backup:
     head: str
 
 
-class Repository:
+class Repository(Objects):
     """One repository with its checkout. `identity_from` is where git finds the person's identity."""
 
     def __init__(
@@ -81,18 +77,15 @@ class Repository:
         }
         self.root = layout.root
         self.layout = layout
-        self.git = git.with_options(own, config=_CONTENT_CONFIG)
+        super().__init__(git.with_options(own, config=_CONTENT_CONFIG))
         self.references = References(layout, self.git)
         self.settings: Sequence[Setting] = ()  # of git, as they were when the person's repository was opened
         self.ignored_filters: tuple[str, ...] = ()  # content filters that only the repository configures
         self.changed_protected_paths: tuple[str, ...] = ()  # by the latest snapshot, see `is_protected_path`
         self._options = options
-        self._files = WorkTree(layout, self.git, scratch, lambda: self.head().commit, self.tree_of)
+        self._files = WorkTree(layout, self, scratch, lambda: self.head().commit)
         self._identity_from = identity_from or self.git
         self._identity: Mapping[str, str] = {}
-        self._answers: dict[
-            tuple[object, ...], object
-        ] = {}  # about objects, which never change under their id
         self._listing = Lock()  # read-only tools of one turn may list files in parallel
 
     @staticmethod
@@ -147,10 +140,6 @@ class Repository:
         """Return True if `commit` is in the history of `from_ref`: a branch name, `HEAD`, `refs/…` or an id."""
         return self.references.reachable(commit, from_ref)
 
-    def has_commit(self, commit: str) -> bool:
-        """Return True if the repository has the commit."""
-        return self.git.run("cat-file", "-e", f"{commit}^{{commit}}", accept=(0, 1, 128)).exit_code == 0
-
     def identity(self) -> str:
         """Return the identity that lopen commits with, `Name <email>`.
 
@@ -184,7 +173,7 @@ class Repository:
 
     def leaks(self, tree: str) -> tuple[Leak, ...]:
         """Return the secrets that `tree` would add to the history. It can be compared but not committed."""
-        return find_leaks(self.git, self.head().commit or self.layout.empty_tree, tree, self._options.known())
+        return find_leaks(self, self.head().commit or self.layout.empty_tree, tree, self._options.known())
 
     def files(self) -> list[str]:
         """Return every file that git does not ignore, tracked or not, without lopen's own state."""
@@ -223,7 +212,7 @@ class Repository:
         ignored = ignored_paths(self._files.head_index())
         return tuple(sorted({*ignored, *(f"{path}/" for path in self.embedded)}))
 
-    def tree_with(self, tree: str, files: Mapping[str, trees.TreeEntry | None]) -> str:
+    def tree_with(self, tree: str, files: Mapping[str, TreeEntry | None]) -> str:
         """Return the id of `tree` with these `files` in place of its own."""
         return self._files.tree_with(tree, files)
 
@@ -245,10 +234,6 @@ class Repository:
 
     # objects
 
-    def changes(self, before: str, after: str) -> tuple[trees.TreeChange, ...]:
-        """Return the changes of files from the tree (or commit) `before` to `after`, by path."""
-        return self._known(("changes", before, after), lambda: trees.changes(self.git, before, after))
-
     def diff(
         self,
         before: str,
@@ -262,50 +247,14 @@ class Repository:
         if paths is not None and sum(map(len, paths)) > _MOST_NAMED:
             before, after = self._with_only(frozenset(paths), before, after)
             paths = None
-        return trees.diff(self.git, before, after, paths=paths, max_chars=max_chars, as_text=as_text)
+        return super().diff(before, after, paths=paths, max_chars=max_chars, as_text=as_text)
 
     def _with_only(self, paths: Set[str], before: str, after: str) -> tuple[str, str]:
         """Return both trees without the files that differ and are not in `paths` or below them."""
         changed = self.changes(before, after)
-        named = {c.path for c in trees.within(changed, paths)}
+        named = {c.path for c in within(changed, paths)}
         others = {c.path: None for c in changed if c.path not in named}
         return self.tree_with(before, others), self.tree_with(after, others)
-
-    def entries(self, tree: str) -> dict[str, trees.TreeEntry]:
-        """Return path → entry of every file of a tree."""
-        return trees.entries(self.git, tree)
-
-    def blob_sizes(self, blobs: Iterable[str]) -> Mapping[str, int]:
-        """Return blob id → size in bytes."""
-        return trees.blob_sizes(self.git, blobs)
-
-    def blob_contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
-        """Return blob id → content."""
-        return trees.blob_contents(self.git, blobs)
-
-    def file_at(self, tree: str, path: str) -> bytes | None:
-        """Return a file's content in a tree; None if there is no such file."""
-        return trees.file_at(self.git, tree, path)
-
-    def tree_of(self, commit: str) -> str:
-        """Return the tree of a commit."""
-        return self._known(("tree", commit), lambda: trees.tree_of(self.git, commit))
-
-    def merged(self, ours: str, theirs: str) -> tuple[str, tuple[str, ...]]:
-        """Merge two commits without touching a file; return the tree, and the paths in conflict."""
-        return trees.merged(self.git, ours, theirs)
-
-    def _known(self, question: tuple[object, ...], ask: Callable[[], Answer]) -> Answer:
-        """Return the answer to a question about objects, asking git only the first time."""
-        with self._listing:
-            if question in self._answers:
-                return self._answers[question]  # type: ignore[return-value]
-        answer = ask()
-        with self._listing:
-            while len(self._answers) >= _KEPT_ANSWERS:
-                del self._answers[next(iter(self._answers))]
-            self._answers[question] = answer
-        return answer
 
     # lopen's commits
 
@@ -340,7 +289,7 @@ class Repository:
     ) -> str:
         """Write a commit, durable on return. `purpose` completes "it would be …" in the error about a secret."""
         before = parents[0] or self.layout.empty_tree
-        refuse_leaks(find_leaks(self.git, before, tree, self._options.known()), purpose)
+        refuse_leaks(find_leaks(self, before, tree, self._options.known()), purpose)
         return commits.write_commit(
             self.git.with_options(self._known_identity()), tree, parents, message, sign=sign
         )
@@ -403,10 +352,8 @@ class Repository:
         Ignored files do not change.
 
         Raises:
-            GitError: the commit does not exist, or an operation of git is in progress.
+            GitError: the commit does not exist.
         """
-        if operation := unfinished_operation(self.layout):
-            raise GitError(f"a {operation} is in progress", hint=f"abort it first: git {operation} --abort")
         head = self.head().commit
         tree = self.tree_of(commit)
         # Files first: if one is not writable, the branch is unchanged and the reset can be repeated.

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lopen.core.redaction import added, redact, spelt_in_bytes
-from lopen.git import trees
-from lopen.git.command import GitCommand
+from lopen.git.trees import Objects
 
 _LOOKED_OVER = (
     1024 * 1024
@@ -36,16 +35,14 @@ class Leak:
         return f"{self.path}:{self.line}" if self.line else f"the name of {self.path}"
 
 
-def find_leaks(git: GitCommand, before: str, after: str, known: Sequence[str]) -> tuple[Leak, ...]:
+def find_leaks(objects: Objects, before: str, after: str, known: Sequence[str]) -> tuple[Leak, ...]:
     """Return every secret that the tree (or commit) `after` adds to `before`, in the files as git stores them."""
-    changed = [
-        c for c in trees.changes(git, before, after) if c.entry_after and not c.entry_after.is_submodule
-    ]
-    sizes = trees.blob_sizes(git, [c.after for c in changed if c.after])
+    changed = [c for c in objects.changes(before, after) if c.entry_after and not c.entry_after.is_submodule]
+    sizes = objects.blob_sizes([c.after for c in changed if c.after])
     looked = [c.after for c in changed if c.after and sizes.get(c.after, 0) <= _LONGEST]
-    contents = trees.blob_contents(git, looked)
+    contents = objects.blob_contents(looked)
     suspects = {c.after for c in changed if list(_places(b"", contents.get(c.after or "", b""), known))}
-    old = trees.blob_contents(git, [c.before for c in changed if c.after in suspects and c.before])
+    old = objects.blob_contents([c.before for c in changed if c.after in suspects and c.before])
     found = []
     for change in changed:
         if change.before is None and (named := added("", change.path, known)):

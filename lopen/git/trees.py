@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Literal
+from threading import Lock
+from typing import Literal, TypeVar
 
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError
@@ -16,6 +17,8 @@ Kind = Literal["added", "modified", "deleted"]
 _KINDS: dict[str, Kind] = {"A": "added", "D": "deleted"}
 # Modes of entries, as git writes them; every other one is a plain file
 GITLINK, LINK, EXECUTABLE = "160000", "120000", "100755"
+Answer = TypeVar("Answer")
+_KEPT_ANSWERS = 64
 _BIG_FILE = "2m"  # larger files count as binary in a diff
 
 
@@ -60,49 +63,143 @@ def is_work_tree_path(path: str) -> bool:
     return "\0" not in path and not any(part in ("", ".", "..") or part.lower() == ".git" for part in parts)
 
 
-def changes(git: GitCommand, before: str, after: str) -> tuple[TreeChange, ...]:
-    """Return the changes of files from one tree (or commit) to the other, by path; a rename is two changes."""
-    if before == after:
-        return ()
-    ends = require_id(before), require_id(after)
-    fields = git.run("diff-tree", "-r", "-z", "--no-renames", *ends).fields()
-    return tuple(_change(meta, path) for meta, path in zip(fields[::2], fields[1::2], strict=True))
+class Objects:
+    """The trees, commits and files of one repository by their ids; nothing here writes."""
 
+    def __init__(self, git: GitCommand) -> None:
+        self.git = git
+        self._answers: dict[tuple[object, ...], object] = {}  # objects never change under their id
+        self._asking = Lock()  # read-only tools of one turn may ask in parallel
 
-def diff(
-    git: GitCommand,
-    before: str,
-    after: str,
-    *,
-    paths: Sequence[str] | None = None,
-    max_chars: int | None = None,
-    as_text: bool = False,
-) -> str:
-    """Return the unified diff of two trees, cut at `max_chars` with a note. Binary files are only named.
+    def has_commit(self, commit: str) -> bool:
+        """Return True if the repository has the commit."""
+        return self.git.run("cat-file", "-e", f"{commit}^{{commit}}", accept=(0, 1, 128)).exit_code == 0
 
-    With `as_text` every file counts as text, of any bytes, size and attributes.
-    """
-    if before == after or (paths is not None and not paths):
-        return ""
-    answer = git.with_options(config={"core.bigFileThreshold": _BIG_FILE}).run(
-        "diff-tree",
-        "-r",
-        "-p",
-        *(("--text",) if as_text else ()),
-        "--no-renames",
-        "--no-ext-diff",
-        "--no-textconv",
-        "--no-color",
-        "--no-relative",
-        "--submodule=short",
-        "--src-prefix=a/",
-        "--dst-prefix=b/",
-        require_id(before),
-        require_id(after),
-        "--",
-        *(paths or ()),
-    )
-    return _cut(answer.stdout.decode("utf-8", "replace"), max_chars)
+    def changes(self, before: str, after: str) -> tuple[TreeChange, ...]:
+        """Return the changes of files from one tree (or commit) to the other, by path; a rename is two changes."""
+        return self._known(("changes", before, after), lambda: self._changes(before, after))
+
+    def _changes(self, before: str, after: str) -> tuple[TreeChange, ...]:
+        if before == after:
+            return ()
+        ends = require_id(before), require_id(after)
+        fields = self.git.run("diff-tree", "-r", "-z", "--no-renames", *ends).fields()
+        return tuple(_change(meta, path) for meta, path in zip(fields[::2], fields[1::2], strict=True))
+
+    def diff(
+        self,
+        before: str,
+        after: str,
+        *,
+        paths: Sequence[str] | None = None,
+        max_chars: int | None = None,
+        as_text: bool = False,
+    ) -> str:
+        """Return the unified diff of two trees, cut at `max_chars` with a note. Binary files are only named.
+
+        With `as_text` every file counts as text, of any bytes, size and attributes.
+        """
+        if before == after or (paths is not None and not paths):
+            return ""
+        answer = self.git.with_options(config={"core.bigFileThreshold": _BIG_FILE}).run(
+            "diff-tree",
+            "-r",
+            "-p",
+            *(("--text",) if as_text else ()),
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-color",
+            "--no-relative",
+            "--submodule=short",
+            "--src-prefix=a/",
+            "--dst-prefix=b/",
+            require_id(before),
+            require_id(after),
+            "--",
+            *(paths or ()),
+        )
+        return _cut(answer.stdout.decode("utf-8", "replace"), max_chars)
+
+    def entries(self, tree: str) -> dict[str, TreeEntry]:
+        """Return every file of a tree (or commit): path → entry."""
+        return self._entries(tree, "-r")
+
+    def _entries(self, tree: str, *which: str) -> dict[str, TreeEntry]:
+        found = {}
+        for field in self.git.run("ls-tree", "-z", "--full-tree", require_id(tree), *which).fields():
+            meta, path = field.split("\t", 1)
+            mode, kind, blob = meta.split(" ")
+            if kind != "tree":
+                found[path] = TreeEntry(mode, blob)
+        return found
+
+    def file_at(self, tree: str, path: str) -> bytes | None:
+        """Return a file's content in the tree (a link's target); None if there is no such file."""
+        if not is_work_tree_path(path):
+            return None
+        entry = self._entries(tree, "--", path).get(path)
+        return self.blob_contents([entry.blob]).get(entry.blob) if entry else None
+
+    def blob_contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
+        """Return blob id → content, without ids of other objects and of objects that are missing."""
+        wanted = "".join(f"{require_id(name)}\n" for name in dict.fromkeys(blobs))
+        answer = self.git.run("cat-file", "--batch", stdin=wanted.encode()).stdout if wanted else b""
+        return {name: content for name, kind, content in _batch(answer) if kind == "blob"}
+
+    def blob_sizes(self, blobs: Iterable[str]) -> Mapping[str, int]:
+        """Return blob id → size in bytes, without ids of other objects."""
+        wanted = "".join(f"{require_id(blob)}\n" for blob in dict.fromkeys(blobs))
+        if not wanted:
+            return {}
+        answer = self.git.run("cat-file", "--batch-check", stdin=wanted.encode())
+        found = (line.split(" ") for line in answer.text.split("\n"))
+        return {line[0]: int(line[2]) for line in found if len(line) == 3 and line[1] == "blob"}
+
+    def tree_of(self, commit: str) -> str:
+        """Return the tree of a commit (or of a tree).
+
+        Raises:
+            GitError: it does not exist.
+        """
+        return self._known(("tree", commit), lambda: self._tree_of(commit))
+
+    def _tree_of(self, commit: str) -> str:
+        answer = self.git.run(
+            "rev-parse", "--verify", "--quiet", f"{require_id(commit)}^{{tree}}", accept=(0, 1, 128)
+        )
+        if answer.exit_code:
+            raise GitError(f"commit {commit} does not exist", hint="see: git log --all")
+        return answer.text
+
+    def merged(self, ours: str, theirs: str) -> tuple[str, tuple[str, ...]]:
+        """Merge two commits without a work tree; return the tree, and the paths in conflict.
+
+        Raises:
+            GitError: the commits have no common history, or git is older than 2.38.
+        """
+        answer = self.git.run(
+            "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages",
+            require_id(ours), require_id(theirs), accept=(0, 1, 128, 129),
+        )  # fmt: skip
+        if answer.exit_code > 1:
+            raise GitError(
+                f"cannot merge: {answer.stderr.strip()}", hint="git 2.38 or later is needed to merge"
+            )
+        tree, *paths = os.fsdecode(answer.stdout).rstrip("\0\n").split("\0")
+        return tree, tuple(dict.fromkeys(path for path in paths if path))
+
+    def _known(self, question: tuple[object, ...], ask: Callable[[], Answer]) -> Answer:
+        """Return the answer to a question about objects, asking git only the first time."""
+        with self._asking:
+            if question in self._answers:
+                return self._answers[question]  # type: ignore[return-value]
+        answer = ask()
+        with self._asking:
+            while len(self._answers) >= _KEPT_ANSWERS:
+                del self._answers[next(iter(self._answers))]
+            self._answers[question] = answer
+        return answer
 
 
 def within(changed: Sequence[TreeChange], paths: Set[str]) -> list[TreeChange]:
@@ -113,36 +210,6 @@ def within(changed: Sequence[TreeChange], paths: Set[str]) -> list[TreeChange]:
         if any("/".join(parts[:depth]) in paths for depth in range(1, len(parts) + 1)):
             found.append(change)
     return found
-
-
-def entries(git: GitCommand, tree: str) -> dict[str, TreeEntry]:
-    """Return every file of a tree (or commit): path → entry."""
-    return _entries(git, tree, "-r")
-
-
-def _entries(git: GitCommand, tree: str, *which: str) -> dict[str, TreeEntry]:
-    found = {}
-    for field in git.run("ls-tree", "-z", "--full-tree", require_id(tree), *which).fields():
-        meta, path = field.split("\t", 1)
-        mode, kind, blob = meta.split(" ")
-        if kind != "tree":
-            found[path] = TreeEntry(mode, blob)
-    return found
-
-
-def file_at(git: GitCommand, tree: str, path: str) -> bytes | None:
-    """Return a file's content in the tree (a link's target); None if there is no such file."""
-    if not is_work_tree_path(path):
-        return None
-    entry = _entries(git, tree, "--", path).get(path)
-    return blob_contents(git, [entry.blob]).get(entry.blob) if entry else None
-
-
-def blob_contents(git: GitCommand, blobs: Iterable[str]) -> dict[str, bytes]:
-    """Return blob id → content, without ids of other objects and of objects that are missing."""
-    wanted = "".join(f"{require_id(name)}\n" for name in dict.fromkeys(blobs))
-    answer = git.run("cat-file", "--batch", stdin=wanted.encode()).stdout if wanted else b""
-    return {name: content for name, kind, content in _batch(answer) if kind == "blob"}
 
 
 def _batch(answer: bytes) -> Iterator[tuple[str, str, bytes]]:
@@ -157,44 +224,6 @@ def _batch(answer: bytes) -> Iterator[tuple[str, str, bytes]]:
         size = int(head[2])
         yield head[0], head[1], answer[at : at + size]
         at += size + 1
-
-
-def blob_sizes(git: GitCommand, blobs: Iterable[str]) -> Mapping[str, int]:
-    """Return blob id → size in bytes, without ids of other objects."""
-    wanted = "".join(f"{require_id(blob)}\n" for blob in dict.fromkeys(blobs))
-    if not wanted:
-        return {}
-    answer = git.run("cat-file", "--batch-check", stdin=wanted.encode())
-    found = (line.split(" ") for line in answer.text.split("\n"))
-    return {line[0]: int(line[2]) for line in found if len(line) == 3 and line[1] == "blob"}
-
-
-def tree_of(git: GitCommand, commit: str) -> str:
-    """Return the tree of a commit (or of a tree).
-
-    Raises:
-        GitError: it does not exist.
-    """
-    answer = git.run("rev-parse", "--verify", "--quiet", f"{require_id(commit)}^{{tree}}", accept=(0, 1, 128))
-    if answer.exit_code:
-        raise GitError(f"commit {commit} does not exist", hint="see: git log --all")
-    return answer.text
-
-
-def merged(git: GitCommand, ours: str, theirs: str) -> tuple[str, tuple[str, ...]]:
-    """Merge two commits without a work tree; return the tree, and the paths in conflict.
-
-    Raises:
-        GitError: the commits have no common history, or git is older than 2.38.
-    """
-    answer = git.run(
-        "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages",
-        require_id(ours), require_id(theirs), accept=(0, 1, 128, 129),
-    )  # fmt: skip
-    if answer.exit_code > 1:
-        raise GitError(f"cannot merge: {answer.stderr.strip()}", hint="git 2.38 or later is needed to merge")
-    tree, *paths = os.fsdecode(answer.stdout).rstrip("\0\n").split("\0")
-    return tree, tuple(dict.fromkeys(path for path in paths if path))
 
 
 def _change(meta: str, path: str) -> TreeChange:

@@ -83,16 +83,15 @@ class WorkTree:
     def __init__(
         self,
         layout: Layout,
-        git: GitCommand,
+        objects: trees.Objects,
         scratch: Path,
         head: Callable[[], str | None],
-        tree_of: Callable[[str], str],
     ) -> None:
         self._layout = layout
-        self._git = git
+        self._objects = objects
+        self._git = objects.git
         self._scratch = scratch
         self._head = head
-        self._tree_of = tree_of
         self._base_of: str | None = None  # the head from which this process built `base`
         self._submodules: tuple[str, frozenset[str]] | None = None  # of a head
         self.embedded: tuple[str, ...] = ()  # repositories of their own that the latest snapshot left out
@@ -158,7 +157,7 @@ class WorkTree:
         excluded = self._matching(exclude, found.changed)
         paths = [path for path in found.changed if path not in excluded]
         if not paths:
-            return self._tree_of(self._base_of) if self._base_of else self._layout.empty_tree, found
+            return self._objects.tree_of(self._base_of) if self._base_of else self._layout.empty_tree, found
         git = self._work_index()
         hidden = _behind_links(self._layout.root, paths)
         _update(git, [path for path in paths if path in hidden], "--force-remove")
@@ -196,7 +195,7 @@ class WorkTree:
             if not trees.is_work_tree_path(path):
                 raise GitError(f"{path!r} is not a path in the work tree")
         now, found = self.snapshot({})
-        known = trees.entries(self._git, tree)
+        known = self._objects.entries(tree)
         self._become(self.tree_with(now, {path: known.get(path) for path in wanted}), found)
 
     def reset(self, tree: str) -> None:

@@ -37,4 +37,4 @@ def root(tmp_path: Path, outside: Path) -> Path:
 
 @pytest.fixture
 def workspace(root: Path) -> Workspace:
-    return Workspace(root)
+    return Workspace(root, lambda: [str(p.relative_to(root)) for p in root.rglob("*") if not p.is_dir()])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.files.paths import split
+from lopen.files.paths import Root, split
 from lopen.files.protection import PathRefused, ToolRefused
 from lopen.files.workspace import Workspace
 
@@ -104,16 +104,16 @@ def test_a_path_that_leaves_is_neither_read_nor_written_nor_listed(
     assert everything(outside) == before
 
 
-def test_lopen_s_own_documents_do_not_leave_either(root: Path, outside: Path, workspace: Workspace) -> None:
+def test_lopen_s_own_documents_do_not_leave_either(root: Path, outside: Path) -> None:
     before = everything(outside)
     (root / "specs" / "linked").symlink_to(outside)
     (root / "specs" / "auth").mkdir(exist_ok=True)
     (root / "specs" / "auth" / "RESEARCH-x.md").symlink_to(outside / "secret.txt")
     for path in ("specs/linked/RESEARCH-x.md", "specs/auth/RESEARCH-x.md", "../outside/new.md"):
         with pytest.raises(PathRefused):
-            workspace.write_document(path, "HACKED")
+            Root(root).replace_file(path, b"HACKED", own=True)
     assert everything(outside) == before
-    workspace.write_document("specs/new/SPECIFICATION.md", "# New\n")
+    Root(root).replace_file("specs/new/SPECIFICATION.md", b"# New\n", own=True)
     assert (root / "specs/new/SPECIFICATION.md").read_text() == "# New\n"
 
 

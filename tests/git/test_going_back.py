@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from lopen.core.clock import FakeClock
-from lopen.git.errors import GitError
 from lopen.git.repository import Repository
 from tests.git.conftest import begin, run_git
 
@@ -85,12 +84,6 @@ def test_a_reset_past_the_ignore_file_leaves_what_was_ignored(root: Path, reposi
     repository.reset_to(start)
     assert (root / "private").read_text() == "kept"
     assert not (root / ".gitignore").exists()
-
-
-def test_a_reset_waits_for_the_person_to_end_a_rebase(root: Path, repository: Repository) -> None:
-    (root / ".git" / "rebase-merge").mkdir()
-    with pytest.raises(GitError, match="rebase is in progress"):
-        repository.reset_to(str(repository.head().commit))
 
 
 def test_a_detached_head_is_reset_too(root: Path, repository: Repository) -> None:
