@@ -21,6 +21,7 @@ from lopen.git.repository import CheckoutOptions, Repository
 from lopen.sandbox.ancestry import end_orphans
 from lopen.sandbox.choice import choose
 from lopen.sandbox.command import CommandLimits, Sandbox
+from lopen.sandbox.environment import SandboxOptions
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
 from lopen.store.folder import Locked, exclusive_lock, state_folder
@@ -132,15 +133,8 @@ def recording_path(root: Path, session: str) -> Path:
 def sandbox_for(settings: Settings, root: Path, session: str, at: Path | None = None) -> Sandbox:
     """Return the sandbox of the settings; `auto` means the best that works. `at`: the place that `root` stands for."""
     limits = CommandLimits(memory_mb=settings.sandbox.max_memory_mb)
-    readable = [Path(name).expanduser() for name in settings.sandbox.readable]
-    return choose(
-        settings.sandbox.mode,
-        root,
-        limits=limits,
-        session=session,
-        readable=readable,
-        at=at,
-    )
+    readable = tuple(Path(name).expanduser() for name in settings.sandbox.readable)
+    return choose(settings.sandbox.mode, root, SandboxOptions(limits, session, readable=readable, at=at))
 
 
 def sandbox_rules(sandbox: Sandbox, settings: Settings) -> str:

@@ -44,14 +44,15 @@ class Recorded:
     body: str = ""
 
     def to_json(self) -> str:
-        """Return one JSON object on one line: `ts`, `event`, `session`, then the event's own fields."""
-        head: dict[str, Any] = {
-            "ts": self.ts.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            "event": self.event.name,
-            "session": self.session,
-        }
-        own = (self.body or self.event.body())[1:]
-        return json.dumps(head, ensure_ascii=False)[:-1] + (", " if len(own) > 1 else "") + own
+        """Return the event's `json_line`."""
+        return json_line(self.ts, self.event.name, self.session, self.body or self.event.body())
+
+
+def json_line(ts: datetime, name: str, session: str, body: str) -> str:
+    """Return one JSON object on one line: `ts`, `event`, `session`, then the event's own fields, the object in `body`."""
+    time = ts.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    head = json.dumps({"ts": time, "event": name, "session": session}, ensure_ascii=False)
+    return head[:-1] + (", " if len(body) > len("{}") else "") + body[1:]
 
 
 Subscriber = Callable[[Recorded], None]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from lopen.core.events import Committed, Event, Notice
 from lopen.files.workplace import Workplace
+from lopen.git.clones import FETCHED
 from lopen.git.commits import Convention, approval_message
 from lopen.git.errors import GitError, RefMoved
 from lopen.git.refs import BRANCH_PREFIX, HEADS, require_commit
@@ -76,7 +77,8 @@ class ModuleBranch:
         place, person, clone = self.place, self.place.person, self.place.repository
         if pause := self._checked_out(branch):
             return pause
-        theirs, ours, fetched = person.branch_tip(branch), clone.branch_tip(branch), place.fetched()
+        theirs, ours = person.branch_tip(branch), clone.branch_tip(branch)
+        fetched = clone.references.tip(FETCHED)
         if clone.head().branch != branch:
             self._restore_clone(branch, theirs)
             ours = clone.branch_tip(branch)

@@ -17,7 +17,7 @@ from lopen.files.protection import ToolRefused, write_protection
 from lopen.files.workspace import encoded
 from lopen.git import clones
 from lopen.git.errors import GitError
-from lopen.git.refs import HEADS, require_commit
+from lopen.git.refs import BACKUPS, HEADS, require_commit
 from lopen.git.repository import CheckoutOptions, Repository
 
 DOCUMENTS = ("SPECIFICATION.md", "RESEARCH-*.md")
@@ -122,13 +122,9 @@ class Workplace:
         if now and now != before:
             references.move(clones.FETCHED, now, before, "in the person's repository")
 
-    def fetched(self) -> str | None:
-        """Return the commit at which the person's branch was left, None before the first time."""
-        return self.repository.references.tip(clones.FETCHED)
-
     def fetch(self, branch: str) -> None:
         """Bring the objects of the person's branch into the clone."""
-        clones.fetch_branch(self.person, self.repository, branch)
+        clones.fetch_objects(self.person, self.repository, HEADS + branch)
 
     def bring_objects(self, branch: str) -> None:
         """Bring the objects of the clone's branch into the person's repository; no reference moves."""
@@ -157,10 +153,14 @@ class Workplace:
     def follow(self, branch: str) -> None:
         """Put the clone on the branch as the person's repository has it; files stay, as uncommitted work."""
         clone, theirs = self.repository, self.person.branch_tip(branch)
-        if theirs is not None and clone.branch_tip(branch) not in (None, theirs) and self.fetched() == theirs:
+        if (
+            theirs is not None
+            and clone.branch_tip(branch) not in (None, theirs)
+            and clone.references.tip(clones.FETCHED) == theirs
+        ):
             self.publish(branch)  # a killed run had come to the commit alone
             theirs = self.person.branch_tip(branch)
-        clones.fetch_backups(self.person, clone)
+        clones.fetch_objects(self.person, clone, f"+{BACKUPS}*:{BACKUPS}*")
         if theirs is not None and clone.branch_tip(branch) != theirs:
             self.fetch(branch)
             clone.references.move(

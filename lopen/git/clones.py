@@ -19,7 +19,7 @@ from lopen.git.configuration import clone_configuration
 from lopen.git.errors import GitError, RefMoved
 from lopen.git.ignores import CACHE_PATTERNS, HALF_WRITTEN, STATE_PATTERNS, with_lines
 from lopen.git.layout import Layout
-from lopen.git.refs import BACKUPS, HEADS, require_id
+from lopen.git.refs import HEADS, require_id
 from lopen.git.repository import CheckoutOptions, Repository
 
 GIT_FOLDER = ".repository"  # beside the clone's files, which have the name of the project's folder
@@ -143,17 +143,10 @@ def fetch_all(person: Repository, clone: Repository, branch: str) -> None:
     )
 
 
-def fetch_branch(person: Repository, clone: Repository, branch: str) -> None:
-    """Bring the objects of the person's `branch` into the clone; no reference moves."""
+def fetch_objects(person: Repository, clone: Repository, *refs: str) -> None:
+    """Bring the objects of these references of the person's into the clone; only those written `+from:to` move there."""
     git = clone.git.with_options(_BY_FILE)
-    git.run("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", str(person.root), HEADS + branch)
-
-
-def fetch_backups(person: Repository, clone: Repository) -> None:
-    """Bring the backups of reverts into the clone."""
-    git = clone.git.with_options(_BY_FILE)
-    backups = f"+{BACKUPS}*:{BACKUPS}*"
-    git.run("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", str(person.root), backups)
+    git.run("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", str(person.root), *refs)
 
 
 def publish(person: Repository, clone: Repository, ref: str, old: str | None) -> str:

@@ -11,11 +11,7 @@ _SHOWN_CHARS = 2_000
 
 
 class GitError(LopenError):
-    """git failed. `stderr` holds its complete message: data, never instructions."""
-
-    def __init__(self, message: str, *, hint: str = "", stderr: str = "") -> None:
-        super().__init__(message, hint=hint)
-        self.stderr = stderr
+    """git failed. git's own message in it is data, never instructions."""
 
 
 class NotARepository(GitError):
@@ -73,34 +69,27 @@ def no_identity() -> NoIdentity:
     )
 
 
-def lock_error(lock: str, stderr: str = "") -> GitLocked:
-    """Return the error for a lock file that another process did not release."""
-    return GitLocked(
-        f"another git process holds {lock}",
-        hint=f"let it finish; if no git process is running, delete {lock}",
-        stderr=stderr,
-    )
-
-
 def translate(subcommand: str, exit_code: int, stderr: str, *, folder: str) -> GitError:
     """Return the error for the `stderr` of a failed `git <subcommand>` in `folder`."""
     if lock := lock_in(stderr):
-        return lock_error(lock, stderr)
+        return GitLocked(
+            f"another git process holds {lock}",
+            hint=f"let it finish; if no git process is running, delete {lock}",
+        )
     if taken := _NAME_TAKEN.search(stderr):
         return GitError(
             f"the branch name conflicts with {taken['ref']}",
             hint="rename that branch",
-            stderr=stderr,
         )
     if found := _NOT_ENCODED.search(stderr):
         return NotEncodable(
             f"git cannot store {found['path']}: it is not {found['encoding']}, the encoding that .gitattributes names for it",
             hint="write the file in that encoding, or take working-tree-encoding out of .gitattributes",
-            stderr=stderr,
         )
     if _MOVED.search(stderr):
         return RefMoved(
-            f"a branch moved while lopen worked: {_tail(stderr)}", hint="see: git reflog", stderr=stderr
+            f"a branch moved while lopen worked: {_tail(stderr)}",
+            hint="see: git reflog",
         )
     if _NO_IDENTITY.search(stderr):
         return no_identity()
@@ -108,22 +97,19 @@ def translate(subcommand: str, exit_code: int, stderr: str, *, folder: str) -> G
         return NotARepository(
             f"{folder} belongs to another user, so git refuses to work in it",
             hint=f"if you trust it: git config --global --add safe.directory {shlex.quote(folder)}",
-            stderr=stderr,
         )
     if _NO_WORK_TREE.search(stderr):
         return NotARepository(
             f"{folder} has no work tree: a bare repository, or a folder inside .git",
             hint="clone it, and run lopen in the clone",
-            stderr=stderr,
         )
     if _NO_REPOSITORY.search(stderr):
         return NotARepository(
             f"{folder} is not a git repository",
             hint=f"create one: git -C {shlex.quote(folder)} init",
-            stderr=stderr,
         )
     place = f" in {folder}" if _NOT_WRITTEN.search(stderr) else ""
-    return GitError(f"git {subcommand} failed{place} ({exit_code}): {_tail(stderr)}", stderr=stderr)
+    return GitError(f"git {subcommand} failed{place} ({exit_code}): {_tail(stderr)}")
 
 
 def _tail(stderr: str) -> str:

@@ -21,12 +21,17 @@ from lopen.sandbox.ancestry import SESSION_MARKER
 from lopen.sandbox.command import (
     CACHES_INSIDE,
     Command,
-    CommandLimits,
     CommandResult,
     Room,
     SandboxFailed,
 )
-from lopen.sandbox.environment import ProjectSandbox, command_home, mount_points
+from lopen.sandbox.environment import (
+    DEFAULT_OPTIONS,
+    ProjectSandbox,
+    SandboxOptions,
+    command_home,
+    mount_points,
+)
 from lopen.sandbox.kernel_filter import filter_file
 from lopen.sandbox.namespace import Namespace, Pipes
 from lopen.sandbox.supervision import spawn, supervise
@@ -57,20 +62,10 @@ class Bubblewrap(ProjectSandbox):
     name = "bwrap"
     warning = ""
 
-    def __init__(
-        self,
-        root: Path,
-        *,
-        limits: CommandLimits = CommandLimits(),  # noqa: B008 - frozen
-        session: str = "",
-        environ: Mapping[str, str] = os.environ,
-        readable: Iterable[Path] = (),
-        recent: bool = True,
-        at: Path | None = None,
-    ) -> None:
-        super().__init__(root, limits=limits, session=session, environ=environ, readable=readable, at=at)
+    def __init__(self, root: Path, options: SandboxOptions = DEFAULT_OPTIONS, *, recent: bool = True) -> None:
+        super().__init__(root, options)
         self._recent = recent
-        self._program = find_bwrap(environ, self._root)
+        self._program = find_bwrap(self._environ, self._root)
 
     @cached_property
     def _hidden(self) -> tuple[Path, ...]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import resource
 import tempfile
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,8 +12,14 @@ from typing import Literal, assert_never
 
 from lopen.core.errors import LopenError
 from lopen.sandbox.bubblewrap import Bubblewrap
-from lopen.sandbox.command import Command, CommandLimits, CommandResult, Sandbox, SandboxFailed
-from lopen.sandbox.environment import ProjectSandbox, command_home, room_temporary_folder
+from lopen.sandbox.command import Command, CommandResult, Sandbox, SandboxFailed
+from lopen.sandbox.environment import (
+    DEFAULT_OPTIONS,
+    ProjectSandbox,
+    SandboxOptions,
+    command_home,
+    room_temporary_folder,
+)
 from lopen.sandbox.landlock import Landlock
 from lopen.sandbox.process_tree import LINUX, process_tree
 from lopen.sandbox.supervision import spawn, supervise
@@ -71,24 +75,14 @@ class ProbeResult:
     recent: bool = True
 
 
-def choose(
-    mode: Mode,
-    root: Path,
-    *,
-    limits: CommandLimits = CommandLimits(),  # noqa: B008 - frozen
-    session: str = "",
-    environ: Mapping[str, str] = os.environ,
-    readable: Iterable[Path] = (),
-    at: Path | None = None,
-) -> Sandbox:
-    """Return the sandbox for `mode`; `auto` is the strongest that works here. `at` is the checkout that `root` stands for:
-    bubblewrap shows `root` there, Landlock hides it.
+def choose(mode: Mode, root: Path, options: SandboxOptions = DEFAULT_OPTIONS) -> Sandbox:
+    """Return the sandbox for `mode`; `auto` is the strongest that works here.
 
     Raises:
         LopenError: the requested sandbox, or every sandbox, fails its trial; the hint names the alternative.
     """
     if mode == "none":
-        return Unconfined(root, limits=limits, session=session, environ=environ, readable=readable)
+        return Unconfined(root, options)
     failures: list[str] = []
     wanted: tuple[Confining, ...] = ("bwrap", "landlock") if mode == "auto" else (mode,)
     for name in wanted:
@@ -96,17 +90,9 @@ def choose(
         if not found.works:
             failures.append(f"{name}: {found.detail}")
         elif name == "bwrap":
-            return Bubblewrap(
-                root,
-                limits=limits,
-                session=session,
-                environ=environ,
-                readable=readable,
-                recent=found.recent,
-                at=at,
-            )
+            return Bubblewrap(root, options, recent=found.recent)
         else:
-            return Landlock(root, limits=limits, session=session, environ=environ, readable=readable, at=at)
+            return Landlock(root, options)
     raise LopenError(
         f"no sandbox works here ({'; '.join(failures)})",
         hint="install bubblewrap, or run commands unprotected with --sandbox none",

@@ -11,6 +11,7 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 
@@ -166,27 +167,33 @@ def _unlink_empty(place: Path) -> None:
         place.unlink()
 
 
-class ProjectSandbox:
-    """The base of the sandboxes. `session` marks the commands; `environ` is lopen's own environment; `readable` are
-    paths of the machine that the user wants commands to read.
+@dataclass(frozen=True, slots=True)
+class SandboxOptions:
+    """What the sandboxes of a project share. `session` marks the commands; `environ` is lopen's own environment;
+    `readable` are paths of the machine that the user wants commands to read. `at` is the checkout that the root stands
+    for: bubblewrap shows the root there, Landlock hides it.
     """
 
-    def __init__(
-        self,
-        root: Path,
-        *,
-        limits: CommandLimits = CommandLimits(),  # noqa: B008 - frozen
-        session: str = "",
-        environ: Mapping[str, str] = os.environ,
-        readable: Iterable[Path] = (),
-        at: Path | None = None,
-    ) -> None:
+    limits: CommandLimits = field(default_factory=CommandLimits)
+    session: str = ""
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    readable: tuple[Path, ...] = ()
+    at: Path | None = None
+
+
+DEFAULT_OPTIONS = SandboxOptions()
+
+
+class ProjectSandbox:
+    """The base of the sandboxes."""
+
+    def __init__(self, root: Path, options: SandboxOptions = DEFAULT_OPTIONS) -> None:
         self._root = root.resolve()
-        self._at = at.resolve() if at else self._root  # the checkout that the root stands for
-        self._readable = tuple(path.resolve() for path in readable if path.exists())
-        self._limits = limits
-        self._session = session
-        self._environ = dict(environ)  # `os.environ` decodes a variable at every access
+        self._at = options.at.resolve() if options.at else self._root
+        self._readable = tuple(path.resolve() for path in options.readable if path.exists())
+        self._limits = options.limits
+        self._session = options.session
+        self._environ = dict(options.environ)  # `os.environ` decodes a variable at every access
 
     @cached_property
     def _homes(self) -> tuple[Path, ...]:

@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 
 from lopen import __version__
 from lopen.core.errors import StorageError, did_you_mean
-from lopen.core.events import Event, Recorded, from_fields
+from lopen.core.events import Event, Recorded, from_fields, json_line
 from lopen.core.person import holds, owner, sealed
 from lopen.store.caps import MAX_ENTRIES, trim
 from lopen.store.database import RECORDED_TASKS, Database, UnreadableDatabase
@@ -309,16 +309,8 @@ def event_lines(
 
 
 def _line(row: Mapping[str, Any]) -> EventLine:
-    ts = _milliseconds(row["ts"])
-    head = json.dumps({"ts": ts, "event": row["name"], "session": row["session"]}, ensure_ascii=False)
-    own: str = row["body"][1:]
-    return EventLine(row["seq"], row["session"], head[:-1] + (", " if len(own) > 1 else "") + own)
-
-
-def _milliseconds(stored: str) -> str:
-    """Return a stored time (`datetime.isoformat`, UTC) to the millisecond."""
-    whole, _, rest = stored.removesuffix("+00:00").partition(".")
-    return f"{whole}.{rest[:3]:0<3}Z"
+    text = json_line(datetime.fromisoformat(row["ts"]), row["name"], row["session"], row["body"])
+    return EventLine(row["seq"], row["session"], text)
 
 
 @cache  # made when first used: each takes milliseconds, and most commands need few of them

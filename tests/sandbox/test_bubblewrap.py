@@ -11,7 +11,7 @@ import pytest
 from lopen.sandbox import bubblewrap
 from lopen.sandbox.bubblewrap import Bubblewrap, find_bwrap
 from lopen.sandbox.command import Command, SandboxFailed
-from lopen.sandbox.environment import command_home
+from lopen.sandbox.environment import SandboxOptions, command_home
 from tests.needs import require_sandbox
 from tests.sandbox.world import SESSION, World
 
@@ -68,7 +68,9 @@ def test_a_home_as_project_hides_its_credentials(tmp_path: Path) -> None:
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh/id_rsa").write_text("CANARY")
     (tmp_path / ".netrc").write_text("CANARY")
-    sandbox = Bubblewrap(tmp_path, environ={"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+    sandbox = Bubblewrap(
+        tmp_path, SandboxOptions(environ={"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+    )
     result = sandbox.run(
         Command(f"cat {tmp_path}/.ssh/id_rsa {tmp_path}/.netrc; echo x > {tmp_path}/new", tmp_path)
     )

@@ -11,6 +11,7 @@ from lopen.core.errors import LopenError
 from lopen.sandbox import bubblewrap, choice
 from lopen.sandbox.choice import Mode, choose, probe
 from lopen.sandbox.command import Command, SandboxFailed
+from lopen.sandbox.environment import SandboxOptions
 from tests.needs import require_sandbox
 
 
@@ -67,6 +68,6 @@ def test_what_was_asked_for_is_not_replaced_by_something_weaker(tmp_path: Path) 
 
 
 def test_none_is_taken_at_its_word_and_warns(tmp_path: Path) -> None:
-    sandbox = choose("none", tmp_path, session="s")
+    sandbox = choose("none", tmp_path, SandboxOptions(session="s"))
     assert "without a sandbox" in sandbox.warning
     assert sandbox.run(Command("echo $LOPEN_UNDER_SESSION", tmp_path)).output == "s\n"

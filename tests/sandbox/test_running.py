@@ -14,6 +14,7 @@ from lopen.core.errors import ExitCode, Stopped
 from lopen.sandbox.bubblewrap import Bubblewrap
 from lopen.sandbox.choice import Mode, Unconfined
 from lopen.sandbox.command import Command, CommandLimits, Sandbox, SandboxFailed
+from lopen.sandbox.environment import SandboxOptions
 from lopen.sandbox.landlock import Landlock
 from lopen.sandbox.process_tree import descendants
 from tests.needs import require_sandbox
@@ -36,7 +37,7 @@ def mode(request: pytest.FixtureRequest) -> Mode:
 
 def limited(mode: Mode, world: World, limits: CommandLimits) -> Sandbox:
     require_sandbox(mode)
-    return KINDS[mode](world.root, limits=limits, environ=world.environ)
+    return KINDS[mode](world.root, SandboxOptions(limits, environ=world.environ))
 
 
 def test_both_streams_come_in_order_with_the_exit_code(mode: Mode, world: World) -> None:
@@ -248,7 +249,8 @@ def test_a_seal_and_credentials_outside_every_home_are_not_read(kind: Mode, worl
         for name in ("lopen/seal.key", "aws", "plain"):
             (place / name).write_text(f"in {name}\n")
         variables = {"XDG_DATA_HOME": folder, "AWS_SHARED_CREDENTIALS_FILE": f"{folder}/aws"}
-        sandbox = KINDS[kind](world.root, environ=dict(world.environ) | variables, readable=[place])
+        options = SandboxOptions(environ=dict(world.environ) | variables, readable=(place,))
+        sandbox = KINDS[kind](world.root, options)
 
         result = sandbox.run(Command(f"cat {folder}/lopen/seal.key {folder}/aws {folder}/plain", world.root))
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from lopen.sandbox.bubblewrap import Bubblewrap
 from lopen.sandbox.choice import Mode, Unconfined
 from lopen.sandbox.command import Command, CommandLimits, CommandResult, Sandbox
+from lopen.sandbox.environment import SandboxOptions
 from lopen.sandbox.landlock import Landlock
 from tests.needs import require_sandbox
 from tests.sandbox.kernel_things import KernelThings, kernel_things
@@ -129,9 +130,7 @@ class World:
             require_sandbox(mode)
             kinds = {"bwrap": Bubblewrap, "landlock": Landlock, "none": Unconfined}
             limits = CommandLimits(memory_mb=400)
-            self.sandboxes[mode] = kinds[mode](
-                self.root, session=SESSION, environ=self.environ, limits=limits
-            )
+            self.sandboxes[mode] = kinds[mode](self.root, SandboxOptions(limits, SESSION, self.environ))
         return self.sandboxes[mode]
 
     def run(self, mode: Mode, line: str, *, timeout_s: float = 10.0, writable: bool = True) -> CommandResult:
