@@ -1,8 +1,7 @@
 """A person's decisions, for the commands and the server: who is a person, approve, confirm, answer, skip, pause.
 
-Marks tell a person from a session. They are the variable that the model's commands carry (trusted ones, such as
-verify commands, do not) and the marker inside the sandbox. Without both, an ancestor process decides: it is lopen
-itself, or holds a module's lock. A process namespace may hide the ancestors of a run that goes on out of sight. Of
+A variable that the model's commands carry (trusted ones, such as verify commands, do not) tells a session from a person.
+Without it, an ancestor process decides: it is lopen itself, or holds a module's lock. A process namespace may hide the ancestors of a run that goes on out of sight. Of
 Claude Code: the variables that it gives to its commands, and an ancestor that is `claude`. A session that a process
 works on keeps requests in the store and takes them at its next safe point. See docs/reference/workflow.md.
 """

@@ -45,22 +45,14 @@ class Edited:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    """A file's bytes as text, with a note about the encoding."""
-
-    text: str
-    note: str = ""
-
-
-def decode(raw: bytes, path: str) -> Decoded:
-    """Decode bytes for reading; replace bytes that are not UTF-8 and add a note.
+def decode(raw: bytes, path: str) -> tuple[str, str]:
+    """Return bytes as text, and a note about their encoding; bytes that are not UTF-8 are replaced.
 
     Raises:
         ToolRefused: the content is binary.
     """
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return Decoded(raw.decode("utf-16", "replace"), "The file is UTF-16.")
+        return raw.decode("utf-16", "replace"), "The file is UTF-16."
     if b"\0" in raw[:_BINARY_PROBE]:
         raise ToolRefused(
             f"{path} is a binary file of {len(raw)} bytes", "inspect it with run_command (file, xxd)"
@@ -74,7 +66,7 @@ def decode(raw: bytes, path: str) -> Decoded:
         text, note = text[1:], (note + " The file starts with a byte order mark.").strip()
     if _ends_in_crlf(text):
         text, note = text.replace("\r\n", "\n"), (note + " Lines end in CRLF.").strip()
-    return Decoded(text, note)
+    return text, note
 
 
 def line_count(text: str) -> int:
@@ -133,16 +125,8 @@ _SEARCHED_LINES = 5_000
 _COMPARED_CHARACTERS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
-    """The new text, the number of replaced passages, and the first of their lines (1-based, in the new text)."""
-
-    text: str
-    count: int
-
-
-def replace_passage(text: str, old: str, new: str, *, everywhere: bool, path: str) -> Replacement:
-    """Replace `old` by `new` in `text`; in a file with CRLF lines, convert the line ends of both passages first.
+def replace_passage(text: str, old: str, new: str, *, everywhere: bool, path: str) -> tuple[str, int]:
+    """Return `text` with `new` for `old`, and the number of passages; in a file with CRLF lines, convert the line ends of both passages first.
 
     Raises: ToolRefused: the passage is empty or unchanged, does not occur, or occurs more than once without
     `everywhere`. The message names the lines or the nearest candidates.
@@ -163,7 +147,7 @@ def replace_passage(text: str, old: str, new: str, *, everywhere: bool, path: st
             f"old_text is in {path} {len(places)} times, at lines {listed}{more}",
             "quote more of the context so that it is unique, or set replace_all",
         )
-    return Replacement(text.replace(old, new), len(places))
+    return text.replace(old, new), len(places)
 
 
 def _with_crlf(passage: str) -> str:

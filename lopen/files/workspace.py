@@ -52,15 +52,15 @@ class Workspace:
         """Return `limit` lines of a text file from line `offset` (1-based), at most 100,000 characters."""
         raw, real = self._bytes(path)
         self._before_read(os.path.join(self.root, real))
-        decoded = decode(raw, path)
-        content, truncated, note = excerpt(decoded.text, offset, limit)
+        text, encoding = decode(raw, path)
+        content, truncated, note = excerpt(text, offset, limit)
         return FileText(
             path=real,
             content=content,
             first_line=offset,
-            lines=line_count(decoded.text),
+            lines=line_count(text),
             truncated=truncated,
-            note=f"{decoded.note} {note}".strip(),
+            note=f"{encoding} {note}".strip(),
             content_hash=content_hash(raw),
         )
 
@@ -68,7 +68,7 @@ class Workspace:
         """Return the whole text of a file."""
         raw, real = self._bytes(path)
         self._before_read(os.path.join(self.root, real))
-        return decode(raw, path).text
+        return decode(raw, path)[0]
 
     def list_files(self, path: str = "", glob: str = "") -> Listing:
         """Return at most 2,000 files below `path` that match `glob`; name links without following them."""
@@ -106,9 +106,8 @@ class Workspace:
             raise ToolRefused(f"{path} is a binary file", "only text can be edited")
         # Bytes that are not UTF-8 survive the edit.
         text = raw.decode("utf-8", "surrogateescape")
-        done = replace_passage(text, old_text, new_text, everywhere=replace_all, path=path)
-        written = self._store(path, encoded(done.text))
-        return Edited(written.path, done.count, done.text)
+        text, count = replace_passage(text, old_text, new_text, everywhere=replace_all, path=path)
+        return Edited(self._store(path, encoded(text)).path, count, text)
 
     def _store(self, path: str, content: bytes) -> Written:
         if len(content) > MAX_WRITE_BYTES:

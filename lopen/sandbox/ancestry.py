@@ -1,8 +1,8 @@
 """Detect lopen sessions above this process, end orphaned commands, and keep lopen itself from being inspected.
 
-Three traces lead from a command to its session. They are an environment variable, a marker in the sandbox's read-only
-`/run`, and the parents up to a process that holds a session's lock. There are three because a command can remove
-some.
+Two traces lead from a command to its session: an environment variable, and the parents up to a process that holds a
+session's lock. A command under bubblewrap sees no parents, and could remove the variable; but neither the person's state
+nor the seal is in its reach.
 
 The environment of a command names lopen's clone by its HOME, and every process that it starts inherits that. This
 finds the processes that the commands of a killed lopen left. Under bubblewrap there is nothing to end: the namespace
@@ -23,9 +23,6 @@ from lopen.core.process_identity import start_time
 from lopen.sandbox.environment import SESSION_VARIABLE
 from lopen.sandbox.process_tree import END_S, LINUX, descendants, kill_trees, read_kernel_file, read_process
 
-SESSION_MARKER = "/run/lopen-session"
-"""A symbolic link inside bubblewrap whose target is the session's id."""
-
 _PR_SET_DUMPABLE = 4
 _MAX_DEPTH = 1_000
 _ROUND_S = 0.005
@@ -33,12 +30,7 @@ _ROUND_S = 0.005
 
 def enclosing_session(environ: Mapping[str, str] = os.environ) -> str | None:
     """Return the id of the session that runs this command ("1" if it is unknown), None outside of any session."""
-    if value := environ.get(SESSION_VARIABLE):
-        return value
-    try:
-        return os.readlink(SESSION_MARKER)
-    except OSError:
-        return None
+    return environ.get(SESSION_VARIABLE) or None
 
 
 def nearest_ancestor_in(pids: Iterable[int], started: Mapping[int, int] | None = None) -> int | None:

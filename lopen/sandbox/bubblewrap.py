@@ -17,7 +17,6 @@ from pathlib import Path
 from lopen.core.redaction import find_secrets
 from lopen.core.trusted_programs import find_program
 from lopen.sandbox import folders
-from lopen.sandbox.ancestry import SESSION_MARKER
 from lopen.sandbox.command import (
     CACHES_INSIDE,
     Command,
@@ -154,7 +153,6 @@ class Bubblewrap(ProjectSandbox):
         for folder, share in (("/tmp", 0.7), ("/dev/shm", 0.2)):  # noqa: S108
             argv += ["--perms", "1777", *self._tmpfs(folder, share)]
         argv += ["--remount-ro", "/dev", "--symlink", "../tmp", "/var/tmp"]  # noqa: S108 - the command's own
-        argv += [] if room else ["--symlink", self._session or "1", SESSION_MARKER]
         argv += ["--symlink", "../run", "/var/run"]
         git = None if room else folders.git_folder(self._root)
         shown = [*self._tools, *([git] if git else [])]

@@ -20,7 +20,6 @@ from lopen.core.redaction import find_secrets, hidden, is_placeholder, looks_sec
 
 MIN_LENGTH = 8  # a shorter value occurs in texts by chance
 MAX_WORD_LENGTH = 12
-MAX_FOLDERS_NEAR_ROOT = 200  # children of the project's root, listed at every refresh
 MAX_WALKED_FOLDERS = 5_000  # folders in the walk at the start
 MAX_DEPTH = 12  # below the project's root
 _SKIPPED = frozenset(
@@ -37,8 +36,8 @@ _ASSIGNED = re.compile(r"^\s*(?:export\s+)?(?P<name>[A-Za-z_][\w.-]*)\s*=\s*(?P<
 class KnownSecrets:
     """The known secret values by their source. `refresh` reads the files that changed.
 
-    The start walks the whole project once. A refresh checks the files found then, files near the root, and files that
-    tools read since (`watch_file`).
+    The start walks the whole project once. A refresh checks the files found then, and files that tools read since
+    (`watch_file`).
     """
 
     def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
@@ -51,7 +50,7 @@ class KnownSecrets:
 
     def refresh(self) -> None:
         """Add the current values of the project's files. A value stays known after its file is deleted."""
-        for path in dict.fromkeys((*_files_near_root(str(self._root)), *self._watched)):
+        for path in self._watched:
             try:
                 found = os.stat(path)
             except OSError:
@@ -106,14 +105,6 @@ def is_distinctive(value: str) -> bool:
 def _is_word(value: str) -> bool:
     """Return True for a word such as a desktop's name, which a secret-named variable can contain too."""
     return len(value) < MAX_WORD_LENGTH and value.isalpha() and value.islower()
-
-
-def _files_near_root(root: str) -> Iterator[str]:
-    """Yield the secret files in the project's root and one folder below."""
-    files, folders = _entries(root)
-    yield from (f"{root}/{name}" for name in files)
-    for folder in [name for name in folders if not name.startswith(".")][:MAX_FOLDERS_NEAR_ROOT]:
-        yield from (f"{root}/{folder}/{name}" for name in _entries(f"{root}/{folder}")[0])
 
 
 def _find_files(root: str) -> Iterator[str]:

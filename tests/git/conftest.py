@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,6 @@ from lopen.core.clock import FakeClock
 from lopen.git.ignores import CACHE_PATTERNS
 from lopen.git.refs import HEADS, Head
 from lopen.git.repository import Repository
-
-Run = Callable[..., str]
 
 
 def run_git(folder: Path, *arguments: str) -> str:
@@ -82,23 +79,3 @@ def empty_root(tmp_path: Path) -> Path:
     folder.mkdir()
     run_git(folder, "init", "-q")
     return folder
-
-
-@pytest.fixture
-def spawned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
-    """Puts a git on PATH that notes each start; the call returns the notes since the last one."""
-    log = tmp_path / "spawned.log"
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    real = subprocess.run(["which", "git"], check=True, capture_output=True, text=True).stdout.strip()
-    script = folder / "git"
-    script.write_text(f'#!/bin/sh\necho "$1" >> "{log}"\nexec "{real}" "$@"\n')
-    script.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-
-    def read() -> list[str]:
-        lines = log.read_text().splitlines() if log.exists() else []
-        log.write_text("")
-        return lines
-
-    return read

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,17 +37,6 @@ def test_a_new_branch_starts_at_the_head_without_touching_a_file(root: Path, rep
     assert (head.commit, head.branch) == (start, "lopen/m")
     assert run_git(root, "status", "--porcelain") == before
     assert begin(repository, "lopen/m") == head
-
-
-def test_a_repository_without_commits_gets_the_branch_as_its_first(
-    empty_root: Path, clock: FakeClock
-) -> None:
-    repository = Repository.open(empty_root, clock=clock)
-    assert begin(repository, "lopen/m").branch == "lopen/m"
-    (empty_root / "file").write_text("x")
-    sha = commit(repository, "First\n", "lopen/m")
-    assert run_git(empty_root, "rev-parse", "lopen/m") == sha
-    assert run_git(empty_root, "status", "--porcelain") == ""
 
 
 def test_a_branch_called_like_the_prefix_is_in_the_way(root: Path, repository: Repository) -> None:
@@ -229,21 +217,3 @@ def test_a_branch_moves_durably_whatever_the_repository_says(
     said = trace.read_text()
     assert "fsync/hardware-flush" in said
     assert "fsync/writeout-only" not in said
-
-
-def test_a_commit_costs_few_processes(root: Path, spawned: Callable[[], list[str]], clock: FakeClock) -> None:
-    repository = Repository.open(root, clock=clock)
-    repository.identity()
-    (root / "README").write_text("x\n")
-    tree, parent = repository.snapshot(), repository.head().commit
-    spawned()
-    repository.commit(tree, parent, "x\n", "main")
-    assert spawned() == [
-        "diff-tree",
-        "cat-file",
-        "cat-file",
-        "commit-tree",
-        "update-ref",
-        "read-tree",
-        "update-index",
-    ]

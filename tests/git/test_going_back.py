@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from lopen.core.clock import FakeClock
 from lopen.git.repository import Repository
 from tests.git.conftest import begin, run_git
 
@@ -30,23 +29,12 @@ def test_a_backup_keeps_head_and_uncommitted_work(root: Path, repository: Reposi
     assert (root / "README").read_text() == "uncommitted\n"
 
 
-def test_backups_are_numbered_past_ten(root: Path, repository: Repository) -> None:
-    run_git(root, "update-ref", "refs/lopen/backup/s/10", "HEAD")
-    assert repository.backup("s") == "refs/lopen/backup/s/11"
-
-
 @pytest.mark.parametrize("session", ["a b..c.lock", "../../heads/main", "", "@{-1}"])
 def test_any_session_id_makes_a_name_below_the_backups(repository: Repository, session: str) -> None:
     name = repository.backup(session)
     assert name.startswith("refs/lopen/backup/")
     assert ".." not in name
     assert repository.references.tip(name) == repository.head().commit
-
-
-def test_a_backup_works_before_the_first_commit(empty_root: Path, clock: FakeClock) -> None:
-    (empty_root / "file").write_text("x")
-    name = Repository.open(empty_root, clock=clock).backup("s")
-    assert run_git(empty_root, "show", f"{name}:file") == "x"
 
 
 def test_a_reset_brings_branch_index_and_files_back(root: Path, repository: Repository) -> None:

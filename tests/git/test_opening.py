@@ -7,7 +7,6 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
@@ -180,10 +179,3 @@ def test_a_signal_that_unwinds_lopen_ends_git_too(tmp_path: Path) -> None:
     pid = int(pid_file.read_text())
     with pytest.raises(ChildProcessError):  # ended and reaped: it is no child any more
         os.waitpid(pid, 0)
-
-
-def test_opening_costs_few_processes(root: Path, spawned: Callable[[], list[str]]) -> None:
-    Repository.open(root, clock=FakeClock())
-    spawned()
-    Repository.open(root, clock=FakeClock())
-    assert spawned() == ["version", "rev-parse", "config"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -198,13 +197,6 @@ def test_a_damaged_user_index_does_not_matter(root: Path, repository: Repository
     assert repository.snapshot() == run_git(root, "rev-parse", "HEAD^{tree}")
 
 
-def test_a_repository_without_commits_has_snapshots_too(empty_root: Path, clock: FakeClock) -> None:
-    repository = Repository.open(empty_root, clock=clock)
-    assert repository.snapshot() == repository.layout.empty_tree
-    (empty_root / "first").write_text("x")
-    assert names(empty_root, repository.snapshot()) == {"first"}
-
-
 def test_a_repository_of_the_newer_object_format_works(tmp_path: Path, clock: FakeClock) -> None:
     folder = tmp_path / "sha256"
     folder.mkdir()
@@ -219,20 +211,6 @@ def test_a_repository_of_the_newer_object_format_works(tmp_path: Path, clock: Fa
     (folder / "link").unlink()
     (folder / "link").symlink_to("elsewhere")
     assert repository.snapshot(repository.blobs(["link"])) == tree
-
-
-def test_a_clean_tree_costs_one_process_and_a_changed_one_three(
-    root: Path, spawned: Callable[[], list[str]], clock: FakeClock
-) -> None:
-    repository = Repository.open(root, clock=clock)
-    repository.snapshot()
-    spawned()
-    repository.snapshot()
-    assert spawned() == ["status"]
-    (root / "README").write_text("Changed\n")
-    (root / "more").write_text("x")
-    repository.snapshot()
-    assert spawned() == ["status", "update-index", "write-tree"]
 
 
 def test_an_unreadable_file_is_named(root: Path, repository: Repository) -> None:
@@ -257,17 +235,3 @@ def test_a_filter_of_the_persons_own_configuration_works(root: Path, clock: Fake
     repository.restore(tree, ["x.up"])
     assert (root / "x.up").read_text() == "loud\n"
     assert repository.ignored_filters == ()
-
-
-def test_every_new_file_is_found_however_soon_it_comes(root: Path, repository: Repository) -> None:
-    (root / "deep" / "er").mkdir(parents=True)
-    trees = {repository.snapshot()}
-    for number in range(8):
-        for place in (root, root / "src", root / "deep" / "er"):
-            (place / f"new{number}").write_text("x")
-            trees.add(repository.snapshot())
-    (root / ".gitignore").write_text("new*\n")
-    ignored = repository.snapshot()
-    (root / ".gitignore").unlink()
-    trees.add(repository.snapshot())
-    assert (len(trees), ignored in trees) == (25, False)

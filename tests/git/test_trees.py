@@ -94,11 +94,6 @@ def test_a_long_diff_is_cut_at_a_line_and_says_so(root: Path, repository: Reposi
     assert "more characters" in lines[-1]
 
 
-def test_bytes_that_are_not_utf8_do_not_break_a_diff(root: Path, repository: Repository) -> None:
-    (root / "README").write_bytes(b"caf\xe9\n")
-    assert "caf\ufffd" in uncommitted(repository)
-
-
 def test_a_file_of_a_tree_and_one_that_is_not_there(root: Path, repository: Repository) -> None:
     tree = repository.snapshot()
     assert repository.file_at(tree, "src/app.py") == b"print('hello')\n"

@@ -1,4 +1,4 @@
-"""Running below a session is noticed by the variable, by the marker, and by the chain of parents."""
+"""Running below a session is noticed by the variable and by the chain of parents."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from lopen.core.process_identity import start_time
-from lopen.sandbox import ancestry
 from lopen.sandbox.ancestry import enclosing_session, nearest_ancestor_in
 
 REPOSITORY = Path(__file__).parents[2]
@@ -27,16 +24,9 @@ def asked_below(code: str, *, prefix: tuple[str, ...] = ()) -> str:
     return done.stdout.strip()
 
 
-def test_the_variable_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ancestry, "SESSION_MARKER", str(tmp_path / "marker"))
+def test_the_variable_tells() -> None:
     assert enclosing_session({"LOPEN_UNDER_SESSION": "auth-1"}) == "auth-1"
     assert enclosing_session({}) is None
-
-
-def test_the_marker_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "marker").symlink_to("auth-2")
-    monkeypatch.setattr(ancestry, "SESSION_MARKER", str(tmp_path / "marker"))
-    assert enclosing_session({}) == "auth-2"
 
 
 def test_the_chain_of_parents_tells_at_any_depth() -> None:

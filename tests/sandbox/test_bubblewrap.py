@@ -13,7 +13,7 @@ from lopen.sandbox.bubblewrap import Bubblewrap, find_bwrap
 from lopen.sandbox.command import Command, SandboxFailed
 from lopen.sandbox.environment import SandboxOptions, command_home
 from tests.needs import require_sandbox
-from tests.sandbox.world import SESSION, World
+from tests.sandbox.world import World
 
 needs_bwrap = pytest.mark.usefixtures("working_bwrap")
 
@@ -33,11 +33,6 @@ def test_an_older_bubblewrap_gets_no_option_that_it_does_not_know(tmp_path: Path
 def test_repositories_in_other_folders_can_be_made(world: World) -> None:
     line = "git init -q t && cd t && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x && git log --oneline"
     assert world.run("bwrap", line).output.endswith(" x\n")
-
-
-def test_the_marker_of_the_session_cannot_be_taken_away(world: World) -> None:
-    line = "env -i /bin/sh -c 'rm -f /run/lopen-session; readlink /run/lopen-session'"
-    assert world.run("bwrap", line).output.splitlines()[-1] == SESSION
 
 
 @needs_bwrap

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from lopen.sandbox.known_secrets import KnownSecrets, is_distinctive
 
@@ -28,10 +24,8 @@ def test_values_come_from_variables_and_files_by_name(tmp_path: Path) -> None:
 
 
 def test_a_file_that_changed_is_read_again_and_what_was_known_stays_so(tmp_path: Path) -> None:
-    known = KnownSecrets(tmp_path, {})
-    assert not known.values
     (tmp_path / ".env").write_text("TOKEN=the-first-one\n")
-    known.refresh()
+    known = KnownSecrets(tmp_path, {})
     (tmp_path / ".env").write_text("TOKEN=the-second-one\n")
     known.refresh()
     (tmp_path / ".env").unlink()
@@ -65,21 +59,6 @@ def test_files_at_any_depth_are_known_but_not_those_of_caches(tmp_path: Path) ->
     assert known.values == tuple(f"the-secret-value-{n}" for n in range(3))
     (tmp_path / "a/b/.env").write_text("TOKEN=another-secret-value\n")
     assert "another-secret-value" in known.current()
-
-
-def test_looking_again_walks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "a/b/c").mkdir(parents=True)
-    known = KnownSecrets(tmp_path, {})
-    opened: list[str] = []
-    scandir = os.scandir
-
-    def seen(path: str) -> Any:
-        opened.append(path)
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", seen)
-    known.current()
-    assert opened == [str(tmp_path), str(tmp_path / "a")]
 
 
 def test_a_file_that_a_tool_reads_is_known_from_then_on(tmp_path: Path) -> None:

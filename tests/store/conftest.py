@@ -36,15 +36,6 @@ def statements(database: Database) -> Iterator[list[str]]:
         database.connection.set_trace_callback(None)
 
 
-def writes(seen: list[str]) -> list[str]:
-    """The statements that write rows, as verb and table."""
-    return [" ".join(s.split()[: 3 if s.startswith("DELETE") else 5]) for s in seen if _writes(s)]
-
-
-def _writes(statement: str) -> bool:
-    return statement.startswith(("INSERT", "DELETE", "UPDATE"))
-
-
 MakeUpkeep = Callable[..., Upkeep]
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from lopen.core.clock import FakeClock
-from lopen.core.events import IterationEnded, Notice, Recorded, SessionStarted
+from lopen.core.events import Notice, Recorded, SessionStarted
 from lopen.limits.budget import BudgetSpec, Charge
 from lopen.limits.sqlite_store import SqliteStore
 from lopen.store.archives import open_archive
@@ -136,17 +136,6 @@ def test_what_cannot_be_made_smaller_is_said_once(
     upkeep.clean()
     assert len(warnings) == 1
     assert "notes (2.9 MB); next: lopen memory" in warnings[0]
-
-
-def test_it_cleans_when_a_session_starts_and_looks_when_an_iteration_ends(
-    store: SessionStore, make_upkeep: MakeUpkeep
-) -> None:
-    many(store, 12)
-    upkeep = make_upkeep()
-    upkeep(Recorded(NOW, "calc-20260301-12", IterationEnded(1, "recorded")))
-    assert len(store.ids()) == 12
-    upkeep(Recorded(NOW, "calc-20260301-12", SessionStarted("calc", "repeat")))
-    assert len(store.ids()) == 10
 
 
 def test_a_failure_of_the_upkeep_stops_nobody(
