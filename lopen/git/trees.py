@@ -123,23 +123,12 @@ class Objects:
 
     def entries(self, tree: str) -> dict[str, TreeEntry]:
         """Return every file of a tree (or commit): path → entry."""
-        return self._entries(tree, "-r")
-
-    def _entries(self, tree: str, *which: str) -> dict[str, TreeEntry]:
         found = {}
-        for field in self.git.run("ls-tree", "-z", "--full-tree", require_id(tree), *which).fields():
+        for field in self.git.run("ls-tree", "-r", "-z", "--full-tree", require_id(tree)).fields():
             meta, path = field.split("\t", 1)
-            mode, kind, blob = meta.split(" ")
-            if kind != "tree":
-                found[path] = TreeEntry(mode, blob)
+            mode, _, blob = meta.split(" ")
+            found[path] = TreeEntry(mode, blob)
         return found
-
-    def file_at(self, tree: str, path: str) -> bytes | None:
-        """Return a file's content in the tree (a link's target); None if there is no such file."""
-        if not is_work_tree_path(path):
-            return None
-        entry = self._entries(tree, "--", path).get(path)
-        return self.blob_contents([entry.blob]).get(entry.blob) if entry else None
 
     def blob_contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
         """Return blob id → content, without ids of other objects and of objects that are missing."""

@@ -20,6 +20,12 @@ def run_git(folder: Path, *arguments: str) -> str:
     return os.fsdecode(done.stdout).removesuffix("\n")
 
 
+def file_at(repository: Repository, tree: str, path: str) -> bytes:
+    """The content of a file in a tree."""
+    blob = repository.entries(tree)[path].blob
+    return repository.blob_contents([blob])[blob]
+
+
 def begin(repository: Repository, branch: str) -> Head:
     """Stand on a branch that begins at the current commit."""
     head = repository.head().commit

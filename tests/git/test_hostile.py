@@ -9,7 +9,7 @@ import pytest
 from lopen.core.clock import FakeClock
 from lopen.git.errors import GitError
 from lopen.git.repository import Repository
-from tests.git.conftest import run_git
+from tests.git.conftest import file_at, run_git
 
 
 class Trap:
@@ -107,4 +107,4 @@ def test_replaced_objects_are_not_shown_for_the_real_ones(root: Path, repository
     real = run_git(root, "rev-parse", "HEAD:README")
     (root / "other").write_text("forged\n")
     run_git(root, "replace", real, run_git(root, "hash-object", "-w", "other"))
-    assert repository.file_at(tree, "README") == b"Read me\n"
+    assert file_at(repository, tree, "README") == b"Read me\n"

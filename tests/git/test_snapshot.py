@@ -11,7 +11,7 @@ import pytest
 from lopen.core.clock import FakeClock
 from lopen.git.errors import GitError
 from lopen.git.repository import Repository
-from tests.git.conftest import run_git
+from tests.git.conftest import file_at, run_git
 
 
 def names(root: Path, tree: str) -> set[str]:
@@ -68,7 +68,7 @@ def test_strange_file_names_are_kept(root: Path, repository: Repository) -> None
         (root / name).write_text("x")
     tree = repository.snapshot()
     assert names(root, tree) == {"README", "src/app.py", *strange}
-    assert {repository.file_at(tree, name) for name in strange} == {b"x"}
+    assert {file_at(repository, tree, name) for name in strange} == {b"x"}
     assert {change.path for change in repository.changes(run_git(root, "rev-parse", "HEAD"), tree)} == strange
 
 
@@ -78,7 +78,7 @@ def test_a_name_that_is_not_utf8_is_kept(root: Path, repository: Repository) -> 
     tree = repository.snapshot()
     name = os.fsdecode(raw)
     assert name in names(root, tree)
-    assert repository.file_at(tree, name) == b"x"
+    assert file_at(repository, tree, name) == b"x"
     repository.restore(run_git(root, "rev-parse", "HEAD^{tree}"), [name])
     assert not os.path.lexists(os.fsencode(root) + b"/" + raw)
 
@@ -125,7 +125,7 @@ def test_well_known_caches_stay_out_unless_tracked(root: Path, repository: Repos
     run_git(root, "commit", "-qm", "Vendor it")
     (root / "node_modules/x/file").write_text("changed")
     tree = repository.snapshot()
-    assert repository.file_at(tree, "node_modules/x/file") == b"changed"
+    assert file_at(repository, tree, "node_modules/x/file") == b"changed"
 
 
 def test_target_is_a_cache_only_beside_a_build_file(root: Path, repository: Repository) -> None:
@@ -157,7 +157,7 @@ def test_blobs_are_what_a_snapshot_would_hold_with_line_ends_converted(root: Pat
     repository = Repository.open(root, clock=clock)
     (root / "crlf.txt").write_bytes(b"a\r\nb\r\n")
     tree = repository.snapshot()
-    assert repository.file_at(tree, "crlf.txt") == b"a\nb\n"
+    assert file_at(repository, tree, "crlf.txt") == b"a\nb\n"
     assert repository.snapshot(repository.blobs(["crlf.txt"])) == run_git(root, "rev-parse", "HEAD^{tree}")
 
 
@@ -183,7 +183,7 @@ def test_a_file_may_become_a_folder_and_a_folder_a_file_or_a_link(root: Path, re
     (root / "src").unlink()
     (root / "src").symlink_to("/etc")
     tree = repository.snapshot()
-    assert repository.file_at(tree, "src") == b"/etc"
+    assert file_at(repository, tree, "src") == b"/etc"
     assert names(root, tree) == {"README/part", "src"}
 
 
@@ -230,7 +230,7 @@ def test_a_filter_of_the_persons_own_configuration_works(root: Path, clock: Fake
     (root / "x.up").write_text("loud\n")
     repository = Repository.open(root, clock=clock)
     tree = repository.snapshot()
-    assert repository.file_at(tree, "x.up") == b"LOUD\n"
+    assert file_at(repository, tree, "x.up") == b"LOUD\n"
     (root / "x.up").unlink()
     repository.restore(tree, ["x.up"])
     assert (root / "x.up").read_text() == "loud\n"

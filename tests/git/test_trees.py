@@ -94,15 +94,6 @@ def test_a_long_diff_is_cut_at_a_line_and_says_so(root: Path, repository: Reposi
     assert "more characters" in lines[-1]
 
 
-def test_a_file_of_a_tree_and_one_that_is_not_there(root: Path, repository: Repository) -> None:
-    tree = repository.snapshot()
-    assert repository.file_at(tree, "src/app.py") == b"print('hello')\n"
-    for path in ("missing", "src", "src/", "../README", "README/x", "", "/etc/passwd", "a\0b"):
-        assert repository.file_at(tree, path) is None
-    with pytest.raises(GitError, match="not an object id"):
-        repository.file_at("HEAD", "README")
-
-
 def test_files_are_put_back_and_new_ones_deleted_with_their_empty_folders(
     root: Path, repository: Repository
 ) -> None:
