@@ -43,17 +43,7 @@ class Screen:
         self._environ = {**environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "SHELL": "/bin/sh"}
 
     def __enter__(self) -> Self:
-        settings = [
-            "set-option",
-            "-g",
-            "history-limit",
-            str(KEPT_LINES),
-            ";",
-            "set-option",
-            "-g",
-            "status",
-            "off",
-        ]
+        settings = f"set-option -g history-limit {KEPT_LINES} ; set-option -g status off".split()
         self._tmux("-f", "/dev/null", "start-server", ";", *settings, ";", *self._start)
         self._tmux("set-option", "-g", "window-size", "manual")
         return self

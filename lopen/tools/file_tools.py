@@ -123,7 +123,6 @@ def run_command(bench: Workbench, wanted: calls.RunCommand) -> ToolResult:
             shown=room.shown(),
         )
     )
-    verifier = bench.project.verifier
     fields: dict[str, Any] = {
         "exit_code": ran.exit_code,
         "truncated": ran.truncated,
@@ -131,8 +130,6 @@ def run_command(bench: Workbench, wanted: calls.RunCommand) -> ToolResult:
     }
     if ran.truncated:
         fields["note"] = "The middle is left out; redirect the output to a file and read that for the rest."
-    if building and (differs := verifier.note_model_test_run(wanted.command, passed=ran.exit_code == 0)):
-        fields["clean_room"] = differs
     if restored:
         fields["put_back"] = list(restored)
     outcome: Outcome = "timeout" if ran.timed_out else "ok"

@@ -148,8 +148,8 @@ def verify_command(tool: str, bench: Workbench, _: calls.NoInput) -> ToolResult:
     }
     if result.hint:
         shown["hint"] = result.hint
-    if tool == "verify_tests" and (differs := bench.project.verifier.difference()):
-        shown["clean_room"] = differs
+    if not result.passed and (alone := bench.project.verifier.left_out()):
+        shown["not_in_the_clean_room"] = alone
     if result.left.changed:
         shown["put_back"] = list(result.left.changed[:LEFT_SHOWN])
     if result.left.added:

@@ -91,7 +91,7 @@ class CleanRoom:
 
     @property
     def set_up_for(self) -> str:
-        """The key of the installed dependencies, "" where there are none or a command changed them."""
+        """The key of the installed dependencies, "" where there are none."""
         return self._installed.key
 
     @property
@@ -180,7 +180,7 @@ class CleanRoom:
         else:
             self._user.clear()
             if not self._mounted:
-                self._installed.check()
+                self._installed.empty_caches()
         return found
 
     def _bring_to(self, tree: str) -> None:

@@ -1,17 +1,15 @@
 """verify-setup's installations in the clean room and its HOME, kept for the later commands of the session.
 
-No other command changes it: bubblewrap shows it read-only, elsewhere a change is found and it is made anew
-(docs/reference/completion.md).
+Under bubblewrap no other command changes it (docs/reference/completion.md).
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
-from lopen.core.files import Signature, signature_at
 from lopen.files.room_files import RoomFiles, RoomFolder, remove
 from lopen.sandbox.command import CACHES_INSIDE, make_caches
 from lopen.sandbox.environment import search_path
@@ -23,8 +21,6 @@ MADE_ANEW = words(
 ) | {f".cache/{name}" for name in ("go-build", "pip", "pypoetry", "uv", "yarn")}
 # Folders of HOME that several programs share
 _SHARED = frozenset({".cache", ".config", ".local", ".local/share"})
-# Caches that tools keep in installed folders
-_CACHE_NAMES = frozenset({"__pycache__"}.union(*CACHES_INSIDE.values()))
 
 
 class Installed:
@@ -36,7 +32,6 @@ class Installed:
         self._files = files
         self._user = user
         self._taken: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-        self._states: Mapping[str, Signature] = {}
 
     @property
     def in_files(self) -> tuple[str, ...]:
@@ -91,7 +86,6 @@ class Installed:
         self._taken = tuple(_kept(self._files, files)), tuple(_kept(self._user, user, _SHARED))
         for path in self.paths():
             make_caches(path)
-        self._states = _states(self.paths())
 
     def made_for(self, key: str, tree: str) -> None:
         """The last installation serves every tree with this key; it was installed on `tree`."""
@@ -104,23 +98,18 @@ class Installed:
         if below and any(path in above or path.startswith(below) for path in paths):
             self.drop()
 
-    def check(self) -> None:
-        """Remove the installations if a command changed them; delete the caches that it left inside."""
+    def empty_caches(self) -> None:
+        """Delete what a command left in the tools' caches inside."""
         for path in self.paths():
-            for folder, folders, _ in os.walk(path):
-                for name in [name for name in folders if name in _CACHE_NAMES]:
-                    place = f"{folder}/{name}"
-                    if not any(known.startswith(f"{place}/") for known in self._states):
-                        remove(place)
-                        folders.remove(name)
-        if _states(self.paths()) != self._states:
-            self.drop()
+            for name in CACHES_INSIDE.get(path.name, ()):
+                remove(str(path / name))
+            make_caches(path)
 
     def drop(self) -> None:
         """Remove the installations."""
         self._files.drop(self._taken[0])
         self._user.drop(self._taken[1])
-        self._taken, self._states, self.key, self.tree = ((), ()), {}, "", ""
+        self._taken, self.key, self.tree = ((), ()), "", ""
 
 
 def _kept(room: RoomFolder, paths: Iterable[str], shared: frozenset[str] = frozenset()) -> Iterator[str]:
@@ -133,19 +122,3 @@ def _kept(room: RoomFolder, paths: Iterable[str], shared: frozenset[str] = froze
         else:
             room.keep(path)
             yield path
-
-
-def _states(paths: Iterable[Path]) -> Mapping[str, Signature]:
-    """Return the state of every file and link at or below `paths`."""
-    found: dict[str, Signature] = {}
-    for path in paths:
-        if not path.is_dir():
-            places = [str(path)]
-        else:
-            places = [
-                f"{folder}/{name}"
-                for folder, folders, names in os.walk(path)
-                for name in (*names, *(f for f in folders if os.path.islink(f"{folder}/{f}")))
-            ]
-        found |= {place: signature_at(Path(place)) for place in places}
-    return found

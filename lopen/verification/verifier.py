@@ -6,7 +6,6 @@ A command's changes there are undone and reported; lock files alone are taken ov
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -31,10 +30,6 @@ SETUP_HINT = (
 EVENT_TAIL = 4_000  # characters of an output in the event
 SHOWN = 20  # paths by name
 NOISE = ("__pycache__/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/")
-DIFFERS = (
-    "the tests {here} in your work tree (run_command) and {there} in the clean room, which holds only what would be "
-    "committed, with an empty HOME and no caches; in your work tree alone lie: {names}"
-)
 
 
 @dataclass(frozen=True)
@@ -90,10 +85,6 @@ class Verifier:
         self._own_files: dict[str, str] = {}
         self._tree: str | None = None
         self._trying = False
-        self._looked: tuple[str, bool] | None = (
-            None  # the model's latest run of the tests: tree, and if they passed
-        )
-        self._told_difference = False
 
     def touch(self) -> None:
         """Discard the tree id, because the work tree may have changed."""
@@ -119,25 +110,9 @@ class Verifier:
         self._own_files |= self.repository.blobs([path])
         self.touch()
 
-    def note_model_test_run(self, command: str, *, passed: bool) -> str:
-        """Note a command of the model; return the note on a difference from the room, once."""
-        tests = self.commands.get("verify-tests")
-        if not tests or " ".join(tests.split()) not in " ".join(command.split()):
-            return ""
-        self._looked = (self.tree(), passed)
-        return self.difference()
-
-    def difference(self) -> str:
-        """Say once that the tests pass in the room and fail in the model's own tree, or the reverse; else ""."""
-        result = self._results.get("verify_tests")
-        if result is None or self._told_difference or self._looked != (result.tree, not result.passed):
-            return ""
-        self._told_difference = True
-        paths = [path for path in self.repository.left_out() if not path.endswith(NOISE)]
-        names = ", ".join(json.dumps(path) for path in paths[:SHOWN]) or "nothing"
-        more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
-        here, there = ("fail", "pass") if result.passed else ("pass", "fail")
-        return DIFFERS.format(here=here, there=there, names=names + more)
+    def left_out(self) -> list[str]:
+        """Return the first paths of the work tree that the clean room lacks, because no commit would hold them."""
+        return [path for path in self.repository.left_out() if not path.endswith(NOISE)][:SHOWN]
 
     def fresh(self, tool: str) -> VerifyResult | None:
         """Return the command's result on the current tree, None if it did not run on it."""

@@ -17,15 +17,7 @@ def main() -> int:
     """Have the command run; return its exit code."""
     environment = dict(os.environ)
     requests = socket.socket(fileno=int(environment.pop(VARIABLE)))
-    request = {
-        "cwd": os.getcwd(),
-        "environment": environment,
-        "arguments": sys.argv[1:],
-        "arrange": [],
-        "watch": False,
-        "wait": False,
-        "orphans": "left",
-    }
+    request = {"cwd": os.getcwd(), "environment": environment, "arguments": sys.argv[1:]}
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         socket.send_fds(requests, [json.dumps(request).encode()], [theirs.fileno(), 0, 1, 2])

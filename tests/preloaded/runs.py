@@ -109,14 +109,7 @@ class Preloaded:
         `streams` are descriptors for its standard streams; without them its input is empty and two pipes take
         its output.
         """
-        request = {
-            "cwd": str(cwd),
-            "environment": dict(environment),
-            "arguments": list(arguments),
-            "arrange": [],
-            "watch": False,
-            "orphans": "left",
-        }
+        request = {"cwd": str(cwd), "environment": dict(environment), "arguments": list(arguments)}
         name = f"lopen {' '.join(arguments)}"
         if streams:
             return StartedCommand(self._send(request, *streams), name)

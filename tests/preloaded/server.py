@@ -107,7 +107,7 @@ def _reap() -> None:
 def attend(request: Mapping[str, Any], control: socket.socket, streams: Sequence[int]) -> NoReturn:
     """Start the run; say how it ended; then see to what it left, as the request says."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    orphans = request["orphans"]
+    orphans = request.get("orphans", "left")
     if orphans != "left":
         watched.adopt_orphans()
     pid = os.fork()
@@ -177,8 +177,8 @@ def command(request: Mapping[str, Any], control: socket.socket, streams: Sequenc
     tempfile.tempdir = None  # TMPDIR may be another one here
     time.tzset()
     os.chdir(request["cwd"])
-    arrange(request["arrange"])
-    if request["watch"]:
+    arrange(request.get("arrange", ()))
+    if request.get("watch"):
         listener = watched.watch()
         socket.send_fds(control, [b"watched"], [listener])
         os.close(listener)
