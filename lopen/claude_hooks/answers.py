@@ -110,12 +110,6 @@ def warning(alert: Alert, state: BudgetState) -> str:
     )
 
 
-def recovered(state: BudgetState, circuit: CircuitState) -> str:
-    """Work goes on after it was held."""
-    how = "one call is tried" if circuit.state == "half_open" else "calls are let through again"
-    return f"lopen: {how}. {budget_line(state)}"
-
-
 def guarded(state: BudgetState, circuit: CircuitState, limits: AgentLimits) -> str:
     """Return the line at a session's start: the guarded budgets and their rest."""
     left = "no limit on tokens" if state.remaining is None else f"{state.remaining:,} tokens left"

@@ -106,7 +106,6 @@ class SessionGuard:
         }[name]()
         if tripped and not answer.block:
             answer = replace(answer, block=tripped)
-        recovered = self._recovered(held=bool(answer.block or answer.stop))
         self.rows.put_memo(f"hooks:{self.event.session}", self.memo)
         warned = [
             alert
@@ -118,19 +117,8 @@ class SessionGuard:
         return replace(
             answer,
             context=(*for_model, *answer.context),
-            tell=(*answer.tell, *recovered, *for_person),
+            tell=(*answer.tell, *for_person),
         )
-
-    def _recovered(self, *, held: bool) -> tuple[str, ...]:
-        """Said once after a person's command, or the end of a cooldown, lets held work go on."""
-        circuit = self.circuit()
-        waits = self.spending.paused is not None or circuit.tripped
-        if waits or held:
-            self.memo["held"] = self.memo.get("held", False) or held
-            return ()
-        if not self.memo.pop("held", False):
-            return ()
-        return (answers.recovered(self.spending.session, circuit),)
 
     # the session's own events
 

@@ -11,11 +11,9 @@ from lopen.loop.conversation import Conversation
 from lopen.loop.iteration import bench_for, conversation_of, open_budget
 from lopen.loop.startup import BUDGET_EXTENDED
 from lopen.loop.transcript import Resumed, digest, rebuilt
-from lopen.models.messages import ToolUse
 from lopen.models.prompts.parts import decisions
 from lopen.store.journal import StoredConversation
-from lopen.tools.running import runs_again, summarised
-from lopen.workflow import changes
+from lopen.tools.running import runs_again
 from lopen.workflow.pauses import (
     BudgetThreshold,
     Confirmation,
@@ -28,7 +26,6 @@ from lopen.workflow.steps import PLANNING_STEPS, Step
 CONTINUED = ("interrupted", "endpoint", "budget", "person", "question")
 CONTINUING = "continuing iteration"
 FILES_NAMED = 20
-CALLS_LISTED = 40
 TICK_NS = 20_000_000  # the file system's clock may be this far behind the one of the stored entries
 
 
@@ -39,18 +36,12 @@ def continues(pause: Pause) -> bool:
 
 
 def stored_conversation(context: SessionContext) -> StoredConversation | None:
-    """Return the conversation that the run continues; None where a fresh one begins.
-
-    A fresh conversation begins with a summary of one that cannot be continued.
-    """
+    """Return the conversation that the run continues; None where a fresh one begins."""
     if context.record.journal.session.limits.iterations == 0:
         return None
     stored = context.record.conversations.load()
     if stored is None or fits(context, stored):
         return stored
-    session = context.record.journal.session
-    if stored.opening["step"] == session.step.value and (lines := summary(stored)):
-        context.record.journal.save(changes.add_notes(session, lines))
     context.record.conversations.clear()
     return None
 
@@ -142,17 +133,3 @@ def interruption(found: Resumed, changed: Sequence[str]) -> str:
         f"The run was interrupted and goes on. Files that changed in between{by}: "
         f"{', '.join(changed[:FILES_NAMED])}{more}. Read them again before you rely on what you saw of them."
     )
-
-
-def summary(stored: StoredConversation) -> str:
-    """Return a summary of the reading and work in a conversation that cannot be continued."""
-    done = {e.body["id"] for e in stored.entries if e.kind == "result"}
-    lines = []
-    for entry in stored.entries:
-        for use in entry.body["uses"] if entry.kind == "assistant" else ():
-            state = "" if use["id"] in done else " (interrupted)"
-            about = summarised(ToolUse(use["id"], use["name"], use["input"]))
-            lines.append(f"- {use['name']} {about}{state}".rstrip())
-    if not lines:
-        return ""
-    return "Before the interruption these calls were made:\n" + "\n".join(lines[-CALLS_LISTED:])

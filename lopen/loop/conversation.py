@@ -16,7 +16,7 @@ from lopen.guardrails.guard import times
 from lopen.guardrails.premature_stops import detect_stop, nudge
 from lopen.guardrails.repeated_failures import ENDED_EARLY
 from lopen.loop.model_calls import CallPaused, ModelCall, ModelCalls
-from lopen.loop.transcript import Resumed, Transcript, TurnCounts, failed_calls, say, still_refused
+from lopen.loop.transcript import Resumed, Transcript, TurnCounts, say, still_refused
 from lopen.models.messages import ContextTooLong, Json, Request, Response, ToolUse
 from lopen.models.recording import result_fields
 from lopen.models.request_body import can_stand_last, cut_call, sendable
@@ -154,7 +154,7 @@ class Conversation:
         if self.runner.pause is not None:
             return _paused(self.runner.pause)
         if self.runner.recorded:
-            return Outcome("recorded", told=failed_calls(response.tool_uses, blocks))
+            return Outcome("recorded")
         self.counts.false_claims += any(answer.false_claim for answer in answers)
         if self.counts.false_claims >= MAX_FALSE_CLAIMS:
             said = times(self.counts.false_claims)

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from lopen.models.messages import Json, Request, Response, SystemBlock, ToolSpec, ToolUse, Usage
-from lopen.models.prompts.parts import bullet
-from lopen.models.recording import result_fields, result_text
+from lopen.models.recording import result_fields
 from lopen.models.request_body import sendable, text_block
 from lopen.store.journal import ConversationStore, StoredConversation
-from lopen.tools.running import summarised
 from lopen.verification.findings import Finding
 from lopen.workflow.session import Session
 
@@ -164,7 +162,6 @@ def _response(body: dict[str, Any], model: str) -> Response:
 
 
 REFUSAL_CHARS = 4_000  # of one refusal: its words, and the tail of its output
-FAILURES_TOLD, FAILURE_CHARS = 10, 600
 SETTLING = (
     "verify_",
     "record_",
@@ -189,28 +186,6 @@ def still_refused(messages: Sequence[Json]) -> str:
                 tool: result_fields(block)
             }
     return "\n".join(_in_words(tool, fields) for tool, fields in last.items() if _is_refusal(fields))
-
-
-def failed_calls(uses: Sequence[ToolUse], blocks: Mapping[str, Json]) -> tuple[str, ...]:
-    """Return a note on the calls that failed in the turn that recorded a result; empty where none did.
-
-    No request shows the model the results of that turn. Verifications and recording tools are not among them.
-    """
-    failures = []
-    for use in uses:
-        fields = result_fields(blocks[use.id])
-        if use.name.startswith(SETTLING) or (fields.get("ok", True) and not fields.get("exit_code")):
-            continue
-        output = result_text(blocks[use.id]).partition("\n")[2]
-        said = fields.get("error") or f"exit code {fields['exit_code']}\n{output[-FAILURE_CHARS:]}"
-        failures.append(bullet(f"{use.name} {summarised(use)}: {said}"))
-    if not failures:
-        return ()
-    return (
-        "\n".join(
-            ["These calls failed in the turn that ended the last conversation:", *failures[:FAILURES_TOLD]]
-        ),
-    )
 
 
 def _blocks(messages: Sequence[Json]) -> Iterator[Json]:

@@ -394,7 +394,6 @@ def parse_specification(
         name = description = ""
         found.problem(1, "the specification is empty")
     _find_unchanged_scaffold(text, module, found)
-    _check_name(name, module, text, found)
     _find_empty_sections(document, found)
     _find_placeholders(document, found)
     criteria: list[Criterion] = []
@@ -453,15 +452,6 @@ def _front_matter(document: Outline, found: Findings) -> tuple[str, str]:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _check_name(name: str, module: str, text: str, found: Findings) -> None:
-    """Warn about a name in the front matter other than the folder's, which is the module's name."""
-    if name and name != module:
-        lines = enumerate(LINE_END.split(text), 1)
-        line = next((number for number, line in lines if line.lstrip().startswith("name")), 1)
-        message = f"the front matter has name: {name}, but the module's name is {module}, from its folder"
-        found.warning(line, message)
 
 
 def _top_section(document: Outline, title: str) -> Section | None:

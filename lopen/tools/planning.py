@@ -58,11 +58,10 @@ def record_components(bench: Workbench, wanted: calls.RecordComponents) -> ToolR
     criteria = {c.id: c.text for c in spec.criteria}
     named = {s for c in wanted.components for s in c.spec_sections}
     known_sections = [s for s in named if spec.outline.get(s) is not None]
-    components = by_name(wanted.components, bench.session.tree)
-    problems = component_problems(components, tuple(criteria), known_sections)
+    problems = component_problems(wanted.components, tuple(criteria), known_sections)
     if problems:
         return failed("; ".join(problems), "fix the list and record all of it again")
-    tree = merged(bench.session, components, criteria)
+    tree = merged(bench.session, wanted.components, criteria)
     session = changes.record_components(bench.session, tree, criteria)
     told = PlanRecorded("components", tuple(c.name for c in tree.components))
     recorded = [{"id": c.id, "name": c.name} for c in tree.components]
@@ -185,18 +184,6 @@ def component_problems(
     if uncovered:
         problems.append(f"no component covers {', '.join(uncovered)}")
     return problems
-
-
-def by_name(wanted: Sequence[ComponentInput], tree: TaskTree) -> list[ComponentInput]:
-    """The list with dependencies named as it names them, also where they were given by the id of an earlier plan."""
-    names = {c.name.casefold() for c in wanted}
-    known = {c.id: c.name for c in tree.components if c.name.casefold() in names}
-    return [
-        c.model_copy(
-            update={"depends_on": [d if d.casefold() in names else known.get(d, d) for d in c.depends_on]}
-        )
-        for c in wanted
-    ]
 
 
 def merged(session: Session, wanted: Sequence[ComponentInput], criteria: Mapping[str, str]) -> TaskTree:

@@ -217,7 +217,6 @@ class Outcome:
     turns: int = 0
     subject: str = ""  # a task's id, or a planning step
     refused: str = ""
-    told: tuple[str, ...] = ()  # failed calls of the turn that recorded the result, for the next prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +252,7 @@ def decide(session: Session, outcome: Outcome) -> Decision:
     session = replace(session, dialogue=replace(session.dialogue, refused=(outcome.subject, outcome.refused)))
     match outcome.kind:
         case "recorded":
-            return Decision(_after_result(session, outcome.told))
+            return Decision(_after_result(session))
         case "paused":
             assert outcome.pause is not None
             return Decision(_pause(session, outcome.pause))
@@ -265,13 +264,13 @@ def decide(session: Session, outcome: Outcome) -> Decision:
             assert_never(outcome.kind)
 
 
-def _after_result(session: Session, told: tuple[str, ...]) -> Session:
-    """End the row of failures, and replace the messages for the model."""
+def _after_result(session: Session) -> Session:
+    """End the row of failures, and the messages for the model."""
     session = changes.end_step_failures(session)
     return replace(
         session,
         limits=replace(session.limits, context_level=0),
-        dialogue=replace(session.dialogue, notes=told),
+        dialogue=replace(session.dialogue, notes=()),
     )
 
 

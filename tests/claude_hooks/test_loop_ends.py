@@ -31,8 +31,7 @@ def test_a_used_up_budget_ends_the_loop_and_refuses_prompts_until_it_is_extended
     prompt = project.send("user-prompt-submit", prompt="go on", **where)
     assert (prompt.fields["decision"], command in prompt.fields["reason"]) == ("block", True)
     admin_actions.extend_budget(project.store(), "session:abc", 5_000, "ok", datetime.now(UTC))
-    told = [project.send("user-prompt-submit", prompt="go on", **where).told for _ in range(2)]
-    assert ["let through again" in each for each in told] == [True, False]
+    assert project.send("user-prompt-submit", prompt="go on", **where).reason == ""
     assert project.send("post-tool-batch", **where).stopped == ""
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lopen.tools.calls import ComponentInput
-from lopen.tools.planning import by_name, component_problems, merged
+from lopen.tools.planning import component_problems, merged
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, State, Task, TaskTree, find_cycle
 from tests.workflow.examples import CRITERIA, session
@@ -47,12 +47,6 @@ def problems(*components: ComponentInput, criteria: tuple[str, ...] = ("AC-1",))
 )
 def test_what_is_wrong_is_said(components: list[ComponentInput], said: list[str]) -> None:
     assert problems(*components) == said
-
-
-def test_a_dependency_may_be_named_by_the_id_of_an_earlier_plan() -> None:
-    tree = TaskTree((Component("rate-limiter", "Rate Limiter"), Component("gone", "Gone")))
-    given = [wanted("Rate Limiter", "AC-1"), wanted("Gate", depends_on=["rate-limiter", "Gate", "gone"])]
-    assert by_name(given, tree)[1].depends_on == ["Rate Limiter", "Gate", "gone"]
 
 
 def plan(*components: Component, criteria: dict[str, str] | None = None) -> Session:
