@@ -1,7 +1,6 @@
 """git: snapshots of the work tree, branches and commits, and protection from a hostile repository.
 
-lopen runs git in exactly two ways, called doors. The *references* door uses the repository's own git folder and
-never reads a file of the work tree. The *content* door uses a private git folder with a configuration that lopen
-wrote, and borrows only the repository's objects. So no filter, diff driver, monitor or signing program of the
-repository's own configuration ever runs.
+lopen works in a clone whose configuration it wrote, and overrides every setting by which git starts a program. Content
+filters that only the person's repository configures are switched off there. So no filter, diff driver, hook, monitor or
+signing program of a repository's own configuration ever runs.
 """

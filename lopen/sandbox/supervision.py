@@ -212,25 +212,17 @@ class TreeLimits:
     def __init__(self, limits: CommandLimits, roots: Callable[[], Iterable[int]]) -> None:
         self._limits = limits
         self._roots = roots
-        self._others = _tasks_of_machine()
-        self._checked = self._measured = time.monotonic()
+        self._measured = time.monotonic()
 
     def exceeded(self) -> KilledBy:
-        """Return the limit that the tree exceeds, "" for none. Check once a tick."""
+        """Return the limit that the tree exceeds, "" for none. Measure four times a second."""
         now = time.monotonic()
-        if not LINUX or now - self._checked < _TICK_S:
-            return ""
-        self._checked = now
-        # One small file tells that the machine may run too many tasks; only then the tree is looked at before its time.
-        many = _tasks_of_machine() - self._others > self._limits.processes
-        if not many and now - self._measured < _TREE_S:
+        if not LINUX or now - self._measured < _TREE_S:
             return ""
         self._measured = now
         tree = descendants(self._roots())
-        tasks = sum(process.threads for process in tree)
-        if tasks > self._limits.processes:
+        if sum(process.threads for process in tree) > self._limits.processes:
             return "processes"
-        self._others = _tasks_of_machine() - tasks
         return "memory" if self._uses_too_much_memory([process.pid for process in tree]) else ""
 
     def _uses_too_much_memory(self, pids: Sequence[int]) -> bool:
@@ -239,13 +231,6 @@ class TreeLimits:
         if sum(_sum(f"/proc/{pid}/status", _OWN_MEMORY) for pid in pids) <= most:
             return False
         return sum(_sum(f"/proc/{pid}/smaps_rollup", _SHARE) for pid in pids) > most
-
-
-def _tasks_of_machine() -> int:
-    """Return the task count of `/proc/loadavg` (proc(5)), 0 on other systems."""
-    if not LINUX:
-        return 0
-    return int(read_kernel_file("/proc/loadavg").split()[3].partition(b"/")[2])
 
 
 def _sum(path: str, field: re.Pattern[bytes]) -> int:

@@ -326,9 +326,6 @@ def _is_authentic(connection: sqlite3.Connection, module: str, approval: Approva
 def _sealed_parts(connection: sqlite3.Connection, module: str, approval: Approval) -> tuple[str, ...]:
     """Return the sealed values: every field of the approval, and the database it belongs to."""
     fields = _adapter(Approval).dump_python(replace(approval, seal=""), mode="json")
-    for later in ("changed", "test_removals"):  # approvals from before these fields keep their seal
-        if not fields[later]:
-            del fields[later]
     return "approval", owner(connection), module, json.dumps(fields, sort_keys=True)
 
 
