@@ -285,9 +285,9 @@ class Debts:
         """There is something to pay, or an outage whose end is to be told."""
         return self._gone or any(self.owed())
 
-    def cost_usd(self, session: str) -> float:
-        """Return the cost of a session's debts in USD; models without a known price cost nothing."""
-        return sum(d.charge.cost_usd or 0.0 for d in self.owed() if d.reservation.session == session)
+    def charges(self, session: str) -> list[Charge]:
+        """Return the charges of a session that wait."""
+        return [debt.charge for debt in self.owed() if debt.reservation.session == session]
 
     def pay(self, now: datetime) -> tuple[Alert, ...]:
         """Count every waiting debt once, also if another process pays at the same time."""

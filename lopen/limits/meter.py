@@ -123,7 +123,7 @@ class Meter:
         self._latest: dict[str, BudgetState] = {}  # as the store said last
         self._late: tuple[Event, ...] = ()  # of debts paid meanwhile, told with the next settlement
         self._specs: tuple[BudgetSpec, ...] = ()
-        self._told: set[str] = set()  # limits on cost of which was said that they do not hold
+        self._unpriced_told = False
         self._session = ""
         self._to_recover = ""  # the session in whose stead `recover` waits for the store
         self._agent = ""
@@ -242,15 +242,12 @@ class Meter:
         return BudgetFacts(crossing, standing_text(state, crossing), command)
 
     def _unpriced_notice(self, quote: Quote, agent: str) -> tuple[Event, ...]:
-        """Said once: a limit in dollars that does not hold for this model."""
-        block = self._limits.cost_block_usd if agent in EXTERNAL_AGENTS else 0.0
-        if quote(0) is not None or not (self.max_cost or block):
+        """Say once that the limit on the cost of external calls does not hold; `--max-cost` refuses such a model."""
+        block = self._limits.cost_block_usd
+        if quote(0) is not None or not block or self._unpriced_told or agent not in EXTERNAL_AGENTS:
             return ()
-        limit = f"the limit on cost ({dollars(self.max_cost)})"
-        limit = limit if self.max_cost else f"resources.cost_block_usd ({dollars(block)})"
-        if limit in self._told:
-            return ()
-        self._told.add(limit)
+        self._unpriced_told = True
+        limit = f"resources.cost_block_usd ({dollars(block)})"
         line = f"no price is known for the {agent}'s model: {limit} does not hold for it"
         return (Notice("warning", line, "Budgets in tokens do: lopen budget show"),)
 
@@ -343,12 +340,23 @@ class Meter:
         self._latest |= {state.budget_id: state for state in states}
 
     def cost(self) -> float:
-        """Return the cost of this session in USD, as the store last reported it, with later payments, judge and
-        agents included.
+        """Return the cost of this session in USD, judge and agents included."""
+        return self.spent()[1]
+
+    def spent(self) -> tuple[int, float, int]:
+        """Return this session's tokens, its cost in USD and its tokens without a price.
+
+        As the store said last, with the charges that wait for it.
         """
         self.states()
-        known = self._latest.get(f"session:{self._session}")
-        return (known.cost_usd if known else 0.0) + self._debts.cost_usd(self._session)
+        tokens, cost, unpriced = 0, 0.0, 0
+        if known := self._latest.get(f"session:{self._session}"):
+            tokens, cost, unpriced = known.tokens_used, known.cost_usd, known.unpriced_tokens
+        for charge in self._debts.charges(self._session):
+            tokens += charge.tokens
+            cost += charge.cost_usd or 0.0
+            unpriced += charge.unpriced_tokens
+        return tokens, cost, unpriced
 
     def left(self) -> str:
         """Return the rest of the budgets in one line, once half of one is used; as the store said last."""

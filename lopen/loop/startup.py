@@ -165,7 +165,7 @@ def completed(context: SessionContext) -> SessionComplete:
     """Return the event that reports the built work and its cost."""
     session = context.record.journal.session
     commits = sum(1 for t in session.tree.tasks if t.commit and session.branch)
-    tokens, cost, without_price = spent(context)
+    tokens, cost, without_price = context.guards.meter.spent()
     return SessionComplete(
         module=session.module,
         components=len(session.tree.components),
@@ -179,12 +179,6 @@ def completed(context: SessionContext) -> SessionComplete:
         unpriced_tokens=without_price,
         accepted=session.dialogue.accepted,
     )
-
-
-def spent(context: SessionContext) -> tuple[int, float, int]:
-    """Return the session's tokens, its cost in USD and its tokens without a price; zeros while the store is gone."""
-    state = next((s for s in context.guards.meter.states() if s.budget_type == "session"), None)
-    return (state.tokens_used, state.cost_usd, state.unpriced_tokens) if state is not None else (0, 0.0, 0)
 
 
 def failed(context: SessionContext, error: LopenError, *, tried: bool) -> None:
