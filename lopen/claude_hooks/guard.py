@@ -78,7 +78,6 @@ class SessionGuard:
             settings["circuit"],
             api_session_max=self.limits.api_session_max,
             history=settings["memory"]["tool_history_max"],
-            verifiable=bool(settings.verify_commands),
         )
         self._root = root
         self._nested_in = nested_in

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 # the rules
 
-UNVERIFIABLE = "say what is done and what is in the way"
 LADDER = (1.0, 2.0, 6.0, 12.0, 60.0)  # cooldowns of trips in a row, as multiples of the first
 LAST_RUNG = len(LADDER)  # the trip in a row that needs a person
 Unit = Literal["seconds", "turns", "task", "row"]
@@ -62,6 +61,10 @@ class CircuitRule:
         """Return True if so many in the window are too many."""
         return self.enabled and (count > self.threshold if self.over else count >= self.threshold)
 
+    def described(self, tool: str, count: int) -> str:
+        """Describe a count of calls, of which the last was of `tool`."""
+        return self.seen.format(tool=tool, count=count, window=self.window)
+
     def cooldown(self, trips_in_row: int) -> float:
         """Seconds to wait after the n-th trip in a row (from 1)."""
         return self.ladder[min(trips_in_row, len(self.ladder)) - 1] if self.ladder else 0.0
@@ -86,8 +89,8 @@ def _rule(
 RULES: tuple[CircuitRule, ...] = (
     _rule(
         "max_iterations", TOOLS, False, "task",
-        "{count} tool calls since {since}",
-        "run the verification, or say in the task's note what is in the way",
+        "{count} tool calls without a passing verify command",
+        "run the verification, or say what is done and what is in the way",
     ),
     _rule(
         "duplicate_call", TOOLS, False, "row",
@@ -136,15 +139,13 @@ BY_NAME: Mapping[str, CircuitRule] = {rule.name: rule for rule in RULES}
 class RuleBook:
     """The rules that hold here, with the limits that stand beside them.
 
-    `history`: calls remembered for finding patterns. `verifiable`: there are verify commands, from the last passing
-    one of which `max_iterations` counts.
+    `history`: calls remembered for finding patterns.
     """
 
     rules: Mapping[str, CircuitRule] = field(default_factory=lambda: BY_NAME)
     api_session_max: int = 50
     enabled: bool = True
     history: int = CALLS_KEPT
-    verifiable: bool = True
 
     def __getitem__(self, name: str) -> CircuitRule:
         return self.rules[name]
@@ -173,14 +174,11 @@ def rule_book(
     api_session_max: int = 50,
     exempt: tuple[str, ...] = (),
     history: int = CALLS_KEPT,
-    verifiable: bool = True,
 ) -> RuleBook:
     """The book of the settings' `circuit` table. `exempt` rules never trip (a model on loopback, a replay)."""
     rules = {r.name: _configured(r, circuit.get(r.name) or {}) for r in RULES}
     rules |= {name: replace(rules[name], enabled=False) for name in exempt}
-    if not verifiable:
-        rules["max_iterations"] = replace(rules["max_iterations"], instead=UNVERIFIABLE)
-    return RuleBook(rules, api_session_max, bool(circuit.get("enabled", True)), history, verifiable)
+    return RuleBook(rules, api_session_max, bool(circuit.get("enabled", True)), history)
 
 
 # a circuit
@@ -495,7 +493,7 @@ def _refused(
         for rule in book.rules.values():
             count = _count(rule, logged, call, now)
             if rule.trips(count) and rule.name != probed:
-                return tripped(state, rule, _seen(rule, call, count, book), now, book)
+                return tripped(state, rule, rule.described(call.tool, count), now, book)
     if external.enabled and logged.external_total > book.api_session_max:
         seen = f"{book.api_session_max} external calls were made in this session, which is all it may"
         return tripped(state, external, seen, now, book, ack=True)
@@ -544,11 +542,6 @@ def _in_turns(rule: CircuitRule, log: Sequence[LoggedCall], agent: str) -> list[
     own = [call for call in log if call.agent == agent and call.kind != "oracle"]
     recent = [call for call in own if own[-1].turn - call.turn < rule.window]
     return [call for call in recent if call.kind in rule.kinds and not call.past]
-
-
-def _seen(rule: CircuitRule, call: CircuitCall, count: int, book: RuleBook) -> str:
-    since = "the last passing verify command" if book.verifiable else "the person's last prompt"
-    return rule.seen.format(tool=call.tool, count=count, window=rule.window, since=since)
 
 
 def after_call(
@@ -609,7 +602,7 @@ def _failed(
     if not rule.trips(len(recent)):
         return state, None
     same = end.tool in RECORDS and len({call.signature for call in recent}) == 1
-    seen = rule.seen.format(tool=end.tool, count=len(recent), window=rule.window)
+    seen = rule.described(end.tool, len(recent))
     return tripped(state, rule, f"{seen}{' with the same input' if same else ''}", now, book, ack=same)
 
 

@@ -99,8 +99,7 @@ def circuit_lines(state: CircuitState, book: RuleBook, now: datetime) -> list[st
     """Return the paused budgets and circuits with the ends of their pauses, and the others in one line."""
     count = f"{state.calls.iteration_count}/{book['max_iterations'].threshold} calls"
     if state.state == "closed":
-        busy = state.recent_external(now.timestamp()) > book["external_api"].threshold
-        return [f"{state.circuit_id}: {'nothing paused' if busy else 'all limits OK'} ({count})"]
+        return [f"{state.circuit_id}: all limits OK ({count})"]
     left = max(0.0, state.cooldown_until - now.timestamp())
     if state.state == "half_open":
         how = f"TRYING AGAIN ({'one call is being tried' if state.probe else 'one call will be tried'})"
@@ -147,21 +146,17 @@ def resource_lines(
     """Sub-agents, external calls and their cost against their limits. `rate`: external calls a minute."""
     found = resource_object(agents, circuit, limits, now)
     cost = [dollars(agents.cost_usd)]
-    cost += [f"{dollars(usd)} {what}" for usd, what in _cost_limits(limits) if usd]
+    cost += [f"{dollars(limits.cost_warn_usd)} warn"] if limits.cost_warn_usd else []
+    cost += [f"{dollars(limits.cost_block_usd)} block"] if limits.cost_block_usd else []
     running, recent = int(found["agents_running"]), int(found["external_last_minute"])
-    unlimited = "; not limited where the endpoint is on this machine" if recent > rate else ""
     return [
         f"  agents: {running}/{limits.max_concurrent_agents} at once"
         f" ({percent(running / limits.max_concurrent_agents)} capacity),"
         f" {agents.spawned}/{limits.max_agents_per_session} this session",
         f"  external calls: {recent}/{rate} this minute ({percent(recent / rate)} rate),"
-        f" {circuit.external_total}/{limits.api_session_max} this session{unlimited}",
+        f" {circuit.external_total}/{limits.api_session_max} this session",
         f"  cost of sub-agents and external calls: {' / '.join(cost)}",
     ]
-
-
-def _cost_limits(limits: AgentLimits) -> tuple[tuple[float, str], ...]:
-    return (limits.cost_warn_usd, "warn"), (limits.cost_block_usd, "block")
 
 
 def incident_object(incident: Incident) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A process that counts: `python -m tests.limits.counting STORE DATABASE HOW_MANY`, run eight times at once by a test."""
+"""A process that counts: `python -m tests.limits.counting STORE DATABASE HOW_MANY`, run four times at once by a test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lopen.limits.store import LimitsStore
 from lopen.store.database import Database
 from tests.limits.conftest import charged
 
-SPEC = BudgetSpec("session:counted", "session", 2_000)
+SPEC = BudgetSpec("session:counted", "session", 400)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 

@@ -48,16 +48,6 @@ def test_a_budget_goes_from_active_over_warning_to_paused_and_exhausted() -> Non
     assert statuses == ["active", "warning", "warning", "paused", "exhausted"]
 
 
-def test_a_jump_over_several_thresholds_announces_them_all_in_order() -> None:
-    _, said = spend(module(), 150, 10)
-    assert said == ["warning", "confirmation", "pause"]
-
-
-def test_only_a_module_asks_for_confirmation() -> None:
-    _, said = spend(opened(BudgetSpec("task:t", "task", 100), NOW), 95)
-    assert said == ["warning"]
-
-
 def test_an_extension_is_a_persons_confirmation_until_the_threshold_is_met_anew() -> None:
     state, _ = spend(module(1_000), 950)
     assert not state.confirmed
@@ -98,14 +88,6 @@ def test_warn_enforcement_announces_but_never_pauses() -> None:
     assert said == ["warning", "confirmation", "pause"]
     assert state.status == "warning"
     assert answer_room(state, 10_000, 16_000) == 16_000
-
-
-def test_requests_are_limited_like_tokens() -> None:
-    state = module(0, max_requests=10)
-    for _ in range(10):
-        state, _ = record(state, Charge(5, requests=1), NOW)
-    assert state.status == "paused"
-    assert answer_room(state, 1, 1_024) == 0
 
 
 def test_opening_again_takes_the_present_limit_and_keeps_extensions() -> None:

@@ -144,15 +144,6 @@ def test_a_command_failing_after_a_change_is_no_failure() -> None:
     assert run.state.state == "closed"
 
 
-def test_agents_over_more_turns_do_not_trip() -> None:
-    calm = Run()
-    for _ in range(20):
-        for _ in range(2):
-            calm.slowly("read_file")
-        calm.state = verified(calm.state)
-        assert calm.call(kind="agent").allowed
-
-
 def test_eleven_external_calls_in_thirty_seconds_trip() -> None:
     run = Run()
     for i in range(10):
@@ -170,20 +161,6 @@ def test_eleven_external_calls_in_thirty_seconds_trip() -> None:
     assert run.call("Bash", kind="external").allowed
     run.end("Bash")
     assert run.call("Bash", kind="external").rule == "external_api"
-
-
-def test_what_is_about_agents_holds_agents_alone() -> None:
-    run = Run()
-    for _ in range(5):
-        assert run.call(kind="agent").allowed
-    assert run.call(kind="agent").rule == "agent_spawn"
-    assert run.call("read_file").allowed
-    assert run.call("Bash", kind="external").allowed
-    assert run.call(kind="agent").kind == "wait"
-    for _ in range(4):
-        run.slowly("write_file", same=True)
-    assert run.slowly("write_file", same=True).rule == "duplicate_call"
-    assert run.call("read_file").kind == "ack"
 
 
 def test_rows_and_turns_are_counted_by_agent() -> None:
@@ -304,16 +281,6 @@ def test_a_clock_set_back_does_not_hold_calls_for_ever() -> None:
     assert run.call().allowed
 
 
-@pytest.mark.parametrize("rule", ["rapid_fire", "duplicate_call", "sequential_tool", "max_iterations"])
-def test_a_rule_that_is_off_never_trips(rule: str) -> None:
-    off = {
-        name: {"enabled": False}
-        for name in ("rapid_fire", "duplicate_call", "sequential_tool", "max_iterations")
-    }
-    run = Run(rule_book(off))
-    assert all(run.call(same=True).allowed for _ in range(200)), rule
-
-
 def test_settings_change_threshold_window_and_cooldown() -> None:
     book = rule_book(
         {
@@ -328,16 +295,12 @@ def test_settings_change_threshold_window_and_cooldown() -> None:
     assert (book["tool_failure"].window, book["tool_failure"].threshold) == (2, 3)
 
 
-def test_circuits_that_are_off_allow_everything() -> None:
-    run = Run(rule_book({"enabled": False}))
-    assert all(run.call(same=True).allowed for _ in range(100))
-    assert all(run.end(ok=False) is None for _ in range(100))
-
-
-def test_rules_a_loopback_model_is_exempt_from_do_not_trip() -> None:
-    run = Run(rule_book({}, exempt=("rapid_fire", "external_api")))
-    for _ in range(100):
-        assert run.call("oracle", kind="oracle").allowed
+def test_what_is_off_or_exempt_never_trips() -> None:
+    off = {name: {"enabled": False} for name in ("duplicate_call", "sequential_tool", "max_iterations")}
+    for book in (rule_book({"enabled": False}), rule_book(off, exempt=("rapid_fire", "external_api"))):
+        run = Run(book)
+        assert all(run.call(same=True).allowed for _ in range(100))
+        assert all(run.call("oracle", kind="oracle").allowed for _ in range(100))
 
 
 def test_a_call_of_lopens_own_is_in_no_turn_of_the_model() -> None:

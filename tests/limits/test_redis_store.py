@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import socket
-import threading
-import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -59,64 +56,6 @@ def test_a_server_that_is_not_there_is_unreachable_and_its_password_is_not_told(
         charged(store, [SPEC], Charge(1), NOW)
     assert "hunter2" not in raised.value.message
     assert "me:" not in raised.value.message
-
-
-class Impostor:
-    """Accepts connections and answers every request with the same bytes, or never."""
-
-    def __init__(self, answer: bytes) -> None:
-        self._answer = answer
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
-        self._open: list[socket.socket] = []
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            self._open.append(connection)
-            threading.Thread(target=self._speak, args=(connection,), daemon=True).start()
-
-    def _speak(self, connection: socket.socket) -> None:
-        try:
-            while connection.recv(65_536):
-                if self._answer:
-                    connection.sendall(self._answer)
-        except OSError:
-            return
-
-    def close(self) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        for connection in self._open:
-            connection.close()
-        self._thread.join(timeout=5)
-
-
-@pytest.fixture(params=[b"", b"-LOADING wait\r\n", b"\x00\xff rubbish\r\n"])
-def impostor(request: pytest.FixtureRequest) -> Iterator[Impostor]:
-    impostor = Impostor(request.param)
-    yield impostor
-    impostor.close()
-
-
-def test_a_server_that_is_silent_or_answers_with_errors_is_unreachable_soon(
-    impostor: Impostor, database: Database
-) -> None:
-    store = RedisStore(f"redis://127.0.0.1:{impostor.port}", database, answer_s=0.2)
-    began = time.monotonic()
-    with pytest.raises(StoreUnreachable):
-        charged(store, [SPEC], Charge(1), NOW)
-    with pytest.raises(StoreUnreachable):
-        store.atomically(lambda rows: rows.budget("session:s"))
-    with pytest.raises(StoreUnreachable):
-        store.budgets()
-    assert time.monotonic() - began < 20
-    store.close()
 
 
 def test_values_of_another_kind_at_lopens_keys_are_unreachable_not_a_crash(

@@ -98,11 +98,6 @@ def test_resources_and_incidents_are_shown_against_their_limits() -> None:
         "$0.34 / $1.00 warn / $5.00 block",
     ):
         assert part in said
-    busy = CircuitState("s", calls=external(*[5] * 11), external_total=11)
-    assert report.circuit_lines(busy, RuleBook(), NOW) == ["s: nothing paused (0/50 calls)"]
-    assert "(110% rate), 11/50 this session; not limited where" in "".join(
-        report.resource_lines(agents, busy, AgentLimits(), NOW, 10)
-    )
     old = Incident("s", "rapid_fire", "", NOW - timedelta(hours=25))
     new = Incident("s", "tool_failure", "", NOW - timedelta(hours=1))
     assert report.incident_lines([old, new, new], NOW) == [

@@ -180,23 +180,23 @@ def test_the_history_and_the_incidents_are_bounded(store: LimitsStore) -> None:
 
 @pytest.fixture(params=["sqlite", "redis"])
 def place(request: pytest.FixtureRequest) -> str:
-    """The store in which eight processes count."""
+    """The store in which four processes count."""
     if request.param == "sqlite":
         return "sqlite"
     server: RedisServer = request.getfixturevalue("own_redis")
     return server.url
 
 
-def test_eight_processes_count_exactly_and_announce_each_threshold_once(place: str, tmp_path: Path) -> None:
+def test_four_processes_count_exactly_and_announce_each_threshold_once(place: str, tmp_path: Path) -> None:
     from tests.limits.counting import opened as open_store
 
-    command = [sys.executable, "-m", "tests.limits.counting", place, str(tmp_path / "counted.db"), "250"]
-    counters = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    command = [sys.executable, "-m", "tests.limits.counting", place, str(tmp_path / "counted.db"), "100"]
+    counters = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     said = [line for counter in counters for line in counter.communicate(timeout=60)[0].split()]
-    assert [counter.returncode for counter in counters] == [0] * 8
+    assert [counter.returncode for counter in counters] == [0] * 4
     store = open_store(place, tmp_path / "counted.db")
     [state] = store.budgets()
     store.close()
-    assert state.tokens_used == 2_000
+    assert state.tokens_used == 400
     assert state.status == "paused"
     assert sorted(said) == ["budget_exhausted", "warning_threshold"]

@@ -58,12 +58,6 @@ def test_the_whole_is_failed_then_all_complete_then_all_pending_then_in_progress
     assert roll_up(states) is whole
 
 
-def test_a_task_given_up_keeps_its_component_from_being_complete() -> None:
-    skipped = Component("c", "C", tasks=(Task("t", "T", given_up="no use"),), verified=True)
-    assert skipped.open_tasks == ()
-    assert skipped.state is not C
-
-
 @given(trees())
 @settings(deadline=None, max_examples=40)
 def test_queries_agree_with_a_naive_reading(tree: TaskTree) -> None:
