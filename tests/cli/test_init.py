@@ -39,22 +39,6 @@ def test_init_lays_out_a_project_once(lopen: Lopen, project: Path) -> None:
     assert (project / ".lopen" / "config.toml").read_text() == "# mine\n"
 
 
-def test_git_sees_of_lopen_s_folder_only_what_may_be_committed(
-    lopen: Lopen, project: Path, surroundings: dict[str, str]
-) -> None:
-    lopen("init")
-    (project / ".lopen" / "state.db").write_text("")
-    shown = subprocess.run(
-        ["git", "status", "--porcelain", "-uall"],
-        cwd=project,
-        env=surroundings,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert shown.stdout.split() == ["??", ".lopen/.gitignore", "??", ".lopen/config.toml"]
-
-
 def test_init_says_that_there_is_no_repository_and_how_to_make_one(lopen: Lopen, tmp_path: Path) -> None:
     folder = tmp_path / "plain"
     folder.mkdir()
