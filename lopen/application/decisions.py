@@ -57,7 +57,7 @@ class NotAPerson(LopenError):
 
 def require_person(command: str, root: Path | None = None) -> None:
     """Raise `NotAPerson` if a session runs `lopen <command>`; `root` is the project whose sessions are checked."""
-    holders = _holders(root) if root is not None else {}
+    holders = _holders(root, drives=False) if root is not None else {}
     held = nearest_ancestor_in(holders, holders) is not None
     if enclosing_session() is not None or held or runs_below_lopen():
         raise NotAPerson(
@@ -80,7 +80,7 @@ def require_outside_session(command: str, root: Path) -> None:
     """Raise `NotAPerson` if a process of a session that works in this project runs `lopen <command>`."""
     if not is_locked(root):
         return
-    holders = _drivers(root)
+    holders = _holders(root, drives=True)
     if enclosing_session() is not None or nearest_ancestor_in(holders, holders) is not None:
         raise NotAPerson(
             f"`lopen {command}` cannot run inside the lopen session that works on this project",
@@ -117,23 +117,17 @@ def _held_out_of_sight(root: Path) -> bool:
     return any(held_out_of_sight(folder, path.stem) for path in folder.glob("*.lock"))
 
 
-def _drivers(root: Path) -> dict[int, int]:
-    """Process → when it started, of all who hold a module's lock now: a server, or who starts a run apart, held one once."""
-    return _started(root, "module-*.holder", released=False)
+def _holders(root: Path, *, drives: bool) -> dict[int, int]:
+    """Return process → when it started, of all who hold or held a lock here; without the time a number means nobody.
 
-
-def _holders(root: Path) -> dict[int, int]:
-    """Process → when it started, of all who hold or held a lock here; without the time a number means nobody."""
-    return _started(root, "*.holder", released=True)
-
-
-def _started(root: Path, pattern: str, *, released: bool) -> dict[int, int]:
+    With `drives` only of those who hold a module's lock now: a server, or who starts a run apart, held one once.
+    """
     folder = root / ".lopen" / "locks"
     found = (
         (who.get("pid"), who.get("started"))
-        for path in folder.glob(pattern)
+        for path in folder.glob("module-*.holder" if drives else "*.holder")
         for who in [lock_holder(folder, path.stem)]
-        if released or not who.get("released")
+        if not (drives and who.get("released"))
     )
     return {pid: started for pid, started in found if isinstance(pid, int) and isinstance(started, int)}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -121,35 +120,19 @@ async def extend_budget(
     """Grant a budget more tokens. A running session goes on with them at once."""
     rate: ExtensionRate = request.app.state.extension_rate
     rate.count()
-    return await _budget_changed(
-        project,
-        budget_id,
-        lambda store: admin_actions.extend_budget(
-            store, budget_id, order.additional_tokens, order.reason, now()
-        ),
-    )
+
+    def change(store: LimitsStore) -> BudgetState:
+        return admin_actions.extend_budget(store, budget_id, order.additional_tokens, order.reason, now())
+
+    return await _changed(project, budget_id, change)
 
 
 @routes.post("/budget/{budget_id}/reset")
 async def reset_budget(project: Chosen, budget_id: BudgetId) -> dict[str, Any]:
     """Set the usage of a budget to zero."""
-    return await _budget_changed(
+    return await _changed(
         project, budget_id, lambda store: admin_actions.reset_budget(store, budget_id, now())
     )
-
-
-async def _budget_changed(
-    project: ServedProject, budget_id: str, change: Callable[[LimitsStore], BudgetState]
-) -> dict[str, Any]:
-    """Change a budget, and let the session that waits for it continue."""
-
-    def work(opened: OpenProject) -> dict[str, Any]:
-        with opened.limits() as store:
-            state = change(store)
-        release_budget(opened.context, opened.store, budget_id)
-        return report.budget_object(state)
-
-    return await project.run(work)
 
 
 @routes.get("/circuit")
@@ -180,24 +163,31 @@ async def get_circuit(project: Chosen, circuit_id: CircuitId) -> dict[str, Any]:
 @routes.post("/circuit/{circuit_id}/reset")
 async def reset_circuit(project: Chosen, circuit_id: CircuitId) -> dict[str, Any]:
     """Close a circuit and reset its counters."""
-    return await _changed(project, circuit_id, admin_actions.reset_circuit)
+    return await _changed(
+        project, circuit_id, lambda store: admin_actions.reset_circuit(store, circuit_id, now())
+    )
 
 
 @routes.post("/circuit/{circuit_id}/acknowledge")
 async def acknowledge_circuit(project: Chosen, circuit_id: CircuitId) -> dict[str, Any]:
     """Let one call through; its success closes the circuit."""
-    return await _changed(project, circuit_id, admin_actions.acknowledge_circuit)
+    return await _changed(
+        project, circuit_id, lambda store: admin_actions.acknowledge_circuit(store, circuit_id, now())
+    )
 
 
 async def _changed(
-    project: ServedProject, circuit_id: str, change: Callable[[LimitsStore, str, datetime], CircuitState]
+    project: ServedProject, owner: str, change: Callable[[LimitsStore], BudgetState | CircuitState]
 ) -> dict[str, Any]:
-    """Change a circuit, and let its session continue."""
+    """Change a budget or a circuit, and let the session that waits for it continue."""
 
     def work(opened: OpenProject) -> dict[str, Any]:
         with opened.limits() as store:
-            state = change(store, circuit_id, now())
-        release_circuit(opened.context, opened.store, circuit_id)
-        return _circuit(opened, state)
+            state = change(store)
+        if isinstance(state, CircuitState):
+            release_circuit(opened.context, opened.store, owner)
+            return _circuit(opened, state)
+        release_budget(opened.context, opened.store, owner)
+        return report.budget_object(state)
 
     return await project.run(work)
