@@ -134,13 +134,10 @@ class CommandContext:
     presentation: Presentation = field(default_factory=Presentation)
 
     def load(self, flags: Mapping[str, Any] | None = None) -> Loaded:
-        """Return the effective settings and print their warnings."""
+        """Return the effective settings."""
         from lopen.settings.sources import load
 
-        loaded = load(self.root, flags=flags)
-        for warning in loaded.warnings:
-            self.warn(warning)
-        return loaded
+        return load(self.root, flags=flags)
 
     def say(self, text: str) -> None:
         """Print text for people, with control characters escaped; nothing with `--json`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lopen.files.listing import glob_matcher
-from lopen.judge.evidence import Assignment, Established
+from lopen.judge.evidence import Assignment
 from lopen.judge.verdict import Scope, Verdict, accepted
 from lopen.models.prompts.prompt import named, outermost
 from lopen.specification.drift import Drift, compare_hashes, section_hashes
@@ -88,12 +88,12 @@ def last_findings(verdicts: Sequence[Verdict], scope: Scope, subject: str) -> tu
 
 def narrower_verdicts(
     session: Session, scope: Scope, subject: str, verdicts: Sequence[Verdict]
-) -> tuple[Established, ...]:
-    """The latest accepted verdict of each task (and component) that belongs to the subject."""
+) -> tuple[tuple[str, Verdict], ...]:
+    """Return (name, verdict): the latest accepted verdict of each task (and component) that belongs to the subject."""
     components = [c for c in session.tree.components if scope == "module" or c.id == subject]
     names = {c.id: c.name for c in components} | {t.id: t.name for c in components for t in c.tasks}
     latest = {v.subject: v for v in verdicts if v.subject in names}
-    return tuple(Established(i, names[i], verdict) for i, verdict in latest.items())
+    return tuple((names[i], verdict) for i, verdict in latest.items())
 
 
 def assignment(

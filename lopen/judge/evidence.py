@@ -35,15 +35,6 @@ class SourceFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Established:
-    """The latest accepted verdict on a narrower piece of work."""
-
-    subject: str
-    name: str
-    verdict: Verdict
-
-
-@dataclass(frozen=True, slots=True)
 class Assignment:
     """The assignment of a piece of work. `subject` is the id or name of the judged work.
 
@@ -79,13 +70,13 @@ class JudgedChange:
 
 @dataclass(frozen=True, slots=True)
 class EarlierVerdicts:
-    """What earlier verdicts said: `established` the accepted ones on narrower work.
+    """What earlier verdicts said: `established` are (name, verdict) of the accepted ones on narrower work.
 
     `carried` are (criterion, subject, missing evidence) of the criteria that these left open. `findings` are the last
     verdict's on the same work, if it did not pass.
     """
 
-    established: tuple[Established, ...] = ()
+    established: tuple[tuple[str, Verdict], ...] = ()
     carried: tuple[tuple[str, str, str], ...] = ()
     findings: tuple[Finding, ...] = ()
 

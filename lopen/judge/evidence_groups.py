@@ -194,10 +194,9 @@ def _add_results(group: EvidenceGroup, results: Sequence[VerifyResult]) -> None:
 
 
 def _established_lines(evidence: Evidence) -> Iterator[str]:
-    for one in evidence.earlier.established:
-        verdict = one.verdict
+    for name, verdict in evidence.earlier.established:
         how = "accepted by a person" if verdict.by_person else f"passed ({verdict.confidence})"
-        yield f"{one.subject} {quoted(one.name)}: {how}: {_one_line(verdict.summary[:LONGEST_FINDING])}"
+        yield f"{verdict.subject} {quoted(name)}: {how}: {_one_line(verdict.summary[:LONGEST_FINDING])}"
         for result in verdict.criteria:
             yield f"  {_one_line(result.id)}: {result.holds}: {_one_line(result.evidence[:LONGEST_FINDING])}"
 

@@ -56,11 +56,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Settings in force, the source of every key, and remarks for a person."""
+    """Settings in force, and the source of every key."""
 
     settings: Settings
     provenance: Mapping[str, Source]
-    warnings: tuple[str, ...] = ()
     unconfirmed: tuple[Unconfirmed, ...] = ()
 
 
@@ -104,7 +103,7 @@ def load(
     given = _checked(_from_flags(flags or {}), problems)
     if problems:
         raise WrongUsage("\n".join(dict.fromkeys(problems)), hint=_hint(own_path))
-    return _assemble(project, [*own, *theirs, *outside, *given], _warnings(own_path))
+    return _assemble(project, [*own, *theirs, *outside, *given])
 
 
 def set_value(scope: Scope, project: Path, key: str, text: str) -> Path:
@@ -126,7 +125,7 @@ def set_value(scope: Scope, project: Path, key: str, text: str) -> Path:
             problems += _objections(theirs, {s.name: s.value for s in mine})
             mine = [*mine, *theirs]
         if not problems:
-            _assemble(project, mine, ())
+            _assemble(project, mine)
             write_config(path, after, mode=0o600)
     if problems:
         raise WrongUsage("\n".join(dict.fromkeys(problems)), hint=_hint(user_file()))
@@ -145,7 +144,7 @@ def unset_value(scope: Scope, project: Path, key: str) -> Path | None:
     return path
 
 
-def _assemble(project: Path, layers: Iterable[_Setting], warnings: tuple[str, ...]) -> Loaded:
+def _assemble(project: Path, layers: Iterable[_Setting]) -> Loaded:
     """Later layers win. What only holds between values is checked here, on the whole."""
     layers = list(layers)
     chosen = {s.name: s for s in layers}
@@ -156,7 +155,6 @@ def _assemble(project: Path, layers: Iterable[_Setting], warnings: tuple[str, ..
     return Loaded(
         settings,
         MappingProxyType({name: chosen[name].source if name in chosen else DEFAULT for name in keys()}),
-        warnings,
         tuple(_unconfirmed(project, chosen.values(), [s for s in layers if s.source.name == "user"])),
     )
 
@@ -284,11 +282,3 @@ def _parsed(setting: _Setting) -> _Setting:
         return replace(setting, value=json.loads(setting.value))
     except (ValueError, RecursionError):
         return setting
-
-
-def _warnings(own_path: Path) -> tuple[str, ...]:
-    try:
-        exposed = own_path.stat().st_mode & 0o002
-    except OSError:
-        return ()
-    return (f"{own_path} can be changed by every user of this machine: chmod 600 it",) if exposed else ()

@@ -11,7 +11,6 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache, cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -24,8 +23,7 @@ if TYPE_CHECKING:  # an import of 50 ms that most commands do not need
 
 SEPARATOR = " > "
 BYTE_ORDER_MARK = "\ufeff"
-SHOWN_PATHS = 10
-COMPARED_NAMES = 2_000
+SHOWN_PATHS = 20
 MAX_NESTING = 100  # levels of lists and quotes; `markdown-it` drops deeper levels
 
 LINE_END = re.compile(r"\r\n?|\n")
@@ -136,7 +134,7 @@ class AmbiguousSection(LopenError):
 
 
 class NoSuchSection(LopenError):
-    """A name that matches no section; the hint names the most similar ones."""
+    """A name that matches no section; the hint names those there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +217,8 @@ class Outline:
                 f"{len(found)} sections match {heading!r}: {_listed(found)}",
                 hint="use the whole path; if the paths are equal, rename one of them",
             )
-        raise NoSuchSection(f"there is no section {heading!r}", hint=self._nearest(wanted))
+        known = f"the sections: {_listed(self.sections)}" if self.sections else "the document has no sections"
+        raise NoSuchSection(f"there is no section {heading!r}", hint=known)
 
     def get(self, heading: str) -> Section | None:
         """Like `find`, but return None if no section or several match."""
@@ -227,14 +226,6 @@ class Outline:
             return self.find(heading)
         except (AmbiguousSection, NoSuchSection):
             return None
-
-    def _nearest(self, wanted: str) -> str:
-        known = {**self._by_ending, **self._by_path}
-        names = get_close_matches(wanted, list(known)[:COMPARED_NAMES], n=3, cutoff=0.5)
-        near = {s.start: s for name in names for s in known[name]}
-        if near:
-            return f"similar sections: {_listed(near.values())}"
-        return f"the sections: {_listed(self.sections)}" if self.sections else "the document has no sections"
 
     @cached_property
     def _by_path(self) -> dict[str, tuple[Section, ...]]:

@@ -59,7 +59,7 @@ def test_source_carries_its_line_numbers() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["plain.py", "a b.py", "é.py", 'quo"te.py', "back\\slash.py", "new\nline.py", "x b/y.py", "tab\t.py"],
+    ["é.py", 'quo"te.py', "new\nline.py", "x b/y.py"],
 )
 def test_paths_are_read_as_git_writes_them(tmp_path: Path, name: str) -> None:
     def git(*arguments: str) -> str:

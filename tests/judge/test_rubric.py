@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lopen.judge.evidence import ChangedFile, Established, SourceFile
+from lopen.judge.evidence import ChangedFile, SourceFile
 from lopen.judge.rubric import MIN_EVIDENCE_TOKENS, evidence_message
 from lopen.judge.verdict import CriterionResult, Verdict
 from lopen.models.prompts.sizes import units
@@ -98,7 +98,7 @@ def test_the_message_is_bounded_and_its_fences_are_its_own(
         files=tuple(ChangedFile(f"{i}.py", len(text)) for i, text in enumerate(files)),
         findings=tuple(findings),
         description="d\n" * 30_000,
-        established=(Established("t1", "One", Verdict(True, "high", "s" * 9_000, (), "task", "t1", "h")),),
+        established=(("One", Verdict(True, "high", "s" * 9_000, (), "task", "t1", "h")),),
         tests=(("test_a.py", tuple(texts for texts in files)),),
     )
 
@@ -156,7 +156,7 @@ def test_a_wider_boundary_is_shown_what_narrower_verdicts_established() -> None:
         EVIDENCE,
         scope="component",
         diff="",
-        established=(Established("t1", "Add amounts", verdict),),
+        established=(("Add amounts", verdict),),
         source=(SourceFile("money.py", "def add(a, b): return a + b\n"),),
         tests=(("test_money.py", ("test_add", "test_cents (skipped)")),),
     )

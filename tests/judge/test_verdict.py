@@ -15,13 +15,11 @@ from lopen.judge.verdict import (
     AnsweredQuestion,
     CriterionResult,
     Outcome,
-    Scope,
     Verdict,
     accepted,
     could_not_tell,
     left_open,
     outcome,
-    serves,
     settled,
     verdict_from_json,
 )
@@ -141,30 +139,11 @@ def test_settling_twice_is_settling_once_and_never_passes_what_did_not(
     assert not once.passed or not any(finding.severity == "error" for finding in own)
 
 
-def test_errors_come_first() -> None:
-    order = settled(VERDICT, [Finding("info", "a"), Finding("error", "b"), Finding("warning", "c")]).findings
-
-    assert [finding.severity for finding in order] == ["error", "warning", "info"]
-
-
 def test_an_error_that_names_the_criterion_already_is_not_doubled() -> None:
     found = Finding("error", "cents are lost", criterion="AC-1")
     failing = (CriterionResult("AC-1", "no", "money.py:3"),)
 
     assert settled(replace(VERDICT, findings=(found,), criteria=failing)).findings == (found,)
-
-
-def test_a_verdict_serves_its_own_scope_and_narrower_ones() -> None:
-    scopes: list[Scope] = ["task", "component", "module"]
-
-    assert [(a, b) for a in scopes for b in scopes if serves(a, b)] == [
-        ("task", "task"),
-        ("component", "task"),
-        ("component", "component"),
-        ("module", "task"),
-        ("module", "component"),
-        ("module", "module"),
-    ]
 
 
 def test_a_submitted_verdict_is_read_with_its_findings_and_criteria() -> None:
@@ -185,14 +164,6 @@ def test_a_submitted_verdict_is_read_with_its_findings_and_criteria() -> None:
         "tree-0",
         "tree-1",
     )
-
-
-def test_empty_places_are_none() -> None:
-    empty = {"severity": "info", "message": "x", "path": "", "line": 0, "criterion": None}
-
-    verdict = read_verdict(answer({**PASSED, "findings": [empty]}), EVIDENCE)
-
-    assert verdict.findings == (Finding("info", "x"),)
 
 
 def test_a_flood_of_findings_is_cut_but_never_its_errors() -> None:

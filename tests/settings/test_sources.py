@@ -200,12 +200,6 @@ def test_models_of_a_repository_wait_for_the_person_s_word(project: Path, theirs
     assert _load(project).unconfirmed == ()
 
 
-def test_a_file_that_everybody_may_write_is_warned_about(project: Path, own: Write) -> None:
-    own("").chmod(0o666)
-    (warning,) = _load(project).warnings
-    assert "chmod 600" in warning
-
-
 @pytest.mark.parametrize("key", REMOVED)
 def test_a_setting_that_was_removed_says_what_holds_now(project: Path, own: Write, key: str) -> None:
     own(f"{key} = true\n")
