@@ -82,38 +82,6 @@ def test_changed_criteria_lead_back_to_step_3_and_finished_tasks_stay_finished(
     assert status["scope"] == {"completed": 4, "original": 4}
 
 
-def test_other_sections_are_told_once_and_ticks_and_blanks_not_at_all(make_project: MakeProject) -> None:
-    edited = Edited()
-    script = [
-        plan(tasks=("Add", "Say it", "Test it")),
-        edited.before(
-            build("calc-t1"),
-            ("Functions live in one file.", "Functions live in two files."),
-            ("### Rounding\nNothing is rounded.\n", ""),
-            ("## Dependencies", "## Limits\nThere are none.\n\n## Dependencies"),
-        ),
-        edited.before(
-            tools(*code("b"), *verified("calc-t2")),
-            ("- [ ] add", "- [x] add"),
-            ("## Limits\n", "\n\n## Limits  \r\n"),
-        ),
-        tools(*code("c"), *verified("calc-t3")),
-    ]
-    edited.project = project = make_project(script)
-    ran = project.run_module("--json")
-    [drift] = ran.named("drift")
-    assert (drift["changed"], drift["new"], drift["removed"]) == (
-        ["Behaviour"],
-        ["Limits"],
-        ["Behaviour > Rounding"],
-    )
-    assert drift["effect"] == "reported; the plan stands"
-    assert [number for number, why in steps(ran) if why == "assessment"] == []
-    assert "changed: Behaviour; new: Limits; removed: Behaviour > Rounding" in system(project, 2)
-    assert "The specification changed" not in system(project, 3)
-    assert "- [x] add" in project.read(SPEC)
-
-
 def test_changed_verify_commands_wait_for_a_person_and_never_run_before(
     make_project: MakeProject, tmp_path: Path
 ) -> None:

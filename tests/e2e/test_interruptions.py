@@ -15,17 +15,15 @@ from fcntl import ioctl
 from typing import Any
 
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import status, tools
+from tests.endpoint import tools
 from tests.fake_api import Answer
 from tests.preloaded.started import StartedCommand
 from tests.project import (
     TIMEOUT_S,
     UNITTEST,
     Project,
-    build,
     code,
     component,
-    plan,
     specification,
     task,
     verified,
@@ -234,26 +232,4 @@ def test_a_commit_that_is_not_the_intended_one_is_not_adopted(make_project: Make
         "feat(calc): complete Add in core",
         "feat(calc): complete Say it in core",
         "feat(calc): complete Print it in core",
-    ]
-
-
-def test_the_end_of_an_iteration_tells_its_number_and_the_answers_that_came(
-    make_project: MakeProject,
-) -> None:
-    def paused(_: dict[str, Any]) -> Answer:
-        assert project.lopen("pause").code == 0
-        return tools(*code())
-
-    unreachable = status(429, "slow down", retry_after="301")
-    project = make_project([unreachable, plan(), paused, build("calc-t1")])
-
-    runs = [project.build_module(code=3), project.resume(), project.resume()]
-
-    assert runs[-1].code == 0, runs[-1].out + runs[-1].err
-    ends = [e for ran in runs for e in ran.named("iteration_ended")]
-    assert [(e["iteration"], e["outcome"], e["turns"]) for e in ends] == [
-        (1, "paused", 0),
-        (1, "recorded", 1),
-        (2, "paused", 1),
-        (2, "recorded", 2),
     ]

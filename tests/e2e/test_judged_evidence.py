@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from tests.e2e.conftest import MakeProject
-from tests.e2e.test_verdicts import complete, write
+from tests.e2e.test_verdicts import complete
 from tests.endpoint import last_result, opening, tools, verdict
 from tests.project import code, component, plan, specification, verified
 
@@ -101,18 +100,3 @@ def test_the_judge_is_told_the_note_as_a_claim_and_what_the_person_answered(
     assert note in shown
     assert '"Half up?" -> "half up it is"' in shown
     assert shown.index("half up it is") < shown.index(note) < shown.index("Diff since the work began")
-
-
-def test_a_file_that_git_ignores_is_in_no_commit_and_everybody_is_told(make_project: MakeProject) -> None:
-    project = make_project([plan(), tools(*code(), write("data/rates.csv"), *verified("calc-t1"))])
-    project.specify()
-    (project.root / ".gitignore").write_text("data/\n", "utf-8")
-    project.commit("Ignore data")
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
-    (told,) = [n["message"] for n in ran.named("notice") if "in no commit" in n["message"]]
-    assert "data/rates.csv" in told
-    assert "data/rates.csv" in json.dumps(project.oracle_requests[-1])
-    assert "data/rates.csv" not in project.git("ls-tree", "-r", "--name-only", "lopen/calc")
