@@ -100,7 +100,7 @@ def test_what_skipping_left_stuck_goes_on_with_the_command_it_names(make_project
     stuck = project.lopen("resume")
     assert stuck.code == 3, stuck.out + stuck.err
     assert "no failures in a row" not in stuck.out + stuck.err
-    assert "a person skipped it" in stuck.out
+    assert "tasks were given up" in stuck.out
     assert stuck.last_line == "next: lopen run calc --new"
     on = pasted(project, stuck.last_line.removeprefix("next: "))
     assert on.code == 0, on.out + on.err
