@@ -73,7 +73,6 @@ class Grant:
 
     max_tokens: int
     specs: tuple[BudgetSpec, ...]
-    agent: str
     reservation: Reservation
     sure: bool = True
     events: tuple[Event, ...] = ()
@@ -208,12 +207,12 @@ class Meter:
             lambda rows: promise(rows, specs, wanted, max_tokens, now, quote), lambda: None
         )
         if answer is None:
-            return Grant(max_tokens, specs, agent, wanted, sure=False, events=told)
+            return Grant(max_tokens, specs, wanted, sure=False, events=told)
         if isinstance(answer, BudgetRefusal):
             standing = self._refused(answer.state, answer.crossing, wanted.tokens + max_tokens)
             raise BudgetReached(standing.crossing, standing.message, standing.command, raised(answer.alerts))
         kept, room = answer
-        return Grant(room, specs, agent, kept, events=told)
+        return Grant(room, specs, kept, events=told)
 
     def standing(self) -> BudgetFacts:
         """The answer that the budgets of module and session give to any request now; "" while the store is gone.
@@ -271,7 +270,7 @@ class Meter:
             usage.input_tokens, usage.output_tokens, usage.cache_write_tokens, usage.cache_read_tokens
         )
         tokens = counts.billed()
-        return Charge(tokens, counts, 1, cost_usd, grant.agent, model, usage.estimated)
+        return Charge(tokens, counts, 1, cost_usd, grant.reservation.agent, model, usage.estimated)
 
     def settle(
         self, grant: Grant, usage: messages.Usage, cost_usd: float | None, model: str = ""
