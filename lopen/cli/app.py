@@ -74,7 +74,6 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
             "replay", "replay:replay", "Rebuild a session in a scratch clone and compare the result"
         ),
         CommandEntry("serve", "serve:serve", "Serve the REST API, the dashboard and metrics"),
-        CommandEntry("mcp", "mcp:mcp", "Serve status, check, run and show to other agents over MCP"),
         CommandEntry("diagram", "diagram:diagram", "Print the workflow as a Mermaid diagram"),
     ),
     GUARD: (

@@ -1,4 +1,4 @@
-"""The MCP SDK, as a client and as a server. The only importer of `mcp`, which takes a second: import it where it is used.
+"""The MCP SDK, as a client. The only importer of `mcp`, which takes a second: import it where it is used.
 
 A connection lives in a thread of its own with an event loop, because lopen's core is synchronous.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -19,17 +19,7 @@ import anyio
 from anyio.abc import TaskStatus
 from anyio.from_thread import start_blocking_portal
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
-from mcp.server import MCPServer
-from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import (
-    CONNECTION_CLOSED,
-    REQUEST_TIMEOUT,
-    CallToolResult,
-    InputRequiredResult,
-    TextContent,
-    ToolAnnotations,
-)
+from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT, TextContent
 
 from lopen.core.errors import LopenError
 
@@ -172,37 +162,3 @@ def _reason(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return " ".join(str(error).split()) or type(error).__name__
-
-
-@dataclass(frozen=True, slots=True)
-class ServedTool:
-    """A tool that lopen serves. The function's signature and docstring describe it to the client."""
-
-    run: Callable[..., str]
-    read_only: bool
-
-
-def serve(name: str, version: str, instructions: str, tools: Sequence[ServedTool]) -> None:
-    """Serve the tools on standard input and output until the client closes them."""
-    server = _StrictServer(name, version=version, instructions=instructions, log_level="ERROR")
-    for tool in tools:
-        hints = ToolAnnotations(read_only_hint=tool.read_only, destructive_hint=False, open_world_hint=False)
-        server.add_tool(tool.run, annotations=hints, structured_output=False)
-    anyio.run(server.run_stdio_async)
-
-
-class _StrictServer(MCPServer[Any]):
-    """The SDK's server, which refuses unknown arguments: the SDK drops them, a limit that is misspelt among them."""
-
-    async def call_tool(
-        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
-    ) -> CallToolResult | InputRequiredResult:
-        """Call a tool.
-
-        Raises:
-            ToolError: it has no argument of that name, or the call fails.
-        """
-        known = {tool.name: tool.input_schema.get("properties", {}) for tool in await self.list_tools()}
-        if name in known and (unknown := sorted(set(arguments) - set(known[name]))):
-            raise ToolError(f"{name} has no argument {', '.join(unknown)}; it takes {', '.join(known[name])}")
-        return await super().call_tool(name, arguments, context)
