@@ -20,13 +20,13 @@ from typing import Any
 
 from bench.rows import Row
 from bench.session import approved
-from lopen.core.clock import FakeClock
 from lopen.loop.iteration import begin, bench_for, conversation_for
 from lopen.loop.model_calls import ModelCalls
 from lopen.loop.run import iterate
 from lopen.models.messages import OnText, OnUsage, Request, Response, ToolUse, Usage, ignore_usage
 from lopen.store.upkeep import counted, footprint
 from lopen.workflow.steps import Step
+from tests.fakes import FakeClock
 from tests.project import plan, specification
 
 CALLS = int(os.environ.get("LOPEN_BENCH_CALLS", "1000000"))

@@ -1,9 +1,9 @@
-"""The clock port for time and waiting, with a system clock and a fake."""
+"""The clock port for time and waiting, and the system's clock."""
 
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Protocol
 
 
@@ -34,26 +34,3 @@ class SystemClock:
 
     def sleep(self, seconds: float) -> None:
         time.sleep(max(0.0, seconds))  # no wait where it is negative
-
-
-class FakeClock:
-    """A clock that moves only with `sleep` and `advance`; `slept` records the waits."""
-
-    def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
-        self._start = start
-        self._elapsed = 0.0
-        self.slept: list[float] = []
-
-    def now(self) -> datetime:
-        return self._start + timedelta(seconds=self._elapsed)
-
-    def monotonic(self) -> float:
-        return self._elapsed
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.advance(seconds)
-
-    def advance(self, seconds: float) -> None:
-        """Advance the time by `seconds`."""
-        self._elapsed += max(0.0, seconds)

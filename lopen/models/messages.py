@@ -218,25 +218,3 @@ class Unavailable(ModelError):
     """All attempts and fallbacks failed, or the endpoint asked to wait long, `until` the given time."""
 
     until: datetime | None = None
-
-
-@dataclass
-class ScriptedModel:
-    """A fake of the port: returns `answers` in order and stores the requests it receives."""
-
-    answers: list[Response | ModelError]
-    requests: list[Request] = field(default_factory=list)
-
-    def connect(self) -> None:
-        """Do nothing: a scripted model needs no connection."""
-
-    def send(self, request: Request, on_text: OnText, on_usage: OnUsage = ignore_usage) -> Response:
-        self.requests.append(request)
-        if not self.answers:
-            raise Rejected("the scripted model has no more answers")
-        answer = self.answers.pop(0)
-        if isinstance(answer, ModelError):
-            raise answer
-        if answer.text:
-            on_text(answer.text)
-        return answer

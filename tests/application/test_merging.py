@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from lopen.application.merging import accept, prepare
-from lopen.core.clock import FakeClock
 from lopen.files.workplace import Workplace
 from lopen.git.errors import RefMoved
 from lopen.git.repository import Repository
 from lopen.workflow.session import Session
+from tests.fakes import FakeClock
 from tests.store.history import NOW
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from lopen.application.session_model import SecretFilteringModel
 from lopen.core.events import AlertRaised, Event
-from lopen.models.messages import Request, Response, ScriptedModel, SystemBlock, Usage, unheard
+from lopen.models.messages import Request, Response, SystemBlock, Usage, unheard
 from lopen.sandbox.known_secrets import KnownSecrets
+from tests.fakes import ScriptedModel
 
 SECRET = "a-secret-value-4711"
 

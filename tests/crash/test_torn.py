@@ -14,7 +14,6 @@ import pytest
 
 from lopen.application.command_context import CommandContext
 from lopen.application.open_store import open_store
-from lopen.core.clock import FakeClock
 from lopen.core.events import Notice
 from lopen.core.files import store_text
 from lopen.models.messages import Request, Response, Usage
@@ -25,6 +24,7 @@ from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Plan, Session
 from lopen.workflow.task_tree import Component, Task, TaskTree
 from tests.crash.sweep import MEMORY
+from tests.fakes import FakeClock
 from tests.project import Project
 from tests.sessions import changed
 

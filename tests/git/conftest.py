@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lopen.core.clock import FakeClock
 from lopen.git.ignores import CACHE_PATTERNS
 from lopen.git.refs import HEADS, Head
 from lopen.git.repository import Repository
+from tests.fakes import FakeClock
 
 
 def run_git(folder: Path, *arguments: str) -> str:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lopen.core.clock import FakeClock
 from lopen.git import commits
 from lopen.git.errors import GitError, GitLocked, RefMoved
 from lopen.git.repository import Repository
+from tests.fakes import FakeClock
 from tests.git.conftest import begin, run_git
 
 

@@ -12,13 +12,13 @@ from types import FrameType
 
 import pytest
 
-from lopen.core.clock import FakeClock
 from lopen.core.errors import ExitCode, Stopped
 from lopen.git import command
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError, NoIdentity, NotARepository, translate
 from lopen.git.refs import Head
 from lopen.git.repository import Repository
+from tests.fakes import FakeClock
 from tests.git.conftest import run_git
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lopen.core.clock import FakeClock
 from lopen.git.errors import GitError
 from lopen.git.repository import Repository
+from tests.fakes import FakeClock
 from tests.git.conftest import file_at, run_git
 
 

@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import pytest
 
-from lopen.core.clock import FakeClock
 from lopen.git.repository import Repository
 from lopen.git.trees import TreeChange
 from lopen.judge import change as change_of_trees
 from lopen.judge.change import UNREADABLE, compared_trees, spoken_names, unseen_files
 from lopen.verification.compared_tests import compare_tests
+from tests.fakes import FakeClock
 from tests.git.conftest import run_git
 
 BINARY = bytes(range(256)) * 8

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from lopen.core.clock import FakeClock
 from lopen.core.events import AlertRaised
 from lopen.limits.budget import BudgetSpec, Charge
 from lopen.limits.charging import Charged, charge_all
@@ -19,6 +18,7 @@ from lopen.limits.store import LimitsStore
 from lopen.models.messages import Usage
 from lopen.settings.schema import Settings
 from lopen.store.database import Database
+from tests.fakes import FakeClock
 from tests.limits.redis_server import RedisServer
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lopen.core.clock import FakeClock
 from lopen.core.errors import ExitCode
 from lopen.core.events import AlertRaised
 from lopen.core.process_identity import is_gone, this_process
@@ -22,6 +21,7 @@ from lopen.limits.store import LimitsStore
 from lopen.models.messages import Usage
 from lopen.settings.schema import Budget, Settings
 from lopen.store.database import Database
+from tests.fakes import FakeClock
 from tests.limits.conftest import MakeMeter, spend
 
 

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lopen.core.clock import FakeClock
 from lopen.core.events import AlertRaised, CircuitChanged, GuardrailRaised
 from lopen.guardrails.call_history import CallEnd
 from lopen.limits import admin_actions
@@ -15,6 +14,7 @@ from lopen.limits.call_gate import ToolPass
 from lopen.limits.circuits import CallDecision
 from lopen.limits.meter import Meter
 from lopen.limits.store import LimitsStore
+from tests.fakes import FakeClock
 from tests.limits.conftest import MakeMeter
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from lopen.core.clock import FakeClock
 from lopen.core.events import AlertRaised, Notice
 from lopen.limits import admin_actions
 from lopen.limits.call_gate import ToolPass
@@ -13,6 +12,7 @@ from lopen.limits.meter import BudgetReached, Meter
 from lopen.limits.store import LimitsStore
 from lopen.models.messages import Usage
 from lopen.settings.schema import Settings
+from tests.fakes import FakeClock
 from tests.limits.conftest import MakeMeter, spend
 
 ONE_DOLLAR = Settings.model_validate({"budget": {"max_cost_usd": 1.0}})

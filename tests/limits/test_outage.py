@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from lopen.core.clock import FakeClock
 from lopen.core.errors import StorageError, StoreUnreachable
 from lopen.limits.agents import read_agents
 from lopen.limits.call_gate import ToolPass
@@ -18,6 +17,7 @@ from lopen.limits.store import LimitsStore
 from lopen.models.messages import Usage
 from lopen.settings.schema import Settings
 from lopen.store.database import Database
+from tests.fakes import FakeClock
 from tests.limits.conftest import spend
 from tests.limits.redis_server import RedisServer
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.core.clock import FakeClock
 from lopen.models.messages import ContextTooLong, Rejected, TransientFailure
 from lopen.models.retry import MAX_WAIT_S, Refusal, classify, retry_after_s
 from tests.endpoint import (
@@ -25,6 +24,7 @@ from tests.endpoint import (
     status,
     tools,
 )
+from tests.fakes import FakeClock
 from tests.models.conftest import Reach, ignore, request
 from tests.models.exchange import failure
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from lopen.core.clock import FakeClock
 from lopen.core.events import Event, Notice
-from lopen.models.messages import Json, ModelError, Response, ScriptedModel, ToolUse, Usage
+from lopen.models.messages import Json, ModelError, Response, ToolUse, Usage
 from lopen.models.recording import (
     RecordedCall,
     RecordedExchange,
@@ -22,6 +21,7 @@ from lopen.models.recording import (
     load,
     member,
 )
+from tests.fakes import FakeClock, ScriptedModel
 from tests.models.conftest import ignore, request
 
 SECRET = "sk-ant-api03-very-secret"

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from lopen.core.clock import FakeClock
 from lopen.models.messages import Json, Model, Request, Response, ToolSpec
 from lopen.models.recording import (
     RecordedCall,
@@ -20,6 +19,7 @@ from lopen.models.recording import (
 )
 from lopen.models.replay import ReplayMismatch, ReplayModel, first_difference
 from tests.endpoint import Message, ScriptedEndpoint, text, tools, verdict
+from tests.fakes import FakeClock
 from tests.models.conftest import Reach, ignore, request
 from tests.models.test_anthropic_model import raw_tool_call
 from tests.models.test_recording import exchange

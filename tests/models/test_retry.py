@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.core.clock import FakeClock
 from lopen.core.events import Event, ModelFallback, ModelRetry
 from lopen.models.messages import (
     ContextTooLong,
@@ -17,12 +16,12 @@ from lopen.models.messages import (
     ModelError,
     Rejected,
     Response,
-    ScriptedModel,
     TransientFailure,
     Unavailable,
     Usage,
 )
 from lopen.models.retry import FALLBACK_RETRIES, KEPT_S, Retries, RetryPolicy
+from tests.fakes import FakeClock, ScriptedModel
 from tests.models.conftest import ignore, request
 
 ANSWER = Response("id", "m", ({"type": "text", "text": "hello"},), (), "end_turn", Usage())

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from lopen.core.clock import FakeClock
 from lopen.settings.schema import Settings
 from lopen.store.database import Database
 from lopen.store.sessions import SessionStore
 from lopen.store.upkeep import STATE_BYTES, Upkeep
 from lopen.workflow.session import Session
+from tests.fakes import FakeClock
 from tests.store.history import NOW
 
 

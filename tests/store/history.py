@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from lopen.core.clock import FakeClock
 from lopen.core.events import Notice, ToolEnded, VerdictGiven
 from lopen.limits.budget import BudgetSpec, Charge
 from lopen.limits.call_gate import announce_call
@@ -17,6 +16,7 @@ from lopen.store.journal import Journal
 from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Plan, Session
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
+from tests.fakes import FakeClock
 from tests.limits.conftest import charged
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lopen.core.clock import FakeClock
 from lopen.core.errors import StorageError
 from lopen.core.events import ModelText, Notice, Recorded
 from lopen.store.database import Database
@@ -15,6 +14,7 @@ from lopen.store.journal import Journal
 from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import TaskTree
+from tests.fakes import FakeClock
 from tests.sessions import changed
 from tests.workflow.trees import tree_of
 

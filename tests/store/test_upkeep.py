@@ -6,7 +6,6 @@ import json
 from datetime import timedelta
 from pathlib import Path
 
-from lopen.core.clock import FakeClock
 from lopen.core.events import Notice, Recorded, SessionStarted
 from lopen.limits.budget import BudgetSpec, Charge
 from lopen.limits.sqlite_store import SqliteStore
@@ -15,6 +14,7 @@ from lopen.store.folder import exclusive_lock
 from lopen.store.journal import Journal
 from lopen.store.sessions import SET_ASIDE, SessionStore
 from lopen.store.upkeep import counted, footprint
+from tests.fakes import FakeClock
 from tests.limits.conftest import charged
 from tests.store.conftest import MakeUpkeep
 from tests.store.history import NOW, lived, many

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lopen.core.clock import FakeClock
 from lopen.files.module_branch import ModuleBranch
 from lopen.files.workplace import Workplace
 from lopen.files.workspace import Workspace
@@ -33,6 +32,7 @@ from lopen.verification.verifier import VerificationLog, Verifier
 from lopen.workflow.pauses import Pause
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import State
+from tests.fakes import FakeClock
 from tests.models.prompts.examples import specification
 
 VERIFY: Mapping[str, str | None] = {"verify-tests": "run-tests", "verify-lint": None, "verify-build": None}

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lopen.core.clock import FakeClock
 from lopen.files.workplace import Workplace
 from lopen.git.repository import Repository
 from lopen.verification.clean_room import CleanRoom
+from tests.fakes import FakeClock
 from tests.tools.examples import git
 
 

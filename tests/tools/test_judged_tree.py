@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from lopen.core.clock import FakeClock
 from lopen.git.repository import Repository
 from lopen.judge.judged_tree import BROKEN, JudgedTree
 from lopen.models.messages import Json, ToolUse
+from tests.fakes import FakeClock
 from tests.tools.examples import project
 
 OUTPUT = "".join(f"line {n}\n" for n in range(1, 2_001))

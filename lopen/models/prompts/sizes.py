@@ -1,6 +1,6 @@
 """The size of a request in tokens before it is sent: the endpoint's own count of a prefix, an estimate of the rest.
 
-Only messages that came after the last answer are estimated, by the characters a token had in this session so far.
+Only messages that came after the last answer are estimated, by the characters a token had in the latest request.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from lopen.models.prompts.parts import CHARS_PER_TOKEN
 
 CACHED_S = 300.0  # how long an endpoint keeps a prefix that nobody asks for
 DENSEST, THINNEST = 1.0, 8.0  # units a token may have; a count beyond tells nothing of the text
-LEARNT_TOKENS, FADING = 2_000, 0.8  # the weight of one answer at most, and the weight that earlier ones keep
 
 
 def units(text: str) -> int:
@@ -47,9 +46,7 @@ class _Counted:
 class RequestSizes:
     """The requests of one session, of all its conversations."""
 
-    _units: float = float(CHARS_PER_TOKEN)  # that the latest answers counted as `_tokens`
-    _tokens: float = 1.0
-    _taught: bool = False
+    _units_a_token: float = float(CHARS_PER_TOKEN)  # in the latest request that the endpoint counted
     _known: dict[int, _Counted] = field(default_factory=dict)  # by conversation
 
     def estimate(self, request: Request, now: float) -> Usage:
@@ -74,24 +71,15 @@ class RequestSizes:
         return reported
 
     def _learn(self, request: Request, reported: Usage, now: float) -> None:
-        key, whole, tokens = _conversation(request), _units_of(request), reported.whole_input
-        before = self._known.get(key)
-        continued = before if before and before.begins(request.messages) else None
-        new_units = whole - (continued.units if continued else 0)
-        new_tokens = tokens - (continued.tokens if continued else 0)
-        if new_units > 0 and new_tokens > 0:
-            share = min(1.0, LEARNT_TOKENS / new_tokens)  # a long answer teaches no more than another
-            kept = FADING if self._taught else 0.0
-            self._units = self._units * kept + new_units * share
-            self._tokens = self._tokens * kept + new_tokens * share
-            self._taught = True
+        whole, tokens = _units_of(request), reported.whole_input
+        self._units_a_token = min(THINNEST, max(DENSEST, whole / tokens))
         cached = reported.cache_read_tokens + reported.cache_write_tokens
-        count = len(request.messages)
-        self._known[key] = _Counted(count, request.messages[-1], whole, tokens, cached, now)
+        known = _Counted(len(request.messages), request.messages[-1], whole, tokens, cached, now)
+        self._known[_conversation(request)] = known
 
     def _tokens_in(self, of_units: int) -> int:
         """Return the tokens that a text of so many units may have."""
-        return int(of_units / min(THINNEST, max(DENSEST, self._units / self._tokens)))
+        return int(of_units / self._units_a_token)
 
 
 def _conversation(request: Request) -> int:
