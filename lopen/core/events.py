@@ -290,14 +290,6 @@ class ToolEnded(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ProgressReported(Event):
-    """The model's text about its work: data, escaped for display."""
-
-    name: ClassVar[str] = "progress_reported"
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class VerificationRan(Event):
     """`output` is the end of the command's output; the stored output has the number `number`."""
 

@@ -49,7 +49,7 @@ def read_protection(parts: Sequence[str]) -> str:
     """Return the reason that forbids a file tool to read the path made of `parts`, "" if reading is allowed."""
     names = {plain(part) for part in parts}
     if ".lopen" in names:
-        return ".lopen/ contains lopen's own state; use read_plan, read_research or get_current_context"
+        return ".lopen/ contains lopen's own state; use read_plan or read_research"
     if names & {".git", "git~1"}:
         return "use git commands (run_command) to read .git"
     return ""

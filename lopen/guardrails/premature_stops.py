@@ -195,4 +195,4 @@ def _answer_to_question(step: Step, may_ask: bool) -> str:
         return 'Decide it yourself by the specification, and begin the note of update_task_status with "Assumed:".'
     if may_ask:
         return "Call ask_user(question, default) if you cannot decide; you have one question in this session."
-    return "Decide it yourself by the specification, and say which assumption you made with report_progress."
+    return "Decide it yourself by the specification: ask_user records your own default as an assumption."

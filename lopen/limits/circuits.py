@@ -446,7 +446,7 @@ def _cleared(state: CircuitState) -> CircuitState:
 # Tools that record lopen's own state: waiting cannot mend an input that they refuse
 RECORDS = frozenset(
     {"record_dependencies", "record_components", "select_component", "record_tasks"}
-    | {"update_task_status", "update_subtask", "add_task", "split_task"}
+    | {"update_task_status", "add_task", "split_task"}
 )
 PROBE_LOST_S = 900.0  # longer than any call may take
 

@@ -74,10 +74,6 @@ class Research(Input):
     question: Text
 
 
-class ReportProgress(Input):
-    message: Text
-
-
 class AskUser(Input):
     question: Text
     options: list[str] | None = None
@@ -142,12 +138,6 @@ class UpdateTaskStatus(Input):
     task_id: Text
     status: Literal["in_progress", "complete", "failed"]
     note: str | None = None
-
-
-class UpdateSubtask(Input):
-    task_id: Text
-    subtask: Annotated[int, Field(ge=1, description="1-based")]
-    done: bool
 
 
 class AddTask(Input):

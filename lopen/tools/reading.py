@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from lopen.core.errors import LopenError
-from lopen.core.events import Notice, ProgressReported, QuestionAsked
+from lopen.core.events import Notice, QuestionAsked
 from lopen.core.hashing import content_hash
 from lopen.files.text_files import READ_CHARACTERS
 from lopen.specification.modules import read_topic, render_note, slug, topics
@@ -16,11 +16,9 @@ from lopen.tools import calls
 from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.workbench import Workbench
 from lopen.workflow import changes
-from lopen.workflow.next_step import scope_of
 from lopen.workflow.pauses import Question
 from lopen.workflow.session import MAX_CLARIFICATIONS, Session
-from lopen.workflow.steps import Step, phase_of
-from lopen.workflow.task_tree import Task, selectable
+from lopen.workflow.steps import Step
 
 MOST_QUESTIONS = 3  # of a session; the answers from this one on say so
 STOP_ASKING = "stop asking: decide by the specification, and record the step's result"
@@ -100,41 +98,6 @@ def read_plan(bench: Workbench, _: calls.NoInput) -> ToolResult:
         for c in bench.session.tree.components
     ]
     return done(plan={"components": components})
-
-
-def get_current_context(bench: Workbench, _: calls.NoInput) -> ToolResult:
-    """Read phase, step, component, task, selectable components and scope."""
-    session = bench.session
-    component = session.tree.component(session.plan.selected) if session.plan.selected else None
-    scope = scope_of(session)
-    building = session.step is Step.ITERATE_THROUGH_TASKS
-    return done(
-        phase=phase_of(session.step),
-        step=session.step.value,
-        module=session.module,
-        component=component.name if component else None,
-        task=task_fields(session.task) if building and session.task else None,
-        selectable=[c.name for c in selectable(session.tree) if not c.given_up]
-        if session.step is Step.SELECT_NEXT_COMPONENT
-        else [],
-        scope=None if scope.original is None else {"completed": scope.completed, "original": scope.original},
-    )
-
-
-def task_fields(task: Task) -> dict[str, Any]:
-    """Return a task's fields for the model."""
-    return {
-        "id": task.id,
-        "name": task.name,
-        "description": task.description,
-        "subtasks": [{"name": s.name, "done": s.done} for s in task.subtasks],
-    }
-
-
-def report_progress(bench: Workbench, said: calls.ReportProgress) -> ToolResult:
-    """Tell the person, in one line, what you are doing. Moves nothing."""
-    bench.journal.tell(ProgressReported(said.message[:2_000]))
-    return done()
 
 
 def ask_user(bench: Workbench, wanted: calls.AskUser) -> ToolResult:

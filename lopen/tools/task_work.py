@@ -57,19 +57,6 @@ def _fail(bench: Workbench, task: Task, note: str) -> ToolResult:
     return replace(done(task_id=task.id, status="failed"), recorded=True)
 
 
-def update_subtask(bench: Workbench, wanted: calls.UpdateSubtask) -> ToolResult:
-    """Tick (or untick) a line of a task's checklist."""
-    task = bench.session.tree.task(wanted.task_id)
-    if task is None:
-        return failed(f"there is no task {wanted.task_id!r}", _current(bench))
-    if wanted.subtask > len(task.subtasks):
-        return failed(f"subtask: {task.id} has {len(task.subtasks)} subtasks", "read_plan shows them")
-    lines = list(task.subtasks)
-    lines[wanted.subtask - 1] = replace(lines[wanted.subtask - 1], done=wanted.done)
-    bench.journal.save(changes.with_task(bench.session, replace(task, subtasks=tuple(lines))))
-    return done()
-
-
 def add_task(bench: Workbench, wanted: calls.AddTask) -> ToolResult:
     """Add a task to a component: work the module needs that no task covers."""
     component = bench.session.tree.component(wanted.component)

@@ -173,7 +173,7 @@ BEHAVIOURS: Sequence[Behaviour] = (
         numbered(
             lambda n: [
                 ("record_components", {"components": [component("core", "AC-9")]}),
-                ("report_progress", {"message": f"Try {n}."}),
+                ("read_spec", {"section": f"Try {n}"}),
             ]
         ),
         5,

@@ -49,7 +49,6 @@ def test_every_wrong_call_is_answered_with_what_is_wrong(make_project: MakeProje
         ("run_command", {"command": "echo a\u0000b"}, "NUL"),
         ("run_command", {"command": ": " + "ü" * 65_000}, "too long"),
         ("read_spec", {"section": "Nowhere"}, "Nowhere"),
-        ("update_subtask", {"task_id": "calc-t1", "subtask": 1, "done": True}, "0 subtasks"),
         ("add_task", {"component": "none", "name": "n", "description": "d", "reason": "r"}, "no component"),
         ("verify_task_completion", {"task_id": "calc-t2"}, "not the task in progress"),
     ]

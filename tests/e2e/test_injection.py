@@ -60,7 +60,7 @@ def hostile(project: Project) -> None:
 def script() -> list[Any]:
     """A model that says such things wherever it can."""
     told: list[tuple[str, dict[str, Any]]] = [
-        ("report_progress", {"message": EVIL}),
+        ("log_research", {"topic": "Said", "summary": EVIL, "findings": EVIL}),
         ("read_file", {"path": "evil.py"}),
         ("run_command", {"command": f"cat evil.py; printf '%s' '{MARKUP}'; printf '\\033]0;OWNED\\007'"}),
         ("search_files", {"pattern": "OWNED"}),

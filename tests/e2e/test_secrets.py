@@ -93,7 +93,7 @@ def test_a_secret_that_the_model_meets_goes_nowhere(make_project: MakeProject, t
             {"command": "cat .env; base64 -w0 .env; python3 -c 'print(open(\".env\").read()[::1])'"},
         ),
         ("search_files", {"pattern": "DATABASE"}),
-        ("report_progress", {"message": f"the password is {FILED}"}),
+        ("search_files", {"pattern": FILED}),
     ]
     project = make_project(
         [

@@ -53,19 +53,6 @@ def test_a_task_given_up_is_failed_with_its_note_and_ends_the_iteration(at: Benc
     assert TaskChanged("calc-t1", "Add numbers", "Core", "failed", "no such library") in events
 
 
-def test_a_line_of_the_checklist_is_ticked_and_unticked(at: Bench) -> None:
-    assert at.call("update_subtask", task_id="calc-t1", subtask=2, done=True).ok
-    assert at.call("update_subtask", task_id="calc-t1", subtask=1, done=False).ok
-    task = at.at.session.tree.task("calc-t1")
-    assert task is not None
-    assert [s.done for s in task.subtasks] == [False, True]
-    assert (
-        "calc-t1 has 2 subtasks"
-        in said(at.call("update_subtask", task_id="calc-t1", subtask=3, done=True))[0]
-    )
-    assert said(at.call("update_subtask", task_id="t9", subtask=1, done=True))[0] == "there is no task 't9'"
-
-
 def test_more_work_goes_behind_the_rest_and_too_much_of_it_asks_a_person(at: Bench) -> None:
     at.at.journal.save(changed(at.at.session, planned_tasks=2))
     given: dict[str, Any] = {"component": "core", "description": "d", "reason": "seen on the way"}
@@ -95,26 +82,6 @@ def test_the_judge_is_asked_about_the_task_in_progress_alone(at: Bench) -> None:
 
 
 # What the model is shown
-
-
-def test_the_context_says_where_the_session_stands(at: Bench) -> None:
-    assert at.call("get_current_context").fields == {
-        "phase": "building",
-        "step": "iterate_through_tasks",
-        "module": "calc",
-        "component": "Core",
-        "task": {
-            "id": "calc-t1",
-            "name": "Add numbers",
-            "description": "Write add(a, b) with its tests.",
-            "subtasks": [
-                {"name": "write the test", "done": True},
-                {"name": "write the function", "done": False},
-            ],
-        },
-        "selectable": [],  # in step 4 alone
-        "scope": {"completed": 0, "original": 3},
-    }
 
 
 def test_a_section_is_read_by_its_path_and_the_outline_without_one(at: Bench) -> None:

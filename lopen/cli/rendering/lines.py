@@ -28,7 +28,6 @@ TOOLS_WITH_EVENTS = (
     "ask_user",
     "log_research",
     "record_",
-    "report_progress",
     "select_component",
     "update_task_status",
     "verify_",
@@ -107,8 +106,6 @@ def _model(event: e.Event) -> str | None:
             return f"{before}: {reason}; using {after} instead"
         case e.ToolEnded(_, tool, summary, outcome, seconds, error):
             return f"{tool}{_after(' ', summary)}: {outcome}, {seconds:.1f} s{_after(': ', error)}"
-        case e.ProgressReported(message):
-            return f"progress: {message}"
         case e.QuestionAsked(question, options, _, answer, assumed) if answer:  # else the pause tells it
             choice = f" [{' / '.join(options)}]" if options else ""
             return f"question: {question}{choice}; {'assumed' if assumed else 'answered'}: {answer}"

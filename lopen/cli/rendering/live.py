@@ -132,7 +132,7 @@ def _activity(event: e.Event) -> str | None:
             return f"waiting for {event.model}"
         case e.ToolStarted():
             return f"{event.tool} {event.summary}".strip()
-        case e.ModelRetry() | e.Waiting() | e.QuestionAsked() | e.ProgressReported():
+        case e.ModelRetry() | e.Waiting() | e.QuestionAsked():
             return line(event)
         case e.TurnEnded() | e.ToolEnded() | e.IterationEnded():
             return ""

@@ -36,7 +36,6 @@ const LINES = {
   question_asked: ["work", (e) => `question: ${e.question}${e.answer ? ` – ${e.assumed ? "assumed" : "answered"}: ${e.answer}` : ""}`, "warn"],
   verification_ran: ["work", (e) => `${e.tool} ${e.passed ? "passed" : `failed (exit ${e.exit_code ?? "unknown"})`}, ${duration(e.seconds)}: ${e.command}`, (e) => (e.passed ? "good" : "bad")],
   verdict_given: ["work", (e) => `verdict on ${e.scope} ${e.subject}: ${e.passed ? "passed" : "failed"}, ${e.confidence} confidence${after(": ", e.summary)}`, (e) => (e.passed ? "good" : "bad")],
-  progress_reported: ["model", (e) => `progress: ${e.message}`],
   turn_ended: ["model", (e) => `${e.purpose === "turn" ? `turn ${e.turn}` : e.purpose === "oracle" ? "the judge" : e.purpose}: ${after("", e.text.split("\n", 1)[0]) || `${NUMBER.format(e.input_tokens + e.cache_read_tokens + e.cache_write_tokens)} tokens in, ${NUMBER.format(e.output_tokens)} out`}`],
   model_retry: ["model", (e) => `${e.reason}; retry ${e.attempt} in ${duration(e.wait_s)}`, "warn"],
   model_fallback: ["model", (e) => `${e.from_model}: ${e.reason}; using ${e.to_model} instead`, "warn"],
