@@ -1,4 +1,4 @@
-"""The one list of protected paths, for the file tools, the sandbox and Claude Code's hooks. Pure functions over path parts.
+"""The one list of protected paths, for the file tools, for what a command left and for Claude Code's hooks. Pure functions over path parts.
 
 `.lopen/` and `.claude/settings*` are protected everywhere, `.git` and `specs/**/SPECIFICATION.md` in lopen's own
 runs. The rules compare names as the most tolerant file system does (case, invisible characters, trailing dots). So
