@@ -71,14 +71,6 @@ class GuardFacts:
         return self.task.id if self.task else self.session.step.value
 
 
-class GuardVerdict(StrEnum):
-    """The verdict of a guard."""
-
-    PASS = "pass"  # noqa: S105 - a verdict, not a password
-    WARN = "warn"
-    BLOCK = "block"
-
-
 class Category(StrEnum):
     """The kind of back-pressure that a guard applies."""
 
@@ -103,13 +95,6 @@ class GuardResult:
     action: str = ""
     wait_s: float = 0.0
     announce: bool = True
-
-    @property
-    def verdict(self) -> GuardVerdict:
-        """Return whether the run goes on, goes on with a warning, or ends here."""
-        if self.pause is not None:
-            return GuardVerdict.BLOCK
-        return GuardVerdict.WARN if self.reason else GuardVerdict.PASS
 
 
 Check = Callable[[GuardFacts], GuardResult]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lopen.core.events import GuardrailRaised
 from lopen.guardrails import completion, habits, repeated_failures, resource_limits
-from lopen.guardrails.guard import Category, GuardFacts, Guardrail, GuardResult, GuardVerdict, one_line
+from lopen.guardrails.guard import Category, GuardFacts, Guardrail, GuardResult, one_line
 from lopen.workflow.pauses import Pause
 
 GUARDRAILS: tuple[Guardrail, ...] = (
@@ -45,7 +45,7 @@ class Passed:
     @property
     def raised(self) -> tuple[GuardResult, ...]:
         """Return the warnings and blocks."""
-        return tuple(r for r in self.results if r.verdict is not GuardVerdict.PASS)
+        return tuple(r for r in self.results if r.reason)
 
     @property
     def corrections(self) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from lopen.guardrails.completion import Boundary, check_quality, check_scope, missing, rejection, required
-from lopen.guardrails.guard import GuardVerdict
 from lopen.workflow.pauses import Halt
 from lopen.workflow.steps import ORDER, Step, number
 from lopen.workflow.task_tree import State, Task
@@ -45,23 +44,23 @@ def test_the_refusal_names_the_tools_in_order_and_what_then() -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "verdict"),
+    ("task", "blocks"),
     [
-        (Task("t1", "T", state=State.COMPLETE), GuardVerdict.BLOCK),
-        (Task("t1", "T", state=State.COMPLETE, commit="c" * 40), GuardVerdict.PASS),
-        (Task("t1", "T", state=State.FAILED), GuardVerdict.PASS),
+        (Task("t1", "T", state=State.COMPLETE), True),
+        (Task("t1", "T", state=State.COMPLETE, commit="c" * 40), False),
+        (Task("t1", "T", state=State.FAILED), False),
     ],
 )
-def test_a_task_is_complete_by_its_commit_alone(task: Task, verdict: GuardVerdict) -> None:
-    assert check_quality(facts(task)).verdict is verdict
+def test_a_task_is_complete_by_its_commit_alone(task: Task, blocks: bool) -> None:
+    assert bool(check_quality(facts(task)).pause) == blocks
 
 
 @pytest.mark.parametrize("step", ORDER)
 def test_a_scope_that_is_unknown_or_shrank_blocks_exactly_from_step_four_on(step: Step) -> None:
     for original in (None, 0, 3):
         result = check_scope(facts(step=step, original_scope=original))
-        assert (result.verdict is GuardVerdict.BLOCK) == (number(step) >= 4)
-    assert check_scope(facts(step=step, original_scope=2)).verdict is GuardVerdict.PASS
+        assert bool(result.pause) == (number(step) >= 4)
+    assert not check_scope(facts(step=step, original_scope=2)).reason
 
 
 def test_the_block_says_what_is_left_of_the_scope_and_what_to_do() -> None:

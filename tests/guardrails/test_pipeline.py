@@ -15,7 +15,6 @@ from lopen.guardrails.guard import (
     GuardFacts,
     Guardrail,
     GuardResult,
-    GuardVerdict,
     OpenCircuit,
 )
 from lopen.guardrails.habits import HabitLimits, lasting_habits
@@ -56,7 +55,8 @@ def test_the_table_is_the_contracts() -> None:
 
 def test_quiet_facts_pass_every_guard() -> None:
     passed = run(GUARDRAILS, facts())
-    assert [r.verdict for r in passed.results] == [GuardVerdict.PASS] * 7
+    assert len(passed.results) == 7
+    assert not passed.raised
     assert (passed.pause, passed.corrections, passed.wait_s) == (None, (), 0)
 
 
@@ -75,7 +75,7 @@ DONE = Task("t1", "T", state=State.COMPLETE)
 )
 def test_each_row_that_may_block_blocks_by_its_own_facts(given_facts: GuardFacts, name: str) -> None:
     passed = run(GUARDRAILS, given_facts)
-    assert [(r.guard, r.verdict) for r in passed.raised] == [(name, GuardVerdict.BLOCK)]
+    assert [r.guard for r in passed.raised] == [name]
     assert passed.pause is not None
     assert passed.pause.command.startswith("lopen ")
 
@@ -101,7 +101,7 @@ def test_a_block_without_short_circuit_lets_the_rest_report_and_still_blocks() -
 def test_a_guard_that_raises_warns_with_its_name_and_error_and_the_pass_goes_on() -> None:
     passed = run((raising(ValueError("no\nway")), guard(2, "b")), facts())
     warning = passed.results[0]
-    assert (warning.guard, warning.verdict) == ("broken", GuardVerdict.WARN)
+    assert warning.guard == "broken"
     assert "broken itself failed: ValueError: no way" in warning.reason
     assert passed.results[1].guard == "b"
     assert passed.pause is None
@@ -115,10 +115,8 @@ def test_a_signal_is_no_guard_failure() -> None:
 def test_advice_never_blocks_however_bad_the_habits() -> None:
     calls = fed(*[read() for _ in range(50)], *[ran("make", 1, None)] * 3)
     passed = run(GUARDRAILS, facts(habits=lasting_habits(calls, "", HabitLimits())))
-    assert [(r.guard, r.verdict) for r in passed.raised] == [
-        ("circular_behaviour", GuardVerdict.WARN),
-        ("tool_discipline", GuardVerdict.WARN),
-    ]
+    assert [r.guard for r in passed.raised] == ["circular_behaviour", "tool_discipline"]
+    assert passed.pause is None
 
 
 @given(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lopen.guardrails.guard import GuardResult, GuardVerdict
+from lopen.guardrails.guard import GuardResult
 from lopen.guardrails.repeated_failures import Pressure, check, confirmation_at, pressure_at
 from lopen.workflow.pauses import Confirmation, FailuresInRow
 from lopen.workflow.steps import Step
@@ -25,22 +25,22 @@ def asked_at(result: GuardResult) -> int:
 
 
 @pytest.mark.parametrize(
-    ("failures", "confirmed_at", "verdict", "level"),
+    ("failures", "confirmed_at", "warns", "level"),
     [
-        (0, 0, GuardVerdict.PASS, 0),
-        (1, 0, GuardVerdict.PASS, 0),
-        (2, 0, GuardVerdict.WARN, 0),
-        (3, 0, GuardVerdict.BLOCK, 3),
-        (3, 3, GuardVerdict.WARN, 0),
-        (5, 3, GuardVerdict.BLOCK, 5),
-        (5, 5, GuardVerdict.WARN, 0),
-        (7, 5, GuardVerdict.BLOCK, 7),
-        (100, 7, GuardVerdict.BLOCK, 99),
+        (0, 0, False, 0),
+        (1, 0, False, 0),
+        (2, 0, True, 0),
+        (3, 0, True, 3),
+        (3, 3, True, 0),
+        (5, 3, True, 5),
+        (5, 5, True, 0),
+        (7, 5, True, 7),
+        (100, 7, True, 99),
     ],
 )
-def test_gates(failures: int, confirmed_at: int, verdict: GuardVerdict, level: int) -> None:
+def test_gates(failures: int, confirmed_at: int, warns: bool, level: int) -> None:
     result = judged(failures, confirmed_at)
-    assert (result.verdict, asked_at(result)) == (verdict, level)
+    assert (bool(result.reason), asked_at(result)) == (warns, level)
 
 
 def test_the_block_names_task_reasons_and_both_ways_on() -> None:

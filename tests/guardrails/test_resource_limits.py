@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from lopen.guardrails.guard import BudgetFacts, GuardVerdict, OpenCircuit
+from lopen.guardrails.guard import BudgetFacts, OpenCircuit
 from lopen.guardrails.resource_limits import check_budget, check_circuits
 from lopen.workflow.pauses import BudgetThreshold, Confirmation, Halt
 from tests.guardrails.examples import NOW, facts
@@ -16,7 +16,7 @@ MESSAGE = "budget module:m: 85% used (85 / 100)"
 
 def test_a_warning_is_told_to_the_model_and_not_announced_again() -> None:
     result = check_budget(facts(budget=BudgetFacts("warning", MESSAGE)))
-    assert (result.verdict, result.reason, result.announce) == (GuardVerdict.WARN, MESSAGE, False)
+    assert (result.pause, result.reason, result.announce) == (None, MESSAGE, False)
     assert "by the shortest way" in result.correction
 
 
@@ -32,7 +32,7 @@ def test_what_a_person_must_confirm_or_extend_blocks_with_the_command() -> None:
 def test_a_cooldown_is_waited_out_and_the_model_is_told(seconds: float, wait_s: float) -> None:
     cooling = OpenCircuit("s", "rapid_fire", "too fast", NOW + timedelta(seconds=seconds))
     result = check_circuits(facts(circuit=cooling))
-    assert (result.wait_s, result.verdict is GuardVerdict.WARN) == (wait_s, wait_s > 0)
+    assert (result.wait_s, bool(result.reason)) == (wait_s, wait_s > 0)
     assert ("rapid_fire" in result.correction) == (wait_s > 0)
 
 
