@@ -233,9 +233,8 @@ def finish(context: CommandContext, loop: SessionContext, session: Session, only
         if only == "requirement_gathering" and session.pause.kind == "gate":
             code = ExitCode.OK
     elif not session.finished:
-        loop.record.journal.save(
-            changes.stop_run(session)
-        )  # nothing runs any more, and nothing was interrupted
+        # nothing runs any more, and nothing was interrupted
+        loop.record.journal.save(replace(session, status="paused"))
         phase = only.replace("_", " ")
         line = f"{phase} is complete; next: lopen run {session.module}"
         message = f"{phase} of {session.module} is complete"

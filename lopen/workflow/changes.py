@@ -1,4 +1,7 @@
-"""The changes of a session. Each function returns the changed session; no other room replaces fields of one. Pure."""
+"""The changes of a session that touch its plan, limits, dialogue or intents. Each function returns the changed session.
+
+A field of the session itself is replaced where it is known. Pure.
+"""
 
 from __future__ import annotations
 
@@ -68,25 +71,10 @@ def pause_for(session: Session, pause: Pause, corrections: Sequence[str] = ()) -
     return add_corrections(replace(session, status="paused", pause=pause), corrections)
 
 
-def clear_pause(session: Session) -> Session:
-    """Let the session go on with the next run."""
-    return replace(session, pause=None)
-
-
 def settle_halt(session: Session, command: str) -> Session:
     """Name the command that goes on, now that a person has settled the cause of the pause."""
     assert isinstance(session.pause, Halt)
     return replace(session, pause=replace(session.pause, command=command))
-
-
-def stop_run(session: Session) -> Session:
-    """Mark the session as paused: no process works on it."""
-    return replace(session, status="paused")
-
-
-def fail_run(session: Session) -> Session:
-    """Mark the session as failed; it can be resumed."""
-    return replace(session, status="failed", pause=None)
 
 
 def limit_cost(session: Session, most_usd: float) -> Session:
@@ -100,11 +88,6 @@ def limit_cost(session: Session, most_usd: float) -> Session:
 def approve(session: Session, approval: Approval) -> Session:
     """Take a person's approval of the specification as the one to plan from."""
     return replace(session, approval=approval, plan=replace(session.plan, sections=dict(approval.sections)))
-
-
-def renew_approval(session: Session, approval: Approval) -> Session:
-    """Take a newer approval of a specification that the plan was made for."""
-    return replace(session, approval=approval)
 
 
 def note_drift(session: Session, sections: Mapping[str, str], replan: Step | None, note: str) -> Session:
@@ -227,7 +210,11 @@ def skip_task(session: Session, task_id: str, reason: str) -> Session:
     skipped = replace(task, given_up=" ".join(reason.split()) or "no reason given", state=State.FAILED)
     session, pause = with_task(session, skipped), session.pause
     asked = pause.reason if isinstance(pause, Confirmation) else None
-    return clear_pause(session) if isinstance(asked, FailuresInRow) and asked.subject == task_id else session
+    return (
+        replace(session, pause=None)
+        if isinstance(asked, FailuresInRow) and asked.subject == task_id
+        else session
+    )
 
 
 def complete_task(session: Session, task: Task, commit: str) -> Session:
@@ -295,12 +282,15 @@ def confirm_pause(session: Session, note: str = "") -> Session:
         LopenError: the session does not wait for a confirmation.
     """
     pause = session.pause
-    session = clear_pause(session)
+    session = replace(session, pause=None)
     if isinstance(pause, Confirmation):
         if not isinstance(pause.reason, BudgetThreshold):  # the budget's own record holds that
             session = confirm(session, pause.reason)
         if isinstance(pause.reason, UndecidedVerdict):
-            session = accept_verdict(session, f"{pause.message} (note: {note})" if note else pause.message)
+            line = f"{pause.message} (note: {note})" if note else pause.message
+            session = _dialogue(
+                session, replace(session.dialogue, accepted=(*session.dialogue.accepted, line))
+            )
     elif pause is None or pause.kind != "person":
         raise LopenError(
             f"{session.id} does not wait for a confirmation", hint=f"lopen status {session.module}"
@@ -315,11 +305,6 @@ def _forget_failures(session: Session, subject: str) -> Session:
         r for r in session.limits.confirmed if not (isinstance(r, FailuresInRow) and r.subject == subject)
     )
     return _limits(session, replace(session.limits, confirmed=tuple(kept)))
-
-
-def accept_verdict(session: Session, line: str) -> Session:
-    """Record that a person accepted work of which the judge could not tell."""
-    return _dialogue(session, replace(session.dialogue, accepted=(*session.dialogue.accepted, line)))
 
 
 def ask_person(session: Session, asked: Question | Confirmation | None) -> Session:
@@ -345,7 +330,7 @@ def assume(session: Session, line: str) -> Session:
 
 
 def _end_question(session: Session) -> Session:
-    return clear_pause(session) if isinstance(session.pause, Question) else session
+    return replace(session, pause=None) if isinstance(session.pause, Question) else session
 
 
 def add_notes(session: Session, *notes: str) -> Session:
@@ -360,16 +345,6 @@ def add_corrections(session: Session, corrections: Sequence[str]) -> Session:
 
 
 # The repository
-
-
-def leave_branch(session: Session, branch: str | None) -> Session:
-    """Record the branch that the person was on before the module's branch began."""
-    return replace(session, start_branch=branch)
-
-
-def begin_branch(session: Session, branch: str | None, commit: str | None) -> Session:
-    """Record the module's branch and its first commit."""
-    return replace(session, branch=branch, start_commit=commit)
 
 
 def intend_commit(session: Session, intent: CommitIntent | None) -> Session:
@@ -388,7 +363,7 @@ def record_revert(
     """Open the tasks whose commits a revert removed, complete those whose commits it restored (task → commit)."""
     tree = completed_again(reopened(session.tree, removed), restored)
     session = intend_revert(intend_commit(with_tree(session, tree), None), None)
-    return add_notes(stop_run(session) if session.finished and removed else session, note)
+    return add_notes(replace(session, status="paused") if session.finished and removed else session, note)
 
 
 def record_verified(session: Session, component_ids: Collection[str], *, complete: bool) -> Session:
@@ -401,8 +376,3 @@ def record_verified(session: Session, component_ids: Collection[str], *, complet
             tree = tree.with_component(replace(component, verified=True))
     complete = complete and all(component.verified for component in tree.components)
     return replace(with_tree(session, tree), status="complete" if complete else session.status)
-
-
-def note_commands(session: Session, digest: str) -> Session:
-    """Record that these verify commands were seen to start."""
-    return replace(session, commands_started=digest)
