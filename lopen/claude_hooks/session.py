@@ -132,8 +132,8 @@ class Spending:
         cost = self._settings.cost_usd(model, usage, prompt)
         tokens = usage.billed()
         charge = Charge(tokens, usage, requests, cost, AGENT, model)
-        [(self.session, alerts)] = charge_all(self._rows, [self.session.spec], charge, self._now)
-        self.alerts += alerts
+        self.alerts += charge_all(self._rows, [self.session.spec], charge, self._now)
+        self.session = self._rows.budget(self.session.budget_id) or self.session
         if agent and cost:
             circuit_id = f"session:{self._event.session}"
             self.alerts += add_cost(self._rows, circuit_id, cost, self._limits, self._now)

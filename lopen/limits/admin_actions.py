@@ -11,7 +11,7 @@ from datetime import datetime
 from lopen.core.errors import LopenError
 from lopen.limits.agents import put_agents, read_agents
 from lopen.limits.budget import BudgetState, cleared, extended
-from lopen.limits.circuits import CircuitState, acknowledged
+from lopen.limits.circuits import CircuitState, half_open
 from lopen.limits.records import Alert, Incident
 from lopen.limits.store import LimitsStore, Rows
 
@@ -61,7 +61,7 @@ def acknowledge_circuit(store: LimitsStore, circuit_id: str, now: datetime) -> C
 
     def work(rows: Rows) -> CircuitState:
         before = _circuit(rows, circuit_id)
-        state = replace(acknowledged(before), last_updated=now.timestamp())
+        state = replace(half_open(before) if before.tripped else before, last_updated=now.timestamp())
         rows.put_circuit(state)
         if before.tripped:
             rows.add_incident(Incident(circuit_id, "ack", f"after {before.rule}: {before.trip_reason}", now))
@@ -93,14 +93,10 @@ def reset_circuit(store: LimitsStore, circuit_id: str, now: datetime) -> Circuit
 def acknowledge_alert(store: LimitsStore, alert_id: str) -> Alert:
     """Mark an alert as seen."""
 
-    def work(rows: Rows) -> Alert:
-        alert = rows.alert(alert_id)
-        if alert is None:
-            raise NoSuch(f"there is no alert {alert_id}", hint="lopen alerts lists them")
-        rows.acknowledge_alert(alert)
-        return replace(alert, acknowledged=True)
-
-    return store.atomically(work)
+    alert = store.atomically(lambda rows: rows.acknowledge_alert(alert_id))
+    if alert is None:
+        raise NoSuch(f"there is no alert {alert_id}", hint="lopen alerts lists them")
+    return alert
 
 
 def _forgive(rows: Rows, circuit_id: str, before: CircuitState) -> None:

@@ -17,6 +17,7 @@ from lopen.limits.records import Alert, decoded, field_values, new_id
 from lopen.limits.store import Rows
 
 OVERRIDE = "SUDO PARALLEL"
+EXTERNAL_AGENTS = ("oracle", "research")  # whose cost falls under `resources.cost_*`
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,6 @@ class AgentLimits:
     api_session_max: int = 50
     cost_warn_usd: float = 1.0
     cost_block_usd: float = 5.0
-
-    @property
-    def block_text(self) -> str:
-        """The cost at which sub-agents and external calls stop."""
-        return dollars(self.cost_block_usd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,20 +101,18 @@ def put_agents(rows: Rows, circuit_id: str, agents: Agents) -> None:
     rows.put_memo(f"agents:{circuit_id}", field_values(agents))
 
 
-def add_cost(
-    rows: Rows, circuit_id: str, cost_usd: float, limits: AgentLimits, now: datetime
-) -> tuple[Alert, ...]:
+def add_cost(rows: Rows, circuit_id: str, cost_usd: float, limits: AgentLimits, now: datetime) -> list[Alert]:
     """Add to the cost of a session's sub-agents and external calls; the alert on the sum that reaches the warning."""
     agents = read_agents(rows, circuit_id)
     agents = replace(agents, cost_usd=agents.cost_usd + cost_usd)
     warn = 0 < limits.cost_warn_usd <= agents.cost_usd and not agents.cost_warned
     put_agents(rows, circuit_id, replace(agents, cost_warned=agents.cost_warned or warn))
     if not warn:
-        return ()
+        return []
     message = (
         f"sub-agents and external calls have cost {dollars(agents.cost_usd)} in this session"
-        f" and stop at {limits.block_text}"
+        f" and stop at {dollars(limits.cost_block_usd)}"
     )
     alert = Alert(new_id(), circuit_id, "warning_threshold", message, timestamp=now)
     rows.add_alert(alert)
-    return (alert,)
+    return [alert]

@@ -346,7 +346,7 @@ def extend_command(state: BudgetState, need: int = SMALLEST_ANSWER, *, short: bo
 def standing_text(state: BudgetState, crossing: str) -> str:
     """A budget's answer to any further request, by the threshold that matters."""
     share = f"{percent(state.utilization)} used ({used_of(state)})"
-    if crossing == WARNING:
+    if crossing == WARNING or state.spec.enforcement != "hard":
         return f"budget {state.budget_id}: {share}"
     if crossing == CONFIRMATION:
         return f"budget {state.budget_id} needs a person's confirmation to go on: {share}"
@@ -356,14 +356,7 @@ def standing_text(state: BudgetState, crossing: str) -> str:
 
 def budget_alert(state: BudgetState, crossing: str, now: datetime, need: int = SMALLEST_ANSWER) -> Alert:
     """The alert for a threshold that was crossed just now; `need`: tokens of the request that found no room."""
-    share = f"{percent(state.utilization)} ({used_of(state)})"
-    if crossing == PAUSE:
-        verb = "is used up" if state.spec.enforcement == "hard" else "is past its limit, which only warns"
-        if state.utilization < state.spec.pause_threshold:  # refused before it was reached
-            verb = "has no room for another request"
-        message = f"budget {state.budget_id} {verb}: {share}; to go on: {extend_command(state, need)}"
-    elif crossing == CONFIRMATION:
-        message = f"budget {state.budget_id} wants a person's confirmation: {share}"
-    else:
-        message = f"budget {state.budget_id} is at {share}"
+    message = standing_text(state, crossing)
+    if crossing == PAUSE and state.spec.enforcement == "hard":
+        message += f"; to go on: {extend_command(state, need)}"
     return Alert(new_id(), state.budget_id, ALERT_TYPES[crossing], message, state.utilization, now)

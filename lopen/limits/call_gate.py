@@ -14,6 +14,7 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from lopen.core.money import dollars
 from lopen.guardrails.call_history import RUN, CallEnd, CallHistory, WastefulHabit, signature, subject_of
 from lopen.guardrails.habits import HabitLimits, after_turn, find_habits, untested_edits
 from lopen.limits.agents import OVERRIDE, AgentLimits, ended, is_spent, put_agents, read_agents, spawn
@@ -31,7 +32,6 @@ from lopen.limits.circuits import (
     refusal,
     tripped,
     verified,
-    without_probe,
 )
 from lopen.limits.records import Alert, Incident, new_id
 from lopen.limits.store import LimitsStore, Rows
@@ -114,7 +114,7 @@ def trip_on_cost(
     """Open the circuit where sub-agents and external calls have cost all that they may; None where they may go on."""
     if not book.enabled or not is_spent(read_agents(rows, circuit_id), limits):
         return None
-    seen = f"sub-agents and external calls have cost {limits.block_text} or more"
+    seen = f"sub-agents and external calls have cost {dollars(limits.cost_block_usd)} or more"
     return trip(rows, circuit_id, "external_api", seen, now, book)
 
 
@@ -122,7 +122,7 @@ def drop_probe(rows: Rows, circuit_id: str) -> None:
     """Let the next call be the probe: the process of the one that ran is gone."""
     before = rows.circuit(circuit_id)
     if before is not None and before.probe is not None:
-        rows.put_circuit(without_probe(before))
+        rows.put_circuit(replace(before, probe=None))
 
 
 def _logged(rows: Rows, decision: CallDecision, now: datetime) -> CallDecision:
@@ -299,9 +299,9 @@ class CallGate:
         self._asked += isinstance(answer, ToolPass)
         return answer
 
-    def external_done(self, passed: ToolPass, ok: bool) -> CallDecision | None:
+    def external_done(self, passed: ToolPass) -> None:
         """Count the end of an external call."""
-        return self.after_tool(passed, CallEnd(passed.tool, passed.signature, True))[0]
+        self.after_tool(passed, CallEnd(passed.tool, passed.signature))
 
     def spending(self) -> CallDecision | None:
         """Return a trip where sub-agents and external calls have cost all that they may."""
@@ -363,15 +363,14 @@ class CallGate:
 
         return self._answered(work, call)
 
-    def agent_done(self, agent_id: str) -> CallDecision | None:
+    def agent_done(self, agent_id: str) -> None:
         """Count the end of a sub-agent."""
 
         def work(rows: Rows) -> None:
             put_agents(rows, self.circuit_id, ended(read_agents(rows, self.circuit_id), agent_id))
 
         self._atomically(work, None)
-        passed = ToolPass("agent", f"agent:{agent_id}")
-        return self.after_tool(passed, CallEnd(passed.tool, passed.signature, True))[0]
+        self.external_done(ToolPass("agent", f"agent:{agent_id}"))
 
     # inside
 

@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import partial
 
 from lopen.core.errors import LopenError
-from lopen.limits.agents import AgentLimits, add_cost
+from lopen.limits.agents import EXTERNAL_AGENTS, AgentLimits, add_cost
 from lopen.limits.budget import (
     PAUSE,
     SMALLEST_ANSWER,
@@ -31,10 +31,6 @@ from lopen.limits.budget import (
 from lopen.limits.records import Alert, Reservation, UnreadableRecord, dump, load
 from lopen.limits.store import LimitsStore, Rows
 
-PAID = "paid:"  # memo of a settlement that its promise alone does not prove
-EXTERNAL_AGENTS = ("oracle", "research")  # whose cost falls under `resources.cost_*`
-
-Charged = list[tuple[BudgetState, tuple[Alert, ...]]]
 # USD for one request with an answer of so many tokens; None where its model has no known price
 Quote = Callable[[int], float | None]
 
@@ -46,14 +42,6 @@ class BudgetRefusal:
     state: BudgetState
     crossing: Crossing  # PAUSE or CONFIRMATION
     alerts: tuple[Alert, ...]
-
-
-def open_all(rows: Rows, specs: Sequence[BudgetSpec], now: datetime) -> list[BudgetState]:
-    """Put and return every budget with the present limits."""
-    states = [opened(spec, now, rows.budget(spec.budget_id)) for spec in specs]
-    for state in states:
-        rows.put_budget(state)
-    return states
 
 
 def promise(
@@ -116,12 +104,9 @@ def charge_all(
     charge: Charge,
     now: datetime,
     promised: Reservation | None = None,
-) -> Charged:
-    """Add `charge` to each budget, and give its promise there back.
-
-    The alerts of thresholds crossed are kept and returned.
-    """
-    charged = []
+) -> list[Alert]:
+    """Add `charge` to each budget, and give its promise there back; return the alerts of thresholds crossed."""
+    alerts: list[Alert] = []
     for spec in specs:
         before = rows.budget(spec.budget_id) or opened(spec, now)
         if promised is not None and spec.budget_id in promised.budget_ids:
@@ -129,8 +114,8 @@ def charge_all(
         after, crossed = record(before, charge, now)
         rows.put_budget(after)
         rows.add_spend(spec.budget_id, charge)
-        charged.append((after, _announced(rows, after, crossed, now)))
-    return charged
+        alerts += _announced(rows, after, crossed, now)
+    return alerts
 
 
 def settle(
@@ -139,21 +124,19 @@ def settle(
     charge: Charge,
     now: datetime,
     promised: Reservation,
+    limits: AgentLimits,
     *,
     sure: bool,
-) -> Charged:
-    """Charge a promise once and give it back; nothing comes back where that was done before.
+) -> list[Alert]:
+    """Charge a promise and give it back; do nothing where that was done before.
 
-    A promise that is gone was settled before if it was `sure` to be made. A promise that may never have been made
-    leaves a mark of the settlement instead.
+    A promise that is gone was settled before if it was `sure` to be made.
     """
-    mark = PAID + promised.reservation_id
     there = release(rows, promised, keep=[spec.budget_id for spec in specs])
-    if not there and (sure or rows.memo(mark) is not None):
+    if sure and not there:
         return []
-    if not sure:
-        rows.put_memo(mark, {"at": now.isoformat()})
-    return charge_all(rows, specs, charge, now, promised if there else None)
+    alerts = charge_all(rows, specs, charge, now, promised if there else None)
+    return alerts + _external_cost(rows, promised.session, charge, limits, now)
 
 
 def charge_cut_off(rows: Rows, left: Reservation, limits: AgentLimits, now: datetime) -> list[Alert]:
@@ -167,17 +150,15 @@ def charge_cut_off(rows: Rows, left: Reservation, limits: AgentLimits, now: date
     specs = [state.spec for state in states if state is not None and state.budget_type != TASK]
     cost_usd = left.cost_usd if left.estimate is None else left.estimate_usd
     charge = Charge(left.used_at_most, requests=1, cost_usd=cost_usd, agent=left.agent, estimated=True)
-    spent = charge_external(rows, f"session:{left.session}", charge, limits, now)
-    return [*(a for _, alerts in charge_all(rows, specs, charge, now) for a in alerts), *spent]
+    return charge_all(rows, specs, charge, now) + _external_cost(rows, left.session, charge, limits, now)
 
 
-def charge_external(
-    rows: Rows, circuit_id: str, charge: Charge, limits: AgentLimits, now: datetime
-) -> tuple[Alert, ...]:
-    """Keep what sub-agents and external calls cost; the alert on the one charge that reaches the warning."""
+def _external_cost(
+    rows: Rows, session: str, charge: Charge, limits: AgentLimits, now: datetime
+) -> list[Alert]:
     if charge.agent not in EXTERNAL_AGENTS or not charge.cost_usd:
-        return ()
-    return add_cost(rows, circuit_id, charge.cost_usd, limits, now)
+        return []
+    return add_cost(rows, f"session:{session}", charge.cost_usd, limits, now)
 
 
 def replace_promise(rows: Rows, changed: Reservation) -> None:
@@ -290,12 +271,12 @@ class Debts:
         return [debt.charge for debt in self.owed() if debt.reservation.session == session]
 
     def pay(self, now: datetime) -> tuple[Alert, ...]:
-        """Count every waiting debt once, also if another process pays at the same time."""
+        """Count every waiting debt. It is taken out in the same transaction, so no other process pays it too."""
         alerts: list[Alert] = []
-        for debt in self.owed():
-            charged, spent = self._store.atomically(partial(_paid, debt, self._limits, now))
-            alerts += [*(a for _, raised in charged for a in raised), *spent]
-            self._store.database.write("DELETE FROM memos WHERE key = ?", (debt.key,))
+        for debt in list(self.owed()):
+            with self._store.database.transaction() as kept:
+                if kept.execute("DELETE FROM memos WHERE key = ?", (debt.key,)).rowcount:
+                    alerts += self._store.atomically(partial(_paid, debt, self._limits, now))
         if self._gone:
             # where nothing was owed, the store was not asked yet
             self._store.atomically(lambda rows: rows.memo(KEPT))
@@ -304,11 +285,8 @@ class Debts:
         return tuple(alerts)
 
 
-def _paid(debt: Debt, limits: AgentLimits, now: datetime, rows: Rows) -> tuple[Charged, tuple[Alert, ...]]:
+def _paid(debt: Debt, limits: AgentLimits, now: datetime, rows: Rows) -> list[Alert]:
     if debt.charge == Charge(0):
         release(rows, debt.reservation)
-        return [], ()
-    open_all(rows, debt.specs, now)
-    charged = settle(rows, debt.specs, debt.charge, now, debt.reservation, sure=debt.sure)
-    circuit_id = f"session:{debt.reservation.session}"
-    return charged, charge_external(rows, circuit_id, debt.charge, limits, now) if charged else ()
+        return []
+    return settle(rows, debt.specs, debt.charge, now, debt.reservation, limits, sure=debt.sure)

@@ -351,11 +351,6 @@ def verified(state: CircuitState) -> CircuitState:
     return replace(state, calls=replace(state.calls, iteration_count=0))
 
 
-def acknowledged(state: CircuitState) -> CircuitState:
-    """Allow one probe after a person's acknowledgement. A closed circuit stays as it is."""
-    return half_open(state) if state.state == "open" else state
-
-
 def closed(state: CircuitState) -> CircuitState:
     """Close the circuit; the cooldowns start from the shortest again."""
     state = _cleared(state)
@@ -397,11 +392,6 @@ def refusal(state: CircuitState, book: RuleBook, seen: str = "") -> CallDecision
         book[state.rule].instead if state.rule else "",
         state.needs_ack,
     )
-
-
-def without_probe(state: CircuitState) -> CircuitState:
-    """Let the next call be the probe: the process of the one that ran is gone, which says nothing of the call."""
-    return replace(state, probe=None)
 
 
 def cooled(state: CircuitState, now: float) -> CircuitState:
@@ -461,7 +451,7 @@ def before_call(
     if not book.enabled:
         return _logged(state, call, now, book), CallDecision(ALLOW, state.circuit_id)
     if state.probe is not None and now - state.probe[1] > PROBE_LOST_S:
-        state = without_probe(state)
+        state = replace(state, probe=None)
     state = cooled(state, now)
     held = state.holds(call)
     if held and state.tripped:
@@ -581,9 +571,9 @@ def cut_off(state: CircuitState, mark: str, *, of_task: bool) -> CircuitState:
     external = sum(call.kind in ("external", "oracle") for call in gone)
     iterations = state.calls.iteration_count - (of_task and external < len(gone))
     left = tuple(call for call in state.calls.log if call not in gone)
-    state = without_probe(state) if state.probe is not None and state.probe[0] == mark else state
     return replace(
         state,
+        probe=None if state.probe is not None and state.probe[0] == mark else state.probe,
         calls=replace(state.calls, log=left, iteration_count=max(0, iterations)),
         external_total=max(0, state.external_total - external),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -21,7 +21,7 @@ from lopen.core.money import dollars
 from lopen.core.process_identity import is_gone, this_process
 from lopen.guardrails.guard import BudgetFacts
 from lopen.limits.admin_actions import confirm_budget
-from lopen.limits.agents import agent_limits, put_agents, read_agents
+from lopen.limits.agents import EXTERNAL_AGENTS, agent_limits, put_agents, read_agents
 from lopen.limits.budget import (
     CONFIRMATION,
     PAUSE,
@@ -33,20 +33,18 @@ from lopen.limits.budget import (
     Charge,
     Crossing,
     extend_command,
+    opened,
     specs_for,
     standing_text,
 )
 from lopen.limits.call_gate import CallGate, drop_probe
 from lopen.limits.charging import (
-    EXTERNAL_AGENTS,
     BudgetRefusal,
     Debt,
     Debts,
     Quote,
     affordable,
     charge_cut_off,
-    charge_external,
-    open_all,
     promise,
     release,
     replace_promise,
@@ -157,7 +155,12 @@ class Meter:
         )
         self.gate.enter(f"session:{session_id}", task or "")
         now = self._clock.now()
-        self._atomically(lambda rows: open_all(rows, self._specs, now), list)
+
+        def work(rows: Rows) -> None:
+            for spec in self._specs:
+                rows.put_budget(opened(spec, now, rows.budget(spec.budget_id)))
+
+        self._atomically(work, lambda: None)
 
     def recover(self, session_id: str) -> tuple[Event, ...]:
         """Count what dead processes left unsettled as spent, in every session of this module; their probe is nobody's failure.
@@ -278,19 +281,15 @@ class Meter:
         """Charge the real use of the request. `cost_usd` None: the model has no known price."""
         charge, now = self._charge(grant, usage, cost_usd, model), self._clock.now()
 
-        def work(rows: Rows) -> tuple[list[BudgetState], tuple[Alert, ...]]:
-            charged = settle(rows, grant.specs, charge, now, grant.reservation, sure=grant.sure)
-            alerts = tuple(alert for _, raised_here in charged for alert in raised_here)
-            if charged:
-                alerts += charge_external(rows, self.gate.circuit_id, charge, self._limits, now)
-            return [state for state, _ in charged], alerts
+        def work(rows: Rows) -> list[Alert]:
+            return settle(rows, grant.specs, charge, now, grant.reservation, self._limits, sure=grant.sure)
 
-        def owe() -> tuple[list[BudgetState], tuple[Alert, ...]]:
+        def owe() -> list[Alert]:
             self._debts.owe(Debt(grant.specs, charge, grant.reservation, grant.sure))
-            return [], ()
+            return []
 
-        states, alerts = self._atomically(work, owe)
-        self._seen(states)
+        alerts = self._atomically(work, owe)
+        self.states()  # for the case that the store goes before the next request
         late, self._late = self._late, ()
         return (*late, *raised(alerts))
 
@@ -332,11 +331,8 @@ class Meter:
             return [state for spec in self._specs if (state := rows.budget(spec.budget_id)) is not None]
 
         states = self._atomically(work, list[BudgetState])
-        self._seen(states)
-        return states
-
-    def _seen(self, states: Iterable[BudgetState]) -> None:
         self._latest |= {state.budget_id: state for state in states}
+        return states
 
     def cost(self) -> float:
         """Return the cost of this session in USD, judge and agents included."""

@@ -176,19 +176,17 @@ class RedisRows:
         self._append("budget:alerts", alert.budget_id, alert)
         self._write("SADD", self._key("budget:alerted"), alert.budget_id)
 
-    def _alerts(self, budget_id: str) -> list[Alert]:
-        key = self._key("budget:alerts", budget_id)
-        return self._read(key, lambda: [load(Alert, text) for text in self._pipe.lrange(key, 0, -1)])
-
-    def alert(self, alert_id: str) -> Alert | None:
-        key = self._key("budget:alerted")
-        owners = self._read(key, lambda: sorted(self._pipe.smembers(key)))
-        return next((a for owner in owners for a in self._alerts(owner) if a.alert_id == alert_id), None)
-
-    def acknowledge_alert(self, alert: Alert) -> None:
-        index = [a.alert_id for a in self._alerts(alert.budget_id)].index(alert.alert_id)
-        key = self._key("budget:alerts", alert.budget_id)
-        self._write("LSET", key, index, dump(replace(alert, acknowledged=True)))
+    def acknowledge_alert(self, alert_id: str) -> Alert | None:
+        alerted = self._key("budget:alerted")
+        for owner in self._read(alerted, lambda: sorted(self._pipe.smembers(alerted))):
+            key = self._key("budget:alerts", owner)
+            self._pipe.watch(key)
+            for index, text in enumerate(self._pipe.lrange(key, 0, -1)):
+                if (alert := load(Alert, text)).alert_id == alert_id:
+                    alert = replace(alert, acknowledged=True)
+                    self._write("LSET", key, index, dump(alert))
+                    return alert
+        return None
 
     def add_incident(self, incident: Incident) -> None:
         self._append("circuit:incidents", incident.circuit_id, incident)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -124,7 +124,7 @@ def in_words(state: CircuitState) -> str:
 
 def resource_object(
     agents: Agents, circuit: CircuitState, limits: AgentLimits, now: datetime
-) -> dict[str, int | float]:
+) -> dict[str, Any]:
     """Sub-agents, external calls and their cost, each beside its limit."""
     return {
         "agents_running": len(agents.running),
@@ -140,21 +140,21 @@ def resource_object(
     }
 
 
-def resource_lines(
-    agents: Agents, circuit: CircuitState, limits: AgentLimits, now: datetime, rate: int
-) -> list[str]:
-    """Sub-agents, external calls and their cost against their limits. `rate`: external calls a minute."""
-    found = resource_object(agents, circuit, limits, now)
-    cost = [dollars(agents.cost_usd)]
-    cost += [f"{dollars(limits.cost_warn_usd)} warn"] if limits.cost_warn_usd else []
-    cost += [f"{dollars(limits.cost_block_usd)} block"] if limits.cost_block_usd else []
-    running, recent = int(found["agents_running"]), int(found["external_last_minute"])
+def resource_lines(found: Mapping[str, Any], rate: int) -> list[str]:
+    """The values of `resource_object` in lines. `rate`: external calls a minute."""
+    cost = [dollars(found["external_cost_usd"])]
+    cost += [
+        f"{dollars(found[f'cost_{what}_usd'])} {what}"
+        for what in ("warn", "block")
+        if found[f"cost_{what}_usd"]
+    ]
+    running, most = found["agents_running"], found["max_concurrent_agents"]
+    recent = found["external_last_minute"]
     return [
-        f"  agents: {running}/{limits.max_concurrent_agents} at once"
-        f" ({percent(running / limits.max_concurrent_agents)} capacity),"
-        f" {agents.spawned}/{limits.max_agents_per_session} this session",
+        f"  agents: {running}/{most} at once ({percent(running / most)} capacity),"
+        f" {found['agents_spawned']}/{found['max_agents_per_session']} this session",
         f"  external calls: {recent}/{rate} this minute ({percent(recent / rate)} rate),"
-        f" {circuit.external_total}/{limits.api_session_max} this session",
+        f" {found['external_total']}/{found['api_session_max']} this session",
         f"  cost of sub-agents and external calls: {' / '.join(cost)}",
     ]
 
@@ -179,14 +179,10 @@ def incident_counts(incidents: Sequence[Incident], now: datetime) -> dict[str, i
     return dict(sorted(Counter(i.rule for i in incidents if now - i.at < timedelta(hours=24)).items()))
 
 
-def incident_lines(incidents: Sequence[Incident], now: datetime) -> list[str]:
+def incident_line(counts: Mapping[str, int]) -> str:
     """The same in a line."""
-    said = ", ".join(f"{rule} x{count}" for rule, count in incident_counts(incidents, now).items())
-    return [
-        f"Incidents in the last 24 h: {said}; lopen circuit incidents tells more"
-        if said
-        else "Incidents in the last 24 h: none"
-    ]
+    said = ", ".join(f"{rule} x{count}" for rule, count in counts.items()) or "none"
+    return f"Incidents in the last 24 h (lopen circuit incidents): {said}"
 
 
 def alert_lines(alerts: Sequence[Alert]) -> list[str]:

@@ -98,14 +98,12 @@ class SqliteRows:
         )
         trim(self._connection, "alerts", alert.budget_id, self._evidence_max)
 
-    def alert(self, alert_id: str) -> Alert | None:
-        return self._one(Alert, "SELECT body FROM alerts WHERE alert_id = ?", alert_id)
-
-    def acknowledge_alert(self, alert: Alert) -> None:
-        self._connection.execute(
-            "UPDATE alerts SET acknowledged = 1, body = ? WHERE alert_id = ?",
-            (dump(replace(alert, acknowledged=True)), alert.alert_id),
-        )
+    def acknowledge_alert(self, alert_id: str) -> Alert | None:
+        known = self._one(Alert, "SELECT body FROM alerts WHERE alert_id = ?", alert_id)
+        alert = known and replace(known, acknowledged=True)
+        sql = "UPDATE alerts SET acknowledged = 1, body = ? WHERE alert_id = ?"
+        self._connection.execute(sql, (dump(alert), alert_id))
+        return alert
 
     def add_incident(self, incident: Incident) -> None:
         self._connection.execute(

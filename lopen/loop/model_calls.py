@@ -98,14 +98,10 @@ class ModelCalls:
         if call.agent == "research" and (dear := self.meter.gate.spending()):
             raise self._held_by(dear)
         try:
-            response = self._paid(call)
-        except BaseException:  # interrupted or failed: the gate hears of every call's end
+            return self._paid(call)
+        finally:  # the gate hears of every call's end
             if leave is not None:
-                self.meter.gate.external_done(leave, ok=False)
-            raise
-        if leave is not None:
-            self.meter.gate.external_done(leave, ok=True)
-        return response
+                self.meter.gate.external_done(leave)
 
     def _paid(self, call: ModelCall) -> Response:
         grant = self._reserved(call)

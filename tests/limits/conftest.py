@@ -10,8 +10,9 @@ import pytest
 
 from lopen.core.events import AlertRaised
 from lopen.limits.budget import BudgetSpec, Charge
-from lopen.limits.charging import Charged, charge_all
+from lopen.limits.charging import charge_all
 from lopen.limits.meter import Meter
+from lopen.limits.records import Alert
 from lopen.limits.redis_store import RedisStore
 from lopen.limits.sqlite_store import SqliteStore
 from lopen.limits.store import LimitsStore
@@ -76,7 +77,9 @@ def make_meter(store: LimitsStore, clock: FakeClock) -> MakeMeter:
     return make
 
 
-def charged(store: LimitsStore, specs: Sequence[BudgetSpec], charge: Charge, now: datetime = NOW) -> Charged:
+def charged(
+    store: LimitsStore, specs: Sequence[BudgetSpec], charge: Charge, now: datetime = NOW
+) -> list[Alert]:
     """Charge budgets in a transaction of their own."""
     return store.atomically(lambda rows: charge_all(rows, specs, charge, now))
 

@@ -12,10 +12,10 @@ from lopen.limits.circuits import (
     CircuitCall,
     CircuitState,
     RuleBook,
-    acknowledged,
     after_call,
     before_call,
     cut_off,
+    half_open,
     rule_book,
     verified,
 )
@@ -229,7 +229,7 @@ def test_a_session_may_make_fifty_external_calls_and_a_person_allows_fifty_more(
     run.now += 60
     tripped = run.call("oracle", kind="oracle")
     assert (tripped.rule, tripped.needs_ack) == ("external_api", True)
-    run.state = acknowledged(run.state)
+    run.state = half_open(run.state)
     assert run.call("oracle", kind="oracle").allowed
 
 
@@ -237,7 +237,7 @@ def test_after_a_probe_that_never_comes_back_the_next_call_is_one() -> None:
     run = Run()
     for _ in range(5):
         run.slowly(same=True)
-    run.state = acknowledged(run.state)
+    run.state = half_open(run.state)
     assert run.call("edit_file").allowed
     assert not run.call("edit_file").allowed
     run.now += PROBE_LOST_S + 1

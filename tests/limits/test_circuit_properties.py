@@ -14,9 +14,9 @@ from lopen.limits.circuits import (
     CircuitCall,
     CircuitState,
     RuleBook,
-    acknowledged,
     after_call,
     before_call,
+    half_open,
     is_failure,
     rule_book,
     verified,
@@ -203,7 +203,7 @@ class Circuits(RuleBasedStateMachine):
     @precondition(lambda self: self.state.tripped)
     @rule()
     def acknowledge(self) -> None:
-        self.state = acknowledged(self.state)
+        self.state = half_open(self.state) if self.state.tripped else self.state
 
     @invariant()
     def stays_small_and_survives_storage(self) -> None:

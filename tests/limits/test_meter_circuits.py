@@ -125,7 +125,7 @@ def test_what_a_probe_itself_asks_for_belongs_to_it(
     assert isinstance(meter.gate.before_tool("read_file", {"path": "b"}, 6), CallDecision)
     asked = meter.gate.external_call(6)
     assert isinstance(asked, ToolPass)
-    meter.gate.external_done(asked, True)
+    meter.gate.external_done(asked)
     assert isinstance(meter.gate.spawn_agent("a", 6), ToolPass)
     with meter.gate.inside("a"):
         assert isinstance(meter.gate.before_tool("read_file", {"path": "b"}, 6), ToolPass)

@@ -89,7 +89,8 @@ def external(*ages: float) -> CallHistory:
 def test_resources_and_incidents_are_shown_against_their_limits() -> None:
     agents = Agents((("a", 0.0), ("b", 0.0)), 3, cost_usd=0.34)
     circuit = CircuitState("s", calls=external(70, 5), external_total=7)
-    said = "\n".join(report.resource_lines(agents, circuit, AgentLimits(), NOW, 10))
+    resources = report.resource_object(agents, circuit, AgentLimits(), NOW)
+    said = "\n".join(report.resource_lines(resources, 10))
     for part in (
         "2/5 at once (40% capacity)",
         "3/10 this session",
@@ -100,7 +101,8 @@ def test_resources_and_incidents_are_shown_against_their_limits() -> None:
         assert part in said
     old = Incident("s", "rapid_fire", "", NOW - timedelta(hours=25))
     new = Incident("s", "tool_failure", "", NOW - timedelta(hours=1))
-    assert report.incident_lines([old, new, new], NOW) == [
-        "Incidents in the last 24 h: tool_failure x2; lopen circuit incidents tells more"
-    ]
-    assert report.incident_lines([], NOW) == ["Incidents in the last 24 h: none"]
+    counts = report.incident_counts([old, new, new], NOW)
+    assert (
+        report.incident_line(counts)
+        == "Incidents in the last 24 h (lopen circuit incidents): tool_failure x2"
+    )

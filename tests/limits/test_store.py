@@ -12,9 +12,10 @@ import pytest
 
 from lopen.core.errors import LopenError
 from lopen.limits import admin_actions
+from lopen.limits.agents import AgentLimits
 from lopen.limits.budget import BudgetSpec, Charge, opened
 from lopen.limits.call_gate import announce_call
-from lopen.limits.charging import Charged, settle
+from lopen.limits.charging import settle
 from lopen.limits.circuits import CircuitCall, RuleBook
 from lopen.limits.records import Alert, BudgetUsage, Incident, Reservation
 from lopen.limits.store import LimitsStore, Rows
@@ -44,12 +45,7 @@ def test_a_budget_comes_back_as_it_was_put(store: LimitsStore) -> None:
 
 
 def test_crossings_come_once_also_over_separate_records(store: LimitsStore) -> None:
-    said = [
-        a.alert_type
-        for t in (50, 30, 15, 10, 10)
-        for _, al in charged(store, [SPEC], Charge(t), NOW)
-        for a in al
-    ]
+    said = [a.alert_type for t in (50, 30, 15, 10, 10) for a in charged(store, [SPEC], Charge(t), NOW)]
     assert said == ["warning_threshold", "budget_exhausted"]
     assert [a.alert_type for a in store.alerts()] == said
 
@@ -108,17 +104,15 @@ def test_a_promise_is_settled_once_whoever_was_cut_off_in_between(store: LimitsS
     store.atomically(promise)
     charge = Charge(40, BudgetUsage(output_tokens=40), 1, 0.25, "builder", "opus")
 
-    def settled(promise: Reservation, *, sure: bool = True) -> Charged:
-        return store.atomically(lambda rows: settle(rows, specs, charge, NOW, promise, sure=sure))
+    def settled(promise: Reservation, *, sure: bool = True) -> list[tuple[int, int, int]]:
+        limits = AgentLimits()
+        store.atomically(lambda rows: settle(rows, specs, charge, NOW, promise, limits, sure=sure))
+        return [(s.tokens_used, s.reserved, s.requests_reserved) for s in store.budgets()]
 
-    first = settled(promised)
-    assert [(s.tokens_used, s.reserved, s.requests_reserved) for s, _ in first] == [(41, 200, 0)] * 2
-    assert settled(promised) == []
-    never_made = replace(promised, reservation_id="r2")
-    unsure = settled(never_made, sure=False)
-    assert [(s.tokens_used, s.reserved) for s, _ in unsure] == [(81, 200)] * 2
-    assert settled(never_made, sure=False) == []
-    assert [(s.tokens_used, s.cost_usd) for s in store.budgets()] == [(81, 0.5)] * 2
+    assert settled(promised) == [(41, 200, 0)] * 2
+    assert settled(promised) == [(41, 200, 0)] * 2
+    assert settled(replace(promised, reservation_id="never made"), sure=False) == [(81, 200, 0)] * 2
+    assert [s.cost_usd for s in store.budgets()] == [0.5] * 2
     [spend] = store.spend("task:t")[-1:]
     assert (spend.tokens, spend.usage.output_tokens) == (80, 80)
 

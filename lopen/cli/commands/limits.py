@@ -124,16 +124,17 @@ def show_circuits(context: CommandContext, circuit_id: OneCircuit = None) -> Exi
     lines = ["Circuit breakers"] if states else ["No circuits yet."]
     for state, theirs in zip(states, agents, strict=True):
         own = [i for i in happened if i.circuit_id == state.circuit_id]
+        resources = report.resource_object(theirs, state, limits, present)
         context.emit(
             "circuit",
             **report.circuit_object(state, book),
-            resources=report.resource_object(theirs, state, limits, present),
+            resources=resources,
             incidents_24h=report.incident_counts(own, present),
         )
         lines += report.circuit_lines(state, book, present)
-        lines += report.resource_lines(theirs, state, limits, present, book["external_api"].threshold)
+        lines += report.resource_lines(resources, book["external_api"].threshold)
     memory = memory_line(context.root / ".lopen")
-    tell(context, [*lines, memory, *report.incident_lines(happened, present)])
+    tell(context, [*lines, memory, report.incident_line(report.incident_counts(happened, present))])
     return ExitCode.OK
 
 
