@@ -8,7 +8,7 @@ reported when it reaches its limit and again at each multiple, not at every call
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lopen.guardrails.call_history import READS, CallEnd, CallHistory, HabitKind, WastefulHabit
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 CIRCULAR = "circular_behaviour"
 DISCIPLINE = "tool_discipline"
+LOOKS_MAX = 3  # listings and searches with one result that are too many
 CORRECTIONS: Mapping[HabitKind, str] = {
     "circle": "Work from what it gave before: say what you learnt, then take an action that changes something.",
     "retry": "Stop retrying: read the error, find its cause, change that, and only then run it again.",
@@ -26,36 +27,17 @@ CORRECTIONS: Mapping[HabitKind, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class HabitLimits:
-    """The counts that are too many, all at least 1; the last three are the `tool_discipline.*` settings."""
-
-    looks: int = 3
-    file_reads: int = 3
-    command_retries: int = 3
-    files_edited: int = 5
-
-    @classmethod
-    def of(cls, discipline: ToolDiscipline) -> HabitLimits:
-        """Return the limits of the settings."""
-        return cls(
-            file_reads=discipline.max_file_reads,
-            command_retries=discipline.max_command_retries,
-            files_edited=discipline.max_files_edited,
-        )
-
-
-def find_habits(calls: CallHistory, end: CallEnd, limits: HabitLimits) -> tuple[WastefulHabit, ...]:
+def find_habits(calls: CallHistory, end: CallEnd, limits: ToolDiscipline) -> tuple[WastefulHabit, ...]:
     """Return the habits that reach a limit with the end of a call, which `calls` holds."""
     call = calls.call(end.mark)
     if call is None:
         return ()
     resource = one_line(end.resource, 120) or end.tool
-    looks = limits.file_reads if end.tool in READS else limits.looks
+    looks = limits.max_file_reads if end.tool in READS else LOOKS_MAX
     found = []
     if call.unchanged and call.unchanged % looks == 0:
         found.append(WastefulHabit("circle", resource, call.unchanged))
-    if call.failures and call.failures % limits.command_retries == 0:
+    if call.failures and call.failures % limits.max_command_retries == 0:
         found.append(WastefulHabit("retry", resource, call.failures))
     return tuple(found)
 
@@ -74,13 +56,13 @@ def after_turn(calls: CallHistory, tests_exist: Callable[[], bool]) -> CallHisto
     return replace(calls, edited=(), tests_known=tests_exist())
 
 
-def untested_edits(calls: CallHistory, limits: HabitLimits) -> WastefulHabit | None:
+def untested_edits(calls: CallHistory, limits: ToolDiscipline) -> WastefulHabit | None:
     """Return the habit of editing without testing, if a turn ends with another multiple of the limit."""
     if not calls.tests_known:
         return None
     told = next((habit.count for habit in calls.habits if habit.kind == "untested_edits"), 0)
     count = len(calls.edited)
-    if count // limits.files_edited <= told // limits.files_edited:
+    if count // limits.max_files_edited <= told // limits.max_files_edited:
         return None
     return WastefulHabit("untested_edits", "edits", count)
 
@@ -106,15 +88,15 @@ def _warning(guard: str, facts: GuardFacts) -> GuardResult:
     )
 
 
-def lasting_habits(calls: CallHistory, subject: str, limits: HabitLimits) -> tuple[WastefulHabit, ...]:
+def lasting_habits(calls: CallHistory, subject: str, limits: ToolDiscipline) -> tuple[WastefulHabit, ...]:
     """Return the habits of the last attempt at `subject` that still matter to the next.
 
     A command's failures and untested edits do as long as the work tree is as they left it.
     """
     if calls.subject != subject:
         return ()
-    failing = any(c.failures >= limits.command_retries and c.tree == calls.tree for c in calls.log)
-    untested = len(calls.edited) >= limits.files_edited
+    failing = any(c.failures >= limits.max_command_retries and c.tree == calls.tree for c in calls.log)
+    untested = len(calls.edited) >= limits.max_files_edited
     holds = {"circle": True, "retry": failing, "untested_edits": untested}
     return tuple(habit for habit in calls.habits if holds[habit.kind])
 

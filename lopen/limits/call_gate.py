@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from lopen.core.money import dollars
 from lopen.guardrails.call_history import RUN, CallEnd, CallHistory, WastefulHabit, signature, subject_of
-from lopen.guardrails.habits import HabitLimits, after_turn, find_habits, untested_edits
+from lopen.guardrails.habits import after_turn, find_habits, untested_edits
 from lopen.limits.agents import OVERRIDE, AgentLimits, ended, is_spent, put_agents, read_agents, spawn
 from lopen.limits.circuits import (
     ALLOW,
@@ -85,7 +85,7 @@ def end_call(
     book: RuleBook,
     *,
     passed_verify: bool = False,
-    habits: HabitLimits | None = None,
+    habits: ToolDiscipline | None = None,
 ) -> CountedEnd:
     """Count the end of a call, and look for habits where limits are given: hooks apply the rules of circuits only."""
     before = rows.circuit(circuit_id) or CircuitState(circuit_id)
@@ -165,7 +165,7 @@ class CallGate:
         self._tried = tried
         self._clock = clock
         self._limits = limits
-        self._habits = HabitLimits.of(discipline)
+        self._habits = discipline
         self._calls = CallHistory()  # the latest known
         self._task = ""
         self._lifted = False

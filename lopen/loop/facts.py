@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from lopen.core.events import DriftFound, Event, Notice, StepEntered, TaskChanged
 from lopen.git.repository import Repository
 from lopen.guardrails.guard import GuardFacts, OpenCircuit
-from lopen.guardrails.habits import HabitLimits, lasting_habits
+from lopen.guardrails.habits import lasting_habits
 from lopen.loop.context import SessionContext
 from lopen.specification.drift import Drift, compare_hashes, section_hashes
 from lopen.specification.sections import SEPARATOR, normalise_name
@@ -153,7 +153,7 @@ def guard_facts(context: SessionContext) -> GuardFacts:
         context.guards.meter.standing(),
         _open_circuit(context),
     )
-    habits = lasting_habits(gate.calls(), facts.subject, HabitLimits.of(settings.tool_discipline))
+    habits = lasting_habits(gate.calls(), facts.subject, settings.tool_discipline)
     return replace(facts, habits=habits)
 
 

@@ -9,14 +9,15 @@ from typing import Any
 
 from lopen.guardrails.call_history import CallEnd, CallHistory, LoggedCall, WastefulHabit, signature
 from lopen.guardrails.guard import GuardFacts
-from lopen.guardrails.habits import HabitLimits, after_turn, find_habits, notice, untested_edits
+from lopen.guardrails.habits import after_turn, find_habits, notice, untested_edits
+from lopen.settings.schema import ToolDiscipline
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, Task, TaskTree
 from tests.sessions import changed
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-LIMITS = HabitLimits()
+LIMITS = ToolDiscipline()
 TESTED = CallHistory(tests_known=True)  # of a project that has tests
 
 
@@ -62,14 +63,14 @@ def verified(exit_code: int = 0) -> CallEnd:
 
 
 def count(
-    calls: CallHistory, end: CallEnd, limits: HabitLimits = LIMITS
+    calls: CallHistory, end: CallEnd, limits: ToolDiscipline = LIMITS
 ) -> tuple[CallHistory, tuple[WastefulHabit, ...]]:
     """Count one call that is a turn of its own, and return the history and the habits found."""
     return turn(calls, (end,), limits)
 
 
 def turn(
-    calls: CallHistory, ends: Sequence[CallEnd], limits: HabitLimits = LIMITS
+    calls: CallHistory, ends: Sequence[CallEnd], limits: ToolDiscipline = LIMITS
 ) -> tuple[CallHistory, tuple[WastefulHabit, ...]]:
     """Count the calls of one turn and its end, and return the history and the habits found."""
     told: list[WastefulHabit] = []
@@ -89,7 +90,7 @@ def unchanged_in_row(calls: CallHistory, signature: str) -> int:
     return next((c.unchanged for c in reversed(calls.log) if c.signature == signature and c.content), 0)
 
 
-def fed(*ends: CallEnd, start: CallHistory | None = None, limits: HabitLimits = LIMITS) -> CallHistory:
+def fed(*ends: CallEnd, start: CallHistory | None = None, limits: ToolDiscipline = LIMITS) -> CallHistory:
     """Return the history after the calls, in order."""
     calls = start or TESTED
     for end in ends:

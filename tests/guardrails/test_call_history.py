@@ -17,9 +17,10 @@ from lopen.guardrails.call_history import (
     LoggedCall,
     signature,
 )
-from lopen.guardrails.habits import HabitLimits, lasting_habits
+from lopen.guardrails.habits import lasting_habits
 from lopen.limits.circuits import CircuitState
 from lopen.limits.records import UnreadableRecord, dump, load
+from lopen.settings.schema import ToolDiscipline
 from tests.guardrails.examples import count, edit, fed, notices, ran, read, unchanged_in_row, verified
 
 
@@ -102,7 +103,7 @@ def test_a_change_that_no_call_reported_ends_a_row_of_failures() -> None:
     same, other = ran("make", 1, tree_before="t1", tree="t1"), ran("make", 1, tree_before="t2", tree="t2")
 
     def retries(calls: CallHistory) -> list[int]:
-        return [h.count for h in lasting_habits(calls, "", HabitLimits()) if h.kind == "retry"]
+        return [h.count for h in lasting_habits(calls, "", ToolDiscipline()) if h.kind == "retry"]
 
     assert retries(fed(same, start=habits)) == [3]
     assert retries(fed(other, start=habits)) == []

@@ -12,7 +12,8 @@ from lopen.guardrails.call_history import (
     WastefulHabit,
     signature,
 )
-from lopen.guardrails.habits import HabitLimits, lasting_habits
+from lopen.guardrails.habits import lasting_habits
+from lopen.settings.schema import ToolDiscipline
 from tests.guardrails.examples import (
     TESTED,
     edit,
@@ -32,7 +33,7 @@ def kinds(habits: CallHistory) -> list[tuple[str, int]]:
 
 def held(calls: CallHistory, subject: str = "") -> tuple[WastefulHabit, ...]:
     """The habits that the next attempt at `subject` is told of."""
-    return lasting_habits(calls, subject, HabitLimits())
+    return lasting_habits(calls, subject, ToolDiscipline())
 
 
 # Circles
@@ -176,7 +177,7 @@ def test_a_habit_is_told_at_its_limit_and_at_multiples_only() -> None:
 
 
 def test_limits_come_from_the_settings() -> None:
-    strict = HabitLimits(file_reads=2, command_retries=1, files_edited=2)
+    strict = ToolDiscipline(max_file_reads=2, max_command_retries=1, max_files_edited=2)
     assert kinds(fed(read(), read(), limits=strict)) == [("circle", 2)]
     assert kinds(fed(ran("x", 1, None), limits=strict)) == [("retry", 1)]
     assert kinds(fed(edit("a"), edit("b"), limits=strict)) == [("untested_edits", 2)]

@@ -17,8 +17,9 @@ from lopen.guardrails.guard import (
     GuardResult,
     OpenCircuit,
 )
-from lopen.guardrails.habits import HabitLimits, lasting_habits
+from lopen.guardrails.habits import lasting_habits
 from lopen.guardrails.pipeline import GUARDRAILS, events, run
+from lopen.settings.schema import ToolDiscipline
 from lopen.workflow.pauses import Halt
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import State, Task
@@ -114,7 +115,7 @@ def test_a_signal_is_no_guard_failure() -> None:
 
 def test_advice_never_blocks_however_bad_the_habits() -> None:
     calls = fed(*[read() for _ in range(50)], *[ran("make", 1, None)] * 3)
-    passed = run(GUARDRAILS, facts(habits=lasting_habits(calls, "", HabitLimits())))
+    passed = run(GUARDRAILS, facts(habits=lasting_habits(calls, "", ToolDiscipline())))
     assert [r.guard for r in passed.raised] == ["circular_behaviour", "tool_discipline"]
     assert passed.pause is None
 
