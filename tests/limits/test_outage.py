@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from lopen.core.errors import StorageError, StoreUnreachable
-from lopen.limits.agents import read_agents
+from lopen.limits.agents import AgentLimits, read_agents
+from lopen.limits.budget import BudgetSpec, Charge
 from lopen.limits.call_gate import ToolPass
-from lopen.limits.charging import RETRY_S
+from lopen.limits.charging import RETRY_S, Debt, Debts
 from lopen.limits.meter import Meter
+from lopen.limits.records import Reservation
 from lopen.limits.redis_store import RedisStore
 from lopen.limits.sqlite_store import SqliteStore
 from lopen.limits.store import LimitsStore
@@ -145,3 +147,17 @@ def test_a_reply_that_was_lost_is_not_counted_twice(database: Database, clock: F
     clock.advance(RETRY_S)
     watched.meter.settle(lost, Usage(output_tokens=3_000), 0.01)
     assert watched.used() == [(5_000, 0)] * 3
+
+
+def test_a_debt_that_two_processes_list_is_paid_by_one(
+    database: Database, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(database)
+    debts = Debts(store, AgentLimits())
+    never_made = Reservation("r", "s", "here", ("session:s",), 100)
+    debt = Debt((BudgetSpec("session:s", "session", 1_000),), Charge(40), never_made, sure=False)
+    debts.owe(debt)
+    monkeypatch.setattr(debts, "owed", lambda: [debt])
+    debts.pay(clock.now())
+    debts.pay(clock.now())
+    assert [state.tokens_used for state in store.budgets()] == [40]
