@@ -97,4 +97,5 @@ def _news(project: OpenProject, session: str | None, after: int) -> tuple[list[E
         with suppress(LopenError):
             store = store_with(store, session)
     found = event_lines(store, session, after=after, limit=PAGE)
-    return found, found[-1].seq if len(found) == PAGE else newest
+    last = found[-1].seq if found else newest
+    return found, last if len(found) == PAGE else max(newest, last)  # events may come between the two reads

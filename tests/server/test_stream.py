@@ -9,13 +9,17 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+
+import pytest
 
 from lopen.core.clock import SystemClock
 from lopen.core.events import Notice
+from lopen.server import event_stream
 from lopen.store.database import Database
 from lopen.store.journal import Journal
-from lopen.store.sessions import SessionStore
+from lopen.store.sessions import SessionStore, newest_event
 from lopen.workflow.session import Session
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools
@@ -131,3 +135,24 @@ def test_a_client_that_never_reads_costs_neither_memory_nor_time(make_project: M
 def resident_mb(server: Server) -> float:
     status = Path(f"/proc/{server.process.pid}/status").read_text("ascii")
     return int(status.partition("VmRSS:")[2].split()[0]) / 1_024
+
+
+def test_an_event_that_comes_between_the_two_reads_is_sent_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SessionStore(Database(tmp_path / "state.db"))
+    session = Session("calc-20260101-1", "calc", datetime.now(UTC))
+    journal = Journal(store, session, SystemClock(), redact=str)
+    journal.save(session, Notice("info", "first"))
+
+    def newest(of: SessionStore) -> int:
+        number = newest_event(of)
+        journal.tell(Notice("info", "between"))
+        return number
+
+    monkeypatch.setattr(event_stream, "newest_event", newest)
+    opened: Any = SimpleNamespace(store=store)
+    found, after = event_stream._news(opened, None, 0)
+    again, _ = event_stream._news(opened, None, after)
+    numbers = [line.seq for line in (*found, *again)]
+    assert len(numbers) == len(set(numbers)) == 3
