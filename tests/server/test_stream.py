@@ -143,7 +143,8 @@ def test_an_event_that_comes_between_the_two_reads_is_sent_once(
     store = SessionStore(Database(tmp_path / "state.db"))
     session = Session("calc-20260101-1", "calc", datetime.now(UTC))
     journal = Journal(store, session, SystemClock(), redact=str)
-    journal.save(session, Notice("info", "first"))
+    journal.save(session)
+    journal.tell(Notice("info", "first"))
 
     def newest(of: SessionStore) -> int:
         number = newest_event(of)
