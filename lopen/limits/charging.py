@@ -130,11 +130,15 @@ def settle(
 ) -> list[Alert]:
     """Charge a promise and give it back; do nothing where that was done before.
 
-    A promise that is gone was settled before if it was `sure` to be made.
+    A promise that is gone was settled before if it was `sure` to be made. A promise that may never have been made
+    leaves a mark of the settlement instead.
     """
+    mark = PAID + promised.reservation_id
     there = release(rows, promised, keep=[spec.budget_id for spec in specs])
-    if sure and not there:
+    if not there and (sure or rows.memo(mark) is not None):
         return []
+    if not sure:
+        rows.put_memo(mark, {"at": now.isoformat()})
     alerts = charge_all(rows, specs, charge, now, promised if there else None)
     return alerts + _external_cost(rows, promised.session, charge, limits, now)
 
@@ -201,6 +205,7 @@ def affordable(quote: Quote, max_tokens: int, left_usd: float) -> int:
 
 RETRY_S = 5.0  # a store that is gone is not asked again before
 KEPT = "debt:"
+PAID = "paid:"  # memo of a settlement that its promise alone does not prove
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,12 +276,11 @@ class Debts:
         return [debt.charge for debt in self.owed() if debt.reservation.session == session]
 
     def pay(self, now: datetime) -> tuple[Alert, ...]:
-        """Count every waiting debt. It is taken out in the same transaction, so no other process pays it too."""
+        """Count every waiting debt once, also if another process pays at the same time or the answer is lost."""
         alerts: list[Alert] = []
-        for debt in list(self.owed()):
-            with self._store.database.transaction() as kept:
-                if kept.execute("DELETE FROM memos WHERE key = ?", (debt.key,)).rowcount:
-                    alerts += self._store.atomically(partial(_paid, debt, self._limits, now))
+        for debt in self.owed():
+            alerts += self._store.atomically(partial(_paid, debt, self._limits, now))
+            self._store.database.write("DELETE FROM memos WHERE key = ?", (debt.key,))
         if self._gone:
             # where nothing was owed, the store was not asked yet
             self._store.atomically(lambda rows: rows.memo(KEPT))

@@ -149,6 +149,27 @@ def test_a_reply_that_was_lost_is_not_counted_twice(database: Database, clock: F
     assert watched.used() == [(5_000, 0)] * 3
 
 
+def test_a_debt_whose_payment_was_not_answered_is_counted_once(database: Database, clock: FakeClock) -> None:
+    class LosesAnswer(SqliteStore):
+        lost = False
+
+        def atomically(self, work):  # type: ignore[no-untyped-def] # the protocol's own signature
+            result = super().atomically(work)
+            if not self.lost:
+                self.lost = True
+                raise StoreUnreachable("the answer was lost")
+            return result
+
+    store = LosesAnswer(database)
+    debts = Debts(store, AgentLimits())
+    never_made = Reservation("r", "s", "here", ("session:s",), 100)
+    debts.owe(Debt((BudgetSpec("session:s", "session", 1_000),), Charge(40), never_made, sure=False))
+    with pytest.raises(StoreUnreachable):
+        debts.pay(clock.now())
+    debts.pay(clock.now())
+    assert [state.tokens_used for state in store.budgets()] == [40]
+
+
 def test_a_debt_that_two_processes_list_is_paid_by_one(
     database: Database, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
