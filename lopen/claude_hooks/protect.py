@@ -28,6 +28,10 @@ _READING_TOOL = re.compile(
     r"(?i)(read|list|get|search|find|stat|view|show|tree|head|tail|grep|glob)(_|$|(?-i:[A-Z]))"
 )
 _WRITING = re.compile(r"(?i)replace|write|edit|update|set|delete|remove|move")
+_TEXT = re.compile(  # names of an argument that is read, not a path
+    r".*(text|content|body|message|title|subject|description|comment|summary|reason|prompt|query|question|pattern|string"
+    r"|code)s?"
+)
 _PART = re.compile(r"[^\s'\"`;|&<>()\[\],=$]+")  # of a word that holds other words
 _PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -41,7 +45,7 @@ def forbidden(tool: str, arguments: Any, cwd: str) -> str:
         if name in _COMMANDS:
             reason = in_shell(value, cwd)
         else:
-            is_path = "path" in name or bool(server)
+            is_path = "path" in name or bool(server and not _TEXT.fullmatch(name))
             reason = _protected([value.removeprefix("file://")], cwd) if is_path else ""
         if reason:
             return reason
@@ -51,11 +55,11 @@ def forbidden(tool: str, arguments: Any, cwd: str) -> str:
 def in_shell(text: str, cwd: str) -> str:
     """Return why this shell text may not be run; "" where it may."""
     for command in simple_commands(text) or [SimpleCommand(("?", text))]:
-        parts = _PART.findall(" ".join(command.words))
-        named = (*command.outputs, *parts[1:])
+        parts = _PART.findall(os.path.expandvars(" ".join(command.words)))
+        named = list(dict.fromkeys([*command.outputs, *command.words[1:], *parts[1:]]))
         if _is_reader(command.words):  # it prints its words, except substitutions that the shell runs first
             parts = parts if any("$(" in word or "`" in word for word in command.words) else []
-            named = command.outputs
+            named = list(command.outputs)
         if reason := _persons_command(parts) or _protected(named, cwd):
             return reason
     return ""

@@ -89,6 +89,8 @@ def with_value(text: str, key: str, value: Any) -> str:
             raise TypeError(f"{leaf} is a table")
         table[leaf] = value
         changed = document.as_string()
+        if text.count("\n") == text.count("\r\n") > 0:  # tomlkit ends its own lines otherwise
+            changed = re.sub(r"\r?\n", "\r\n", changed)
         tomllib.loads(changed)
     except (TOMLKitError, tomllib.TOMLDecodeError, TypeError, ValueError, AttributeError) as error:
         raise WrongUsage(f"cannot set {key} in this file", hint="edit the file by hand") from error

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 
 from lopen.claude_hooks.protect import forbidden, in_shell
@@ -96,6 +97,28 @@ def test_a_command_that_changes_a_protected_path_is_refused() -> None:
     assert forbidden("Write", {"file_path": f"{config_folder()}/config.toml"}, ROOT)
 
 
+def test_lopens_folders_are_protected_in_each_spelling_of_their_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("XDG_CONFIG_HOME", "APPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    allowed = []
+    for home in ("/home/ann", "/home/ann b"):
+        monkeypatch.setenv("HOME", home)
+        commands = [
+            "cp evil.toml $HOME/.config/lopen/config.toml",
+            'rm -rf "$HOME"/.config/lopen',
+            "sed -i s/a/b/ ${HOME}/.config/lopen/config.toml",
+            "tee $HOME/.config/lopen/config.toml",
+            "rm -rf ~/.config/lopen",
+            f"rm -rf '{home}/.config/lopen'",
+            "echo x > $HOME/.config/lopen/config.toml",
+        ]
+        allowed += [c for c in commands if "protected" not in in_shell(c, ROOT)]
+    monkeypatch.setenv("HOME", "/home/ann")
+    nested = ("bash -c 'rm -rf $HOME/.config/lopen'", "dd if=a of=$HOME/.config/lopen/config.toml")
+    assert [*allowed, *(c for c in nested if "protected" not in in_shell(c, ROOT))] == []
+    assert in_shell("rm -rf $HOME/.config/other", ROOT) == ""
+
+
 REFUSED_CALLS: list[tuple[str, object]] = [
     ("Write", {"file_path": f"{ROOT}/.claude/settings.json"}),
     ("Edit", {"file_path": ".claude/settings.local.json"}),
@@ -110,6 +133,7 @@ REFUSED_CALLS: list[tuple[str, object]] = [
     ("mcp__sh__run", {"command": ["sh", "-c", "lopen approve auth"]}),
     ("mcp__sh__start", {"command": "lopen", "args": ["approve", "auth"]}),
     ("mcp__fs__find_replace", {"file": ".lopen/config.toml"}),
+    ("mcp__fs__write_file", {"path": ".lopen/state.db", "content": "a"}),
 ]
 ALLOWED_CALLS: list[tuple[str, object]] = [
     ("mcp__ide__executeCode", {"code": "import lopen\nprint(lopen.__version__)"}),
@@ -117,6 +141,9 @@ ALLOWED_CALLS: list[tuple[str, object]] = [
     ("mcp__fs__read_file", {"path": ".claude/settings.json"}),
     ("mcp__web__navigate", {"url": "http://localhost/.lopen/a"}),
     ("mcp__fs__write", {"path": "a.md", "content": "see .lopen/config.toml\n"}),
+    ("mcp__fs__write_file", {"path": "a", "content": "~/.config/lopen"}),
+    ("mcp__slack__post", {"text": ".lopen/ is full"}),
+    ("mcp__github__create_issue", {"title": ".claude/settings.json is broken"}),
     ("Edit", {"file_path": "README.md", "old_string": ".lopen/", "new_string": ".lopen/x"}),
     ("Write", {"file_path": "docs/.claude.md"}),
     ("Write", {"file_path": ".claude/agents/settings.md"}),

@@ -28,7 +28,7 @@ from lopen.settings.toml import lines, with_value
 def test_one_value_changes_and_nothing_else(key: str, value: object, old: str, new: str) -> None:
     assert with_value(FILE, key, value) == FILE.replace(old, new)
     windows = with_value(FILE.replace("\n", "\r\n"), key, value)
-    assert windows.replace("\r\n", "\n") == FILE.replace(old, new)
+    assert windows == FILE.replace(old, new).replace("\n", "\r\n")
 
 
 @pytest.mark.parametrize("text", ["a = 1\n", "a = [1]\n", "[[a]]\nb = 1\n", "a.b.c = 1\n"])
