@@ -335,16 +335,6 @@ class AlertRaised(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class CircuitChanged(Event):
-    name: ClassVar[str] = "circuit"
-    circuit: str
-    rule: str
-    state: str
-    reason: str
-    until: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Waiting(Event):
     """lopen waits for `seconds` (a cooldown, a rate window)."""
 

@@ -274,14 +274,11 @@ class CallDecision:
 
     def events(self, now: datetime) -> tuple[Event, ...]:
         """Return the events of a trip; none for a call that an open circuit holds back."""
-        from lopen.core.events import CircuitChanged, GuardrailRaised  # late: a hook raises none
+        from lopen.core.events import GuardrailRaised  # late: a hook raises none
         from lopen.guardrails.resource_limits import CIRCUITS
 
         if self.kind != TRIP:
             return raised(self.alerts)
-        until = ""
-        if self.until is not None:
-            until = datetime.fromtimestamp(self.until, UTC).isoformat(timespec="seconds")
         wait_s = 0.0 if self.until is None else max(0.0, self.until - now.timestamp())
         action = (
             "pauses until a person acknowledges the circuit"
@@ -289,7 +286,6 @@ class CallDecision:
             else f"holds calls for {wait_s:.0f} s, then allows one"
         )
         return (
-            CircuitChanged(self.circuit_id, self.rule, "open", self.seen, until),
             *raised(self.alerts),
             GuardrailRaised(
                 CIRCUITS, "block" if self.needs_ack else "warn", f"{self.rule}: {self.seen}", action

@@ -60,10 +60,6 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
         e.QuestionAsked("Round?", (), "up", "up", assumed=True),
         "question: Round?; assumed: up",
     ),
-    (
-        e.CircuitChanged("session:s", "rapid_fire", "open", "20 calls", "03:05:05"),
-        "circuit session:s, rapid_fire: paused, 20 calls, until 03:05:05",
-    ),
 ]
 
 

@@ -48,7 +48,8 @@ def acknowledged(project: Project, ran: Ran) -> None:
 
 def opened(ran: Ran) -> list[str]:
     """The rules that opened the circuit, in order."""
-    return [e["rule"] for e in ran.named("circuit") if e["state"] == "open"]
+    trips = [e for e in ran.named("guardrail") if e["guard"] == "circuit_breaker"]
+    return [e["reason"].partition(":")[0] for e in trips]
 
 
 def waits(ran: Ran) -> list[float]:

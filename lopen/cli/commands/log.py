@@ -13,7 +13,7 @@ from lopen.application.command_context import CommandContext
 from lopen.cli.command import command
 from lopen.cli.parameters import OptionalSession
 from lopen.core.errors import ExitCode, WrongUsage
-from lopen.core.events import AlertRaised, CircuitChanged, GuardrailRaised
+from lopen.core.events import AlertRaised, GuardrailRaised
 
 FollowOption = Annotated[
     bool, typer.Option("-f", "--follow", help="Follow the session until it pauses or ends.")
@@ -24,7 +24,7 @@ GuardrailsOption = Annotated[
 LastOption = Annotated[
     int | None, typer.Option("-n", "--last", min=1, metavar="N", help="Only the last N events.")
 ]
-GUARDRAIL_EVENTS = (GuardrailRaised, CircuitChanged, AlertRaised)
+GUARDRAIL_EVENTS = (GuardrailRaised, AlertRaised)
 
 
 @command

@@ -166,9 +166,6 @@ def _guards(event: e.Event) -> str | None:
             return f"the specification differs from the plan: {found}; {effect}"
         case e.AlertRaised(kind, budget_id, message, _):
             return f"alert {kind} for {budget_id}: {message}"
-        case e.CircuitChanged(circuit, rule, state, reason, until):
-            word = {"closed": "OK", "open": "paused", "half_open": "trying again"}.get(state, state)
-            return f"circuit {circuit}, {rule}: {word}{_after(', ', reason)}{_after(', until ', until)}"
         case _:
             return None
 
