@@ -26,7 +26,7 @@ lopen reads its settings from five sources. A source further up wins over those 
 4. your own file, `config.toml` in the configuration folder of your platform (`~/.config/lopen/` on Linux)
 5. the defaults below
 
-Both files are TOML. `lopen config path` prints where they are, `lopen config show` prints every value with the source
+Both files are TOML. `lopen config show` prints where they are and every value with the source
 it came from, and `lopen config set KEY VALUE` changes the project's file (`--user` changes your own). No `.env` file is
 read. An unknown key or a value that is not allowed ends the command with exit code 2 and a message that names the file,
 the line, and the nearest known key.

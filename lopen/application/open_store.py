@@ -159,7 +159,7 @@ def one_session(store: SessionStore, wanted: str | None) -> Session:
     if archive_path(store.archives, wanted) is not None:
         raise LopenError(
             f"{wanted} is complete and archived; it cannot be resumed or changed",
-            hint=f"to show it: lopen session show {wanted}",
+            hint=f"to show it: lopen status {wanted}",
         )
     return store.load(wanted)
 

@@ -64,12 +64,11 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
         ),
     ),
     INSPECT: (
-        CommandEntry("modules", "status:modules", "List modules with state, progress and cost"),
-        CommandEntry("status", "status:status", "Show tasks, step, budgets, and what waits for you"),
+        CommandEntry("status", "status:status", "Show modules, tasks, step, budgets, and what waits for you"),
         CommandEntry("show", "show:show", "Show a task, verdict or call with its output, diff and cost"),
         CommandEntry("diff", "show:diff", "Show what a task or module changed"),
         CommandEntry("log", "log:log", "Show what happened, in order"),
-        CommandEntry("session", "sessions:app", "List, show or delete sessions"),
+        CommandEntry("session", "sessions:app", "List or delete sessions"),
         CommandEntry(
             "replay", "replay:replay", "Rebuild a session in a scratch clone and compare the result"
         ),

@@ -67,9 +67,13 @@ ModuleArgument = Annotated[
 OptionalModule = Annotated[
     str | None, typer.Argument(help="Module to check, or a path (default: all).", autocompletion=modules)
 ]
-UnfinishedModule = Annotated[
+StatusArgument = Annotated[
     str | None,
-    typer.Argument(help="Module (default: all unfinished ones, else the latest).", autocompletion=modules),
+    typer.Argument(
+        metavar="MODULE|SESSION",
+        help="Module for its latest session, or session id (default: all unfinished ones, else the latest).",
+        autocompletion=modules,
+    ),
 ]
 LatestModule = Annotated[
     str | None, typer.Argument(help="Module (default: that of the latest session).", autocompletion=modules)

@@ -189,7 +189,7 @@ async def resume(project: Chosen, session_id: SessionId) -> dict[str, Any]:
     def work(opened: OpenProject) -> str:
         session = opened.store.load(session_id)
         if session.finished:
-            raise LopenError(f"{session_id} is complete", hint=f"lopen session show {session_id}")
+            raise LopenError(f"{session_id} is complete", hint=f"lopen status {session_id}")
         return session.module
 
     return await _started(project, await project.run(work), "resume", session_id)

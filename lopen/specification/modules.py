@@ -25,7 +25,7 @@ def module_name(name: str) -> str:
         WrongUsage: the name is not valid.
     """
     if not name:
-        raise WrongUsage("the module's name is empty", hint="name a module; lopen modules lists them")
+        raise WrongUsage("the module's name is empty", hint="name a module; lopen status lists them")
     if error := _name_error(name):
         raise WrongUsage(
             f"invalid module name {name!r}: {error}",

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from tests.claude_hooks.process import HookedProject, message
-from tests.project import Project
 
 
 def test_tokens_come_from_the_new_lines_of_the_transcript_each_message_once(project: HookedProject) -> None:
@@ -57,17 +56,3 @@ def test_the_prompt_event_gives_the_budget_status(project: HookedProject) -> Non
         "Session budget: 45,000 / 100,000 tokens (45%)",
         "Circuit breaker: closed (1/50 iterations)",
     ]
-
-
-def test_status_shows_the_newest_session_of_claude_code(project: HookedProject) -> None:
-    project.environ["TOKEN_BUDGET_SESSION_DEFAULT"] = "10000"
-    response = {"usage": {"input_tokens": 2_500}}
-    for session in ("old", "abc"):
-        project.send("post-tool-use", session, tool_name="T", tool_input={}, tool_response=response)
-
-    shown = Project(project.root).lopen("status", HOME=str(project.home)).out
-
-    assert "Claude Code, newest session:\nsession:abc" in shown
-    assert "2,500/10,000 (25%) tokens" in shown
-    assert "session:abc: all limits OK" in shown
-    assert "session:old" not in shown

@@ -57,10 +57,10 @@ def test_the_project_may_be_named_before_or_after_the_command(
     inside = project / "src"
     inside.mkdir()
     for arguments in (
-        ("-C", str(inside), "config", "path", "--json"),
-        ("config", "path", "--json", "-C", str(inside)),
-        ("config", "-C", str(inside), "path", "--json"),
-        ("config", "-C", str(inside), "--json", "path"),
+        ("-C", str(inside), "config", "show", "--json"),
+        ("config", "show", "--json", "-C", str(inside)),
+        ("config", "-C", str(inside), "show", "--json"),
+        ("config", "-C", str(inside), "--json", "show"),
     ):
         first = json_lines(lopen(*arguments, cwd=tmp_path).stdout)[0]
         assert first["path"] == str(project / ".lopen" / "config.toml")

@@ -71,7 +71,10 @@ def test_config_shows_every_value_with_its_source(lopen: Lopen, project: Path) -
     assert '\n* models.planning = "mine"  (environment, LOPEN_MODELS__PLANNING)\n' in done.stdout
     assert f'\n* models.building = "huge"  (project, {project}/.lopen/config.toml:2)\n' in done.stdout
     assert '\n  models.research = "' in done.stdout  # a default is not marked
-    assert done.stdout.startswith("[models]\n")
+    files = done.stdout.partition("\n\n[models]\n")[0].splitlines()
+    assert files[0] == f"project: {project}/.lopen/config.toml"
+    assert files[1].startswith("user: ")
+    assert files[1].endswith("/lopen/config.toml (missing)")
     assert "* set by you or the project: 2 of 5" in done.stdout
     sections = [line for line in lopen("config").stdout.splitlines() if line.startswith("[")]
     assert len(sections) == len(set(sections)) > 10  # each heading once
@@ -107,7 +110,7 @@ def test_a_mistyped_command_line_is_answered_in_plain_words(lopen: Lopen) -> Non
 
 
 LOOKING = [
-    *(["status"], ["log"], ["modules"], ["check"], ["session", "list"], ["revert"], ["budget", "show"]),
+    *(["status"], ["log"], ["check"], ["session", "list"], ["revert"], ["budget", "show"]),
     *(["circuit", "status"], ["alerts"], ["memory"], ["doctor"], ["run", "calc"]),
 ]
 

@@ -56,7 +56,12 @@ COMPLETION = {"_LOPEN_COMPLETE": "complete_bash", "COMP_WORDS": "lopen status ",
 @pytest.mark.parametrize(
     ("arguments", "completion", "shown", "others"),
     [
-        (["status"], {}, "calc: interrupted", {"markdown_it"}),
+        (
+            ["status"],
+            {},
+            "other: specified, no tasks yet, 0 tokens, $0.00\ncalc: interrupted",
+            {"markdown_it"},
+        ),
         ([], COMPLETION, "calc", {"markdown_it"}),
     ],
 )
@@ -69,9 +74,10 @@ def test_looking_at_a_session_loads_neither_git_nor_the_model_s_library(
     shown: str,
     others: set[str],
 ) -> None:
-    path = project / "specs" / "calc" / "SPECIFICATION.md"
-    path.parent.mkdir(parents=True)
-    path.write_text(specification(), "utf-8")
+    for name in ("calc", "other"):
+        path = project / "specs" / name / "SPECIFICATION.md"
+        path.parent.mkdir(parents=True)
+        path.write_text(specification(), "utf-8")
     with monkeypatch.context() as own:
         own.setenv("HOME", surroundings["HOME"])
         own.setenv("XDG_DATA_HOME", surroundings["XDG_DATA_HOME"])

@@ -46,7 +46,7 @@ def test_a_revert_cut_off_is_ended_or_told(effect: Effect, place: Place) -> None
         killed = site.lopen(root, "revert", "calc", "--to", "calc-t1", arrange=[die])
         assert killed.code == -9, killed.ran.err
 
-        said = site.lopen(root, "modules").ran
+        said = site.lopen(root, "status").ran
         moved = tip(site, root) != head
         backups = git(root, site.environment, "for-each-ref", "--format=%(refname)", BACKUP).split()
 
@@ -70,7 +70,7 @@ def test_a_revert_cut_off_is_ended_or_told(effect: Effect, place: Place) -> None
         assert git(root, site.environment, "rev-parse", f"{kept[0]}^") == head
         assert len(site.lopen(root, "log", "--json").ran.named("reverted")) == 1
         assert git(root, site.environment, "status", "--porcelain") in ("", "?? .lopen/")
-        assert site.lopen(root, "modules").ran.err == ""
+        assert site.lopen(root, "status").ran.err == ""
         assert site.resume(root).code == 0
         assert len(site.found(root).committed) == len(place.standard.found.committed)
 

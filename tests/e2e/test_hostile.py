@@ -193,7 +193,7 @@ def test_links_out_of_the_project_are_neither_read_nor_written_through(
         assert "remove it" in ran.err or "replace" in ran.err, (link, ran.err)
         assert "Traceback" not in ran.err
         assert contents(elsewhere) == before, link
-        assert "secret-module" not in project.lopen("modules").out, link
+        assert "secret-module" not in project.lopen("status").out, link
         place.unlink()
 
 

@@ -51,7 +51,7 @@ def test_a_run_cleans_by_itself_and_archived_sessions_are_shown_as_before(make_p
     assert {line["session"] for line in listed} == {own, *past}
     assert len(list((project.root / ".lopen" / "logs").glob("hooks.*.jsonl.gz"))) == 1
 
-    shown = project.lopen("session", "show", past[0], "--json").named("session")[0]
+    shown = project.lopen("status", past[0], "--json").named("status")[0]
     assert (shown["module"], shown["status"], len(shown["verdicts"])) == ("old", "complete", 1)
     assert shown["components"][0]["tasks"][0]["id"] == "old-t1"
     told = project.lopen("log", past[0], "--json")
@@ -82,8 +82,8 @@ def test_a_finished_module_is_known_to_be_complete_when_its_session_is_archived(
     again = project.lopen("run", "calc")
     assert (again.code, "complete" in again.out) == (0, True), again.err
     assert project.status()["session"] == session
-    assert "calc: complete, 1/1 tasks" in project.lopen("modules").out
+    assert "calc: complete, 1/1 tasks" in project.lopen("status").out
     deleted = project.lopen("session", "delete", session)
     assert deleted.code == 0, deleted.err
     assert not archives[0].exists()
-    assert project.lopen("session", "show", session).code == 1
+    assert project.lopen("status", session).code == 1

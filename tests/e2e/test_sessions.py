@@ -109,10 +109,9 @@ def test_a_killed_run_shows_as_interrupted_and_an_approval_as_given(make_project
     assert shown == "interrupted"
     status = project.status()
     assert (status["status"], status["waiting"]["command"]) == ("interrupted", f"lopen resume {session}")
-    for told in (project.lopen("status").out, project.lopen("session", "show", session).out):
+    for told in (project.lopen("status").out, project.lopen("status", session).out):
         assert f"calc: interrupted (session {session})" in told
         assert f"next: lopen resume {session}" in told
-    assert "calc: interrupted, " in project.lopen("modules").out
     assert project.lopen("resume").code == 0
     assert sessions(project) == {session: "complete"}
 
@@ -129,10 +128,10 @@ def test_a_session_that_cannot_be_read_is_set_aside_with_a_line(make_project: Ma
     assert listed.code == 0
     assert f"cannot read session {first}, which is set aside" in listed.err
     assert "pydantic" not in listed.err
-    for command in (["session", "list"], ["modules"], ["status"], ["log"], ["memory"], ["check"]):
+    for command in (["session", "list"], ["status"], ["log"], ["memory"], ["check"]):
         ran = project.lopen(*command)
         assert "cannot read" not in ran.err, command
-    named = project.lopen("session", "show", first)
+    named = project.lopen("status", first)
     assert (named.code, "its rows stay in .lopen/state.db" in named.err) == (1, True)
     assert project.lopen("run", "calc").code == 0, "the next session goes on without it"
     assert set(sessions(project).values()) == {"complete"}

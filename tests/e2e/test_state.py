@@ -125,7 +125,7 @@ def test_plan_build_and_the_commands_that_look(make_project: MakeProject) -> Non
     ]
     project = make_project(script)
     project.specify(text=specification(criteria=("it adds", "it reports")))
-    assert "calc: specified, no tasks yet" in project.lopen("modules").out
+    assert "calc: specified, no tasks yet" in project.lopen("status").out
     assert project.lopen("plan", "calc").code == 3  # the gate holds here too
     assert project.lopen("approve", "calc", "--yes").code == 0
 
@@ -142,7 +142,7 @@ def test_plan_build_and_the_commands_that_look(make_project: MakeProject) -> Non
     assert followed[0].named("status")[0]["components"][0]["tasks"][0]["state"] == "in_progress"
     assert "- [x] **Add** (`calc-t1`)" in project.read(".lopen/modules/calc/plan.md")
 
-    [module] = project.lopen("modules", "--json").events
+    [module] = project.lopen("status", "--json").named("module")
     assert (module["module"], module["tasks_done"], module["tasks"]) == ("calc", 2, 2)
     assert module["tokens"] > 0
     shown = project.lopen("status", "calc").out

@@ -54,7 +54,7 @@ def _chosen(root: Path, given: str | None) -> tuple[dict[str, Path], list[tuple[
         if not path.exists() and not path.parent.exists():
             raise LopenError(
                 f"{given} does not exist",
-                hint="name a module, its folder or its file; lopen modules lists them",
+                hint="name a module, its folder or its file; lopen status lists them",
             )
         path = (path if path.suffix == ".md" else path / FILE_NAME).absolute()
         return {path.parent.name: path}, []

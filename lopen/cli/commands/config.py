@@ -62,9 +62,10 @@ def _require_key(key: str) -> None:
 @app.command("show")
 @command
 def show(context: CommandContext, prefix: Prefix = "", explain: ExplainOption = False) -> None:
-    """Show effective values, grouped; those that differ from the default are marked with * and name their source."""
+    """Show the files that are read and the effective values, grouped; those that differ from the default are marked with * and name their source."""
     from lopen.core.errors import WrongUsage
     from lopen.settings.keys import keys, nearest, shown, value_of
+    from lopen.settings.sources import project_file, user_file
 
     loaded = context.load()
     wanted = {key: source for key, source in loaded.provenance.items() if key.startswith(prefix)}
@@ -74,6 +75,9 @@ def show(context: CommandContext, prefix: Prefix = "", explain: ExplainOption = 
             f"no setting starts with {prefix!r}",
             hint=f"did you mean {near}?" if near else "lopen config show",
         )
+    for scope, file in (("project", project_file(context.root)), ("user", user_file())):
+        context.emit("config_file", scope=scope, path=str(file), exists=file.exists())
+        context.say(f"{scope}: {file}{'' if file.exists() else ' (missing)'}")
     heading, changed = "", 0
     for key, source in wanted.items():
         value = shown(key, value_of(loaded.settings, key), limit=VALUE_CHARACTERS)
@@ -81,7 +85,7 @@ def show(context: CommandContext, prefix: Prefix = "", explain: ExplainOption = 
         mark, place = (" ", "") if source.name == "default" else ("*", place)
         changed += mark == "*"
         if (section := key.partition(".")[0]) != heading:
-            context.say(f"\n[{section}]" if heading else f"[{section}]")
+            context.say(f"\n[{section}]")
             heading = section
         about = keys()[key]
         texts = {
@@ -101,19 +105,6 @@ def show(context: CommandContext, prefix: Prefix = "", explain: ExplainOption = 
     context.say(f"\n* set by you or the project: {changed} of {len(wanted)}{default}")
     for model in loaded.unconfirmed:
         context.warn(f"{model.key} is set by the repository; lopen asks you once before it is used")
-
-
-@app.command("path")
-@command
-def path(context: CommandContext) -> None:
-    """Show the configuration files, the project's first."""
-    from lopen.settings.sources import project_file, user_file
-
-    for scope, file in (("project", project_file(context.root)), ("user", user_file())):
-        if context.json:
-            context.emit("config_file", scope=scope, path=str(file), exists=file.exists())
-        else:
-            context.say(f"{scope}: {file}{'' if file.exists() else ' (missing)'}")
 
 
 @app.command("unset")

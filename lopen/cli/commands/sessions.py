@@ -1,4 +1,4 @@
-"""`lopen session`: list, show and delete sessions."""
+"""`lopen session`: list and delete sessions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lopen.store.sessions import SessionStore
     from lopen.workflow.session import Session
 
-app = group("List, show or delete sessions.", default="list")
+app = group("List or delete sessions.", default="list")
 
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask; also delete an unfinished session.")]
 
@@ -44,25 +44,6 @@ def listing(context: CommandContext) -> ExitCode:
         context.say(f"{old.session}: archived, complete, {old.tasks_done}/{old.tasks} tasks")
     if not store.ids() and not in_archive:
         context.say("no sessions yet; to start one: lopen run MODULE")
-    return ExitCode.OK
-
-
-@app.command()
-@command
-def show(context: CommandContext, session: SessionArgument) -> ExitCode:
-    """Show the plan, verdicts and limits of a session, also of an archived one."""
-    from lopen.application.open_store import looked_up, open_store, store_with
-    from lopen.application.reports import session_object
-    from lopen.cli.commands.status import lines
-
-    store = open_store(context)
-    found = _named(store, session)
-    store = store_with(store, found.id)
-    if context.json:
-        context.emit("session", **session_object(context.root, store, found))
-    else:
-        limits = looked_up(context, store.database)
-        context.say("\n".join(["# " + found.id, "", *lines(context, store, found, limits)]))
     return ExitCode.OK
 
 

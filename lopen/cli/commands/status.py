@@ -1,8 +1,8 @@
-"""`lopen status` and `lopen modules`: tasks, step, budgets, circuits, last verdicts, and what waits for a person; every module in a line."""
+"""`lopen status`: tasks, step, budgets, circuits, last verdicts, and what waits for a person; other modules in a line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,7 @@ import typer
 
 from lopen.application.command_context import CommandContext
 from lopen.cli.command import command
-from lopen.cli.parameters import UnfinishedModule
+from lopen.cli.parameters import StatusArgument
 from lopen.cli.rendering.lines import MARKS, step_title
 from lopen.core.errors import ExitCode, LopenError
 from lopen.core.money import cost_text, dollars
@@ -27,41 +27,6 @@ if TYPE_CHECKING:
     from lopen.workflow.session import Session
 
 
-@command
-def modules(context: CommandContext) -> ExitCode:
-    """List every module that has a specification, with its progress."""
-    from lopen.application.open_store import open_store
-
-    list_modules(context, open_store(context))
-    return ExitCode.OK
-
-
-def list_modules(context: CommandContext, store: SessionStore) -> list[str]:
-    """Show the modules of a project with their progress, or say how to start one; return the modules."""
-    from lopen.application.command_context import is_root
-    from lopen.application.open_store import looked_up
-    from lopen.application.reports import module_object
-    from lopen.specification.modules import find_modules
-
-    limits = looked_up(context, store.database)
-    budgets = {b.budget_id: b for b in limits.budgets}
-    names = find_modules(context.root)
-    for name in names:
-        found = module_object(context.root, store, name, budgets.get(f"module:{name}"))
-        spent = f"{found['tokens']:,} tokens, {cost_text(found['cost_usd'], found['unpriced_tokens'])}"
-        if limits.unknown:
-            found |= dict.fromkeys(("tokens", "cost_usd", "unpriced_tokens"))
-        context.emit("module", **found)
-        done = f"{found['tasks_done']}/{found['tasks']} tasks" if found["tasks"] else "no tasks yet"
-        context.say(f"{name}: {found['state']}, {done}, {'tokens unknown' if limits.unknown else spent}")
-    if names and limits.lines:
-        context.say(limits.lines[0])
-    if not names:
-        nothing = "no modules yet" if is_root(context.root) else "there is no project here"
-        context.say(f"{nothing}; to start one: lopen init MODULE")
-    return names
-
-
 SCREEN = 24  # lines
 AllOption = Annotated[
     bool, typer.Option("--all", help="Also every finished task, budget and verdict (as -v).")
@@ -69,30 +34,27 @@ AllOption = Annotated[
 
 
 @command
-def status(context: CommandContext, module: UnfinishedModule = None, all: AllOption = False) -> ExitCode:
-    """Show the state of a module's session, what it has spent, and what waits for you, on one screen."""
-    from lopen.application.open_store import looked_up, open_store, store_of
+def status(context: CommandContext, wanted: StatusArgument = None, all: AllOption = False) -> ExitCode:
+    """Show the state of a session, what it has spent, and what waits for you, on one screen; without a name each module."""
+    from lopen.application.open_store import looked_up, open_store, store_of, store_with
     from lopen.application.reports import session_object
     from lopen.application.servers import running_servers
-    from lopen.specification.modules import find_modules, require_known
     from lopen.store.audit import last_failure
 
     store = open_store(context)
-    if module is not None:
-        store = store_of(store, module)
-    sessions = shown_sessions(store, module)
-    if not sessions:
-        if module is not None:
-            require_known(module, find_modules(context.root))
-            raise LopenError(f"{module} has no session yet", hint=f"to start one: lopen run {module}")
-
-        if list_modules(context, store):
-            context.say("no sessions yet; to start one: lopen run MODULE")
+    if wanted is not None:
+        store = store_with(store_of(store, wanted), wanted)
+    limits = looked_up(context, store.database)
+    if wanted is not None:
+        sessions = [_named(context, store, wanted)]
+    else:
+        newest = store.latest()
+        sessions = list(store.readable(store.ids(unfinished=True))) or ([newest] if newest else [])
+        _tell_modules(context, store, sessions, limits)
     for server in running_servers(context.root):
         context.say(f"server: {server.url} (to open it: lopen serve --link --open)")
         context.emit("server", url=server.url, pid=server.pid)
     for session in sessions:
-        limits = looked_up(context, store.database)
         failed = None if session.finished else last_failure(store.database, session.id)
         context.emit(
             "status",
@@ -103,44 +65,47 @@ def status(context: CommandContext, module: UnfinishedModule = None, all: AllOpt
         if not context.json:
             whole = all or context.verbose
             context.say("\n".join(lines(context, store, session, limits, whole=whole)))
-    if module is None:
-        _tell_claude_code(context, looked_up(context, store.database))
     return ExitCode.OK
 
 
-def _tell_claude_code(context: CommandContext, limits: ProjectLimits) -> None:
-    """Show budgets and circuit of the newest Claude Code session that the hooks guard."""
-    from lopen.claude_hooks.settings import AGENT
-    from lopen.limits import report
+def _named(context: CommandContext, store: SessionStore, wanted: str) -> Session:
+    """Return the module's latest session, or the session with that id."""
+    from lopen.specification.modules import find_modules, require_known
+    from lopen.store.sessions import NoSuchSession
 
-    guarded = [state for state in limits.budgets if state.spec.agent == AGENT]
-    if not guarded:
+    try:
+        return store.latest(module=wanted) or store.load(wanted)
+    except NoSuchSession:
+        require_known(wanted, find_modules(context.root))
+        raise LopenError(f"{wanted} has no session yet", hint=f"to start one: lopen run {wanted}") from None
+
+
+def _tell_modules(
+    context: CommandContext, store: SessionStore, sessions: Sequence[Session], limits: ProjectLimits
+) -> None:
+    """Show each module whose session is not shown in a line, or say how to start one; a program gets every module."""
+    from lopen.application.command_context import is_root
+    from lopen.application.reports import module_object
+    from lopen.specification.modules import find_modules
+
+    budgets = {b.budget_id: b for b in limits.budgets}
+    names = find_modules(context.root)
+    for name in names:
+        found = module_object(context.root, store, name, budgets.get(f"module:{name}"))
+        spent = f"{found['tokens']:,} tokens, {cost_text(found['cost_usd'], found['unpriced_tokens'])}"
+        if limits.unknown:
+            found |= dict.fromkeys(("tokens", "cost_usd", "unpriced_tokens"))
+        context.emit("module", **found)
+        if all(session.module != name for session in sessions):
+            done = f"{found['tasks_done']}/{found['tasks']} tasks" if found["tasks"] else "no tasks yet"
+            context.say(f"{name}: {found['state']}, {done}, {'tokens unknown' if limits.unknown else spent}")
+    if sessions:
         return
-    name = max(guarded, key=lambda state: state.last_updated).budget_id.partition(":")[2]
-    states = [state for state in guarded if state.budget_id.partition(":")[2] == name]
-    for state in states:
-        context.emit("budget", **report.budget_object(state))
-    own = (circuit for circuit in limits.circuits if circuit.circuit_id == f"session:{name}")
-    lines = [
-        line for circuit in own for line in report.circuit_lines(circuit, limits.book, datetime.now(UTC))
-    ]
-    told = (
-        "Claude Code, newest session:",
-        *report.budget_lines(states),
-        *lines,
-        "more: lopen circuit status",
-    )
-    context.say("\n".join(told))
-
-
-def shown_sessions(store: SessionStore, module: str | None) -> list[Session]:
-    """Return the module's newest session; without a module, all unfinished ones, else the newest."""
-    if module is not None:
-        found = store.latest(module=module)
-        return [found] if found else []
-    unfinished = list(store.readable(store.ids(unfinished=True)))
-    newest = store.latest()
-    return unfinished or ([newest] if newest else [])
+    if names:
+        context.say("\n".join([*limits.lines[:1], "no sessions yet; to start one: lopen run MODULE"]))
+    else:
+        nothing = "no modules yet" if is_root(context.root) else "there is no project here"
+        context.say(f"{nothing}; to start one: lopen init MODULE")
 
 
 def lines(

@@ -71,7 +71,7 @@ export function modulePage({ project, module, session: wanted, changed, connecte
     },
     draw() {
       const summary = moduleOf(project, module);
-      if (board.loaded && !summary) return [h("h1", null, module), empty("This project has no such module. In a terminal:", "lopen modules")];
+      if (board.loaded && !summary) return [h("h1", null, module), empty("This project has no such module. In a terminal:", "lopen status")];
       if (!session) return [heading(project, module, summary, null), unstarted(project, module, summary)];
       const waits = session.status ? waiting([session]) : [];
       return [
