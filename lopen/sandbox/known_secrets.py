@@ -36,8 +36,8 @@ _ASSIGNED = re.compile(r"^\s*(?:export\s+)?(?P<name>[A-Za-z_][\w.-]*)\s*=\s*(?P<
 class KnownSecrets:
     """The known secret values by their source. `refresh` reads the files that changed.
 
-    The start walks the whole project once. A refresh checks the files found then, and files that tools read since
-    (`watch_file`).
+    The start walks the whole project once. A refresh checks the files found then, files in the project's root, and
+    files that tools read since (`watch_file`).
     """
 
     def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
@@ -50,7 +50,8 @@ class KnownSecrets:
 
     def refresh(self) -> None:
         """Add the current values of the project's files. A value stays known after its file is deleted."""
-        for path in self._watched:
+        in_root = (f"{self._root}/{name}" for name in _entries(str(self._root))[0])
+        for path in dict.fromkeys((*in_root, *self._watched)):
             try:
                 found = os.stat(path)
             except OSError:

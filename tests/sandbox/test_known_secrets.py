@@ -33,6 +33,12 @@ def test_a_file_that_changed_is_read_again_and_what_was_known_stays_so(tmp_path:
     assert known.values == ("the-first-one", "the-second-one")
 
 
+def test_a_file_that_appears_in_the_root_is_read_at_the_next_refresh(tmp_path: Path) -> None:
+    known = KnownSecrets(tmp_path, {})
+    (tmp_path / ".env.local").write_text("TOKEN=came-while-it-ran\n")
+    assert known.current() == ("came-while-it-ran",)
+
+
 def test_what_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / ".env").mkdir()
     (tmp_path / ".envrc").write_bytes(b"TOKEN=\xff\xfe-not-text\n")
