@@ -79,6 +79,7 @@ def verify_results(verifier: Verifier, session: Session, scope: Scope) -> tuple[
         results = [r for tool in tools if (r := verifier.ensured(tool, anew=anew)) is not None]
         if all(verifier.fresh(r.tool) is r for r in results):
             break
+    verifier.room.mark_used()
     return tuple(results)
 
 

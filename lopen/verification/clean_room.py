@@ -21,6 +21,8 @@ from lopen.verification.installed import MADE_ANEW, Installed
 from lopen.verification.run_files import setup_key
 from lopen.verification.run_record import RunRecord
 
+USED = "used"
+
 
 class CleanRoom:
     """The room of one session's verify commands: a second checkout of the session's clone.
@@ -96,7 +98,7 @@ class CleanRoom:
 
     @property
     def set_up_on(self) -> str:
-        """The tree on which verify-setup ran, "" where nothing is installed."""
+        """The tree on which verify-setup ran, "" where nothing is installed, `USED` where a command may have changed it."""
         return self._installed.tree
 
     def setup_key(self, tree: str, command: str) -> str:
@@ -140,6 +142,11 @@ class CleanRoom:
             local = any(path.startswith(".local/") for path in self._installed.in_home)
             return {"PYTHONUSERBASE": str(command_home(self._repository.root) / ".local")} if local else {}
         return self._installed.variables(self._repository.root)
+
+    def mark_used(self) -> None:
+        """A command ran: where it could change the installations, they are no longer those of a tree."""
+        if self.set_up_on and not self._mounted:
+            self._installed.made_for(self.set_up_for, USED)
 
     def forget_installed(self) -> None:
         """Remove verify-setup's installations."""

@@ -121,6 +121,11 @@ class Verifier:
 
     def run(self, tool: str) -> VerifyResult | None:
         """Run the command of a verify tool; return None if the specification has no such command."""
+        result = self._run_tool(tool)
+        self.room.mark_used()
+        return result
+
+    def _run_tool(self, tool: str) -> VerifyResult | None:
         name = tool.replace("_", "-")
         if (command := self.commands.get(name)) is None:
             return None
@@ -148,14 +153,16 @@ class Verifier:
 
     def ensured(self, tool: str, *, anew: bool = False) -> VerifyResult | None:
         """Return the command's result on the current tree; run the command if there is none, with `anew` also if its
-        dependencies were installed on another tree.
+        dependencies were installed on another tree, or an earlier command could change them.
         """
         known = self.fresh(tool)
-        if anew and self.room.set_up_on not in ("", self.tree()):
+        if not anew:
+            return known or self.run(tool)
+        if known is not None and self._set_up_on.get(tool, "") in ("", known.tree):
+            return known
+        if self.room.set_up_on not in ("", self.tree()):
             self.room.forget_installed()
-        if anew and known is not None and self._set_up_on.get(tool, "") not in ("", known.tree):
-            known = None
-        return known or self.run(tool)
+        return self._run_tool(tool)
 
     def _run_after_setup(self, tool: str, command: str) -> VerifyResult:
         setup = self._setup_due()
@@ -189,6 +196,7 @@ class Verifier:
 
     def _run(self, tool: str, command: str) -> VerifyResult:
         tree, setting_up = self.tree(), tool == "verify_setup"
+        self._set_up_on[tool] = self.room.set_up_on
         room = self.room.enter(tree)
         record = self.room.record(room) if tool == "verify_tests" else None
         started = self.log.clock.monotonic()
@@ -226,7 +234,6 @@ class Verifier:
             hint,
             left,
         )
-        self._set_up_on[tool] = self.room.set_up_on
         if not self._trying:
             self.log.keep(result)
         return result

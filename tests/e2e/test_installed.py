@@ -47,6 +47,34 @@ SPOIL = """for place in .venv/pyvenv.cfg node_modules/.bin/checker ~/.local/made
 "$PYTHONUSERBASE/made"; do echo spoilt >> "$place" && echo "written: $place"; done; true"""
 
 
+# Fails on what verify-setup installs, and mends it for the next run
+MENDS = f"grep -q good node_modules/dep || {{ echo good > node_modules/dep; exit 1; }}; {SHELL_PYTHON} -m unittest -q"
+
+
+def test_a_run_that_changes_what_is_installed_does_not_decide_the_modules_verdict(
+    make_project: MakeProject,
+) -> None:
+    manifest = (
+        "write_file",
+        {"path": "package.json", "content": "{}\n"},
+    )  # verify-setup runs on this very tree
+    spoils = tools(*code(), manifest, ("verify_tests", {}))
+    setup = "mkdir -p node_modules && echo bad > node_modules/dep"
+    project = make_project(
+        [plan(), spoils, tools(*verified("calc-t1")[:2])],
+        LOPEN_SANDBOX__MODE="none",
+        LOPEN_SANDBOX__NETWORK="true",
+    )
+    project.write("tests.sh", MENDS)
+    project.commit("Add a test script")
+    project.approve_module(
+        text=specification(commands={"verify-setup": setup, "verify-tests": "sh tests.sh"})
+    )
+    project.lopen("run", "calc", "--max-iterations", "2")
+    found = [r.data["passed"] for r in tool_results(project.requests[3]) if "passed" in r.data]
+    assert found[-3:] == [False, True, False], "the second run rests on the first one's change"
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_commands_see_what_is_installed_and_cannot_change_it(make_project: MakeProject, mode: Mode) -> None:
     require_sandbox(mode)
