@@ -14,7 +14,7 @@ from lopen.git.trees import EXECUTABLE, GITLINK, LINK, TreeChange
 from lopen.judge.diff_files import decoded, is_text
 from lopen.judge.evidence import FileKind
 from lopen.verification.findings import Finding
-from lopen.verification.test_files import MAX_CHARS, FileChange, looks_like_test, words
+from lopen.verification.test_files import MAX_CHARS, FileChange, is_data, looks_like_test, words
 
 SEARCHED_BYTES = 50_000_000
 LARGEST_COMPARED = 2 * 2**20  # bytes; the tests of larger files are not compared
@@ -27,7 +27,7 @@ TOO_LARGE = f"the file is too large to be judged: the judge reads at most {SEARC
 NOT_SHOWN = (
     "the judge cannot be shown this file, which runs or decides what runs: more than a twentieth of it is not "
     "UTF-8 or UTF-16 text. "
-    "It is better saved as UTF-8 without NUL bytes, or made by the build"
+    "Save it as UTF-8 without NUL bytes, have the build make it, or ask a person to commit it"
 )
 UNNAMEABLE = "the judge cannot ask for this file, because its name is not UTF-8: rename it"
 REWRITTEN = (
@@ -131,10 +131,11 @@ def sides(change: TreeChange) -> tuple[tuple[str | None, str | None], ...]:
 def unseen_files(
     repository: Repository, files: Sequence[TreeChange], sizes: Mapping[str, int], known: Mapping[str, bytes]
 ) -> Iterator[Finding]:
-    """Yield an error for each file that the judge cannot read at all, a warning for content that it cannot be shown.
+    """Yield an error for each new content that runs and that the judge cannot see, a warning for test data and large files.
 
-    `sizes`: blob id → bytes; `known`: contents by blob id, at least of files that are not large.
+    Content that was there before under any name is a warning too. `sizes`: blob id → bytes; `known`: contents by blob id, at least of files that are not large.
     """
+    earlier = {c.before for c in files}
     for c in files:
         if c.after is None or c.mode_after == GITLINK:
             continue
@@ -143,8 +144,9 @@ def unseen_files(
             yield Finding("error", UNNAMEABLE, c.path)
         elif size > SEARCHED_BYTES:
             yield Finding("error", TOO_LARGE, c.path)
-        elif size and _is_hidden(c, _content(repository, c.after, known)):
-            yield Finding("warning", NOT_SHOWN, c.path)
+        elif size and _is_hidden(c, content := _content(repository, c.after, known)):
+            harmless = c.after in earlier or _is_test_data(c, content)
+            yield Finding("warning" if harmless else "error", NOT_SHOWN, c.path)
         elif any(blob in sizes and blob not in known for blob in (c.before, c.after)):
             yield Finding("warning", UNCOMPARED, c.path)
 
@@ -159,6 +161,13 @@ def _is_utf_8(path: str) -> bool:
 
 def _content(repository: Repository, blob: str, known: Mapping[str, bytes]) -> bytes:
     return known[blob] if blob in known else repository.blob_contents([blob]).get(blob, b"")
+
+
+def _is_test_data(change: TreeChange, content: bytes) -> bool:
+    """Return True for a file beside tests that no one starts by its name."""
+    path = change.path
+    starts = change.mode_after == EXECUTABLE or content.startswith(b"#!") or not PurePosixPath(path).suffix
+    return not starts and looks_like_test(path) and is_data(path)
 
 
 def _is_hidden(change: TreeChange, content: bytes) -> bool:

@@ -56,22 +56,19 @@ def test_the_judge_sees_files_named_its_earlier_findings_and_the_task(make_proje
         assert "It computes." in asked, "the specification's overview"
 
 
-def test_the_judge_is_told_of_what_it_cannot_be_shown_and_must_be_able_to_name_files(
-    make_project: MakeProject,
-) -> None:
+def test_what_the_judge_cannot_be_shown_blocks(make_project: MakeProject) -> None:
     made = """zeros=$(printf '%040d' 0 | sed 's/0/\\\\000/g'); printf "echo 1 #$zeros" | tee tool.sh >data.bin
     printf "x = 1 #$zeros" | tr '\\000' '\\377' >latin.py; : >"$(printf 'caf\\351.txt')\""""
-    again = tools(("run_command", {"command": "rm caf*"}), *verified("calc-t1"))
+    again = tools(("run_command", {"command": "rm tool.sh latin.py caf*"}), *verified("calc-t1"))
     first = tools(*code(), ("run_command", {"command": made}), *verified("calc-t1")[:2])
     project = make_project([plan(), first, again])
     project.build_module()
     told = last_result(project.requests[2], "verify_task_completion").data
     assert not told["passed"]
-    found = {finding["path"]: (finding["severity"], finding["message"]) for finding in told["findings"]}
-    assert sorted(found) == ["caf\udce9.txt", "latin.py", "tool.sh"]
-    assert found.pop("caf\udce9.txt")[0] == "error"
-    assert all(severity == "warning" for severity, _ in found.values())
-    assert "the judge cannot be shown this file" in shown(project.oracle_requests[0])
+    blocked = {f["path"]: f["message"] for f in told["findings"] if f["severity"] == "error"}
+    assert sorted(blocked) == ["caf\udce9.txt", "latin.py", "tool.sh"]
+    assert "rename it" in blocked.pop("caf\udce9.txt")
+    assert all("Save it as UTF-8" in message for message in blocked.values())
     assert "data.bin" in project.git("show", "--stat", "lopen/calc")
 
 

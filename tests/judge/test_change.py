@@ -23,21 +23,32 @@ WIDE = "class A { string s; }".encode("utf-16")
 @pytest.mark.parametrize(
     ("path", "content", "mode", "told"),
     [
-        ("src/Strings.cs", WIDE, "100644", False),
-        ("src/empty.py", b"", "100644", False),
-        ("tests/data/sample.bin", BINARY, "100644", False),
-        ("src/speedups.so", BINARY, "100644", True),
-        ("src/app.py", CYRILLIC, "100644", True),
-        ("tests/data/run", BINARY, "100755", True),
-        ("tests/data/run", b"#!/bin/sh\n" + BINARY, "100644", True),
+        ("src/Strings.cs", WIDE, "100644", ""),
+        ("src/empty.py", b"", "100644", ""),
+        ("assets/logo.png", BINARY, "100644", ""),
+        ("tests/data/sample.bin", BINARY, "100644", ""),
+        ("tests/data/broken.json", BINARY, "100644", "warning"),
+        ("src/speedups.so", BINARY, "100644", "error"),
+        ("tests/data/dep.whl", BINARY, "100644", "error"),
+        ("src/app.py", CYRILLIC, "100644", "error"),
+        ("package.json", BINARY, "100644", "error"),
+        ("tests/data/run", BINARY, "100755", "error"),
+        ("tests/data/run", b"#!/bin/sh\n" + BINARY, "100644", "error"),
     ],
 )
 def test_the_judge_is_told_of_a_file_that_runs_and_cannot_be_shown(
-    path: str, content: bytes, mode: str, told: bool
+    path: str, content: bytes, mode: str, told: str
 ) -> None:
     added = TreeChange(path, "added", None, "b", None, mode)
     found = unseen_files(cast(Any, None), [added], {"b": len(content)}, {"b": content})
-    assert [f.severity for f in found] == ["warning"] * told
+    assert [f.severity for f in found] == [told] * bool(told)
+
+
+def test_content_that_was_there_before_is_told_alone() -> None:
+    moved = TreeChange("lib/speedups.so", "added", None, "b", None, "100644")
+    gone = TreeChange("src/speedups.so", "deleted", "b", None, "100644", None)
+    found = unseen_files(cast(Any, None), [gone, moved], {"b": len(BINARY)}, {"b": BINARY})
+    assert [f.severity for f in found] == ["warning"]
 
 
 @pytest.mark.parametrize(
