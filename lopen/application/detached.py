@@ -13,7 +13,7 @@ from threading import Thread
 from typing import Any
 
 from lopen.application.command_context import CommandContext
-from lopen.application.open_store import open_store
+from lopen.application.open_store import NOWHERE, open_store
 from lopen.core.errors import ExitCode, LopenError
 from lopen.core.events import IterationStarted, Notice, Recorded
 from lopen.store.folder import exclusive_lock, is_worked_on, module_holder, module_lock, state_folder
@@ -53,7 +53,8 @@ def start_detached(context: CommandContext, module: str, arguments: Sequence[str
     locks = state_folder(context.root) / "locks"
     with exclusive_lock(locks, f"start-{module}", f"module {module}"):
         with module_lock(context.root, module):
-            newest = _newest_event(context)
+            store = open_store(context)
+            newest = newest_event(store)
         output = state_folder(context.root) / "logs" / f"detached-{module}.log"
         output.parent.mkdir(mode=0o700, exist_ok=True)
         output.unlink(missing_ok=True)
@@ -70,8 +71,11 @@ def start_detached(context: CommandContext, module: str, arguments: Sequence[str
         deadline = time.monotonic() + START_S
         try:
             while process.returncode is None and time.monotonic() < deadline:
-                if _has_begun(context, module, process.pid, newest):
-                    return DetachedRun(process.pid, output, None)
+                if module_holder(context.root, module).get("pid") == process.pid:
+                    if store.database.path == NOWHERE:  # the process has made the project's first database
+                        store = open_store(context)
+                    if _has_begun(store, module, newest):
+                        return DetachedRun(process.pid, output, None)
                 time.sleep(POLL_S)
             if process.returncode is None:
                 hint = f"its output: {output}"
@@ -79,6 +83,8 @@ def start_detached(context: CommandContext, module: str, arguments: Sequence[str
         except BaseException:  # also Ctrl-C: nobody would know of a run that goes on and spends
             _end(process)
             raise
+        finally:
+            store.database.close()
         code = process.returncode if process.returncode >= 0 else ExitCode.FAILED  # below 0: by a signal
         return DetachedRun(process.pid, output, ExitCode(code))
 
@@ -107,15 +113,9 @@ def run_detached(context: CommandContext, module: str, arguments: Sequence[str])
     return ExitCode.OK
 
 
-def _has_begun(context: CommandContext, module: str, pid: int, after: int) -> bool:
-    """Return True if the process holds the module's lock and has begun an iteration, or the preparation of its request."""
-    if module_holder(context.root, module).get("pid") != pid:
-        return False
-    store = open_store(context)
-    try:
-        lines = event_lines(store, after=after, limit=MOST_LINES)
-    finally:
-        store.database.close()
+def _has_begun(store: SessionStore, module: str, after: int) -> bool:
+    """Return True if a run of the module has begun an iteration, or the preparation of its request."""
+    lines = event_lines(store, after=after, limit=MOST_LINES)
     return any(_begins(json.loads(line.text)) for line in lines if line.session.startswith(f"{module}-"))
 
 
@@ -126,14 +126,6 @@ def _begins(event: Mapping[str, Any]) -> bool:
     if event["event"] == Notice.name:
         return str(event["message"]).startswith((CONTINUING, TRYING_COMMANDS))
     return bool(event["event"] == IterationStarted.name)
-
-
-def _newest_event(context: CommandContext) -> int:
-    store = open_store(context)
-    try:
-        return newest_event(store)
-    finally:
-        store.database.close()
 
 
 def follow(

@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from typing import Any
 
+from lopen.application import detached
+from lopen.application.command_context import CommandContext
+from lopen.application.open_store import open_store
+from lopen.store.sessions import SessionStore
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import status
 from tests.fake_api import Answer
 from tests.project import TIMEOUT_S, build, plan
+
+
+def tell_openings() -> None:
+    """Say on stderr when the start of a run opens the store."""
+    opened = open_store
+
+    def told(context: CommandContext) -> SessionStore:
+        sys.stderr.write("opened\n")
+        return opened(context)
+
+    detached.open_store = told  # type: ignore[attr-defined,assignment]
 
 
 def test_a_detached_run_is_followed_to_its_end(make_project: MakeProject) -> None:
@@ -25,8 +41,10 @@ def test_a_detached_run_is_followed_to_its_end(make_project: MakeProject) -> Non
     assert (gate.code, gate.last_line) == (3, "next: lopen approve calc --run")
     assert project.lopen("approve", "calc", "--yes").code == 0
 
-    begun = project.lopen("run", "calc", "--detach", "--json")
+    arranged = [["tests.e2e.test_detached:tell_openings"]]
+    begun = project.lopen("run", "calc", "--detach", "--json", arrange=arranged)
     assert begun.code == 0, begun.err
+    assert begun.err.count("opened") == 1, "not at each look"
     [event] = begun.named("detached")
     try:
         second = project.lopen("run", "calc")
