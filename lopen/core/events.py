@@ -92,7 +92,7 @@ class SessionComplete(Event):
     tasks: int
     commits: int
     cost_usd: float | None
-    tokens: int
+    tokens: int | None  # None: unknown, and so is the cost
     branch: str
     assumptions: tuple[str, ...] = ()
     unpriced_tokens: int = 0  # part of `tokens`, without a known price and so not in `cost_usd`

@@ -353,6 +353,11 @@ class Meter:
             unpriced += charge.unpriced_tokens
         return tokens, cost, unpriced
 
+    @property
+    def knows_spent(self) -> bool:
+        """False where the store has been gone since this process began: what earlier ones spent is unknown."""
+        return f"session:{self._session}" in self._latest
+
     def left(self) -> str:
         """Return the rest of the budgets in one line, once half of one is used; as the store said last."""
         return left_line([s for spec in self._specs if (s := self._latest.get(spec.budget_id)) is not None])

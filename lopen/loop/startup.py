@@ -167,13 +167,14 @@ def completed(context: SessionContext) -> SessionComplete:
     session = context.record.journal.session
     commits = sum(1 for t in session.tree.tasks if t.commit and session.branch)
     tokens, cost, without_price = context.guards.meter.spent()
+    known = context.guards.meter.knows_spent
     return SessionComplete(
         module=session.module,
         components=len(session.tree.components),
         tasks=sum(t.state is State.COMPLETE for t in session.tree.tasks),
         commits=commits,
-        cost_usd=None if without_price and not cost else cost,
-        tokens=tokens,
+        cost_usd=None if not known or (without_price and not cost) else cost,
+        tokens=tokens if known else None,
         branch=session.branch or "",
         assumptions=session.dialogue.assumptions,
         answers=tuple(f"{asked} {answer}" for asked, answer in session.dialogue.answers),

@@ -29,6 +29,10 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
         "branch lopen/calc",
     ),
     (
+        e.SessionComplete("calc", 1, 2, 2, None, None, ""),
+        "calc is complete: 1 component, 2 tasks, 2 commits, tokens and cost unknown",
+    ),
+    (
         e.TurnEnded(2, "m", "tool_use", 100, 50, 2_000, 300, 0.0123, 4.25, "text"),
         "turn 2: 2,400 tokens in (2,000 cached), 50 out, $0.01, 4.2 s, tool_use",
     ),

@@ -102,6 +102,19 @@ def test_a_redis_that_hangs_in_mid_run_is_tolerated_and_paid_by_the_next_command
     assert budgets(project) == found
 
 
+def test_a_process_that_never_reached_the_store_reports_no_sum(
+    redis: RedisServer, make_project: MakeProject
+) -> None:
+    project = make_project([plan(), build("calc-t1")], LOPEN_BUDGET__STORE=redis.url)
+    project.run_module("--max-iterations", "1", code=3)
+    redis.hang()
+    resumed = project.resume()
+    assert resumed.code == 0, resumed.out + resumed.err
+    reported = resumed.named("session_complete")[0]
+    assert (reported["tokens"], reported["cost_usd"]) == (None, None)
+    redis.go_on()
+
+
 def hurry() -> None:
     """Let lopen wait for a locked database for a moment only."""
     Database.__init__.__kwdefaults__["timeout_s"] = 0.05  # type: ignore[index]  # it has one

@@ -171,12 +171,14 @@ def _guards(event: e.Event) -> str | None:
 
 
 def _complete(event: e.SessionComplete) -> str:
+    spent = "tokens and cost unknown"
+    if event.tokens is not None:
+        spent = f"{event.tokens:,} tokens, {dollars(event.cost_usd)}"
     parts = (
         counted(event.components, "component"),
         counted(event.tasks, "task"),
         counted(event.commits, "commit"),
-        f"{event.tokens:,} tokens",
-        dollars(event.cost_usd),
+        spent,
     )
     unpriced = event.unpriced_tokens if event.cost_usd is not None else 0
     excluded = f" (without {unpriced:,} tokens of unknown price)" if unpriced else ""

@@ -22,7 +22,7 @@ const LINES = {
   session_started: ["work", (e) => `${e.resumed ? "resumed" : "started"} ${e.module} at ${doing(e.step)}`],
   session_paused: ["work", (e) => `paused: ${e.message}${after("; next: ", e.command)}`, "warn"],
   session_failed: ["work", (e) => `failed: ${e.message}${after("; ", e.hint)}`, "bad"],
-  session_complete: ["work", (e) => `${e.module} is complete: ${counted(e.components, "component")}, ${counted(e.tasks, "task")}, ${counted(e.commits, "commit")}, ${NUMBER.format(e.tokens)} tokens, ${dollars(e.cost_usd)}`, "good"],
+  session_complete: ["work", (e) => `${e.module} is complete: ${counted(e.components, "component")}, ${counted(e.tasks, "task")}, ${counted(e.commits, "commit")}, ${e.tokens === null ? "tokens unknown" : `${NUMBER.format(e.tokens)} tokens`}, ${dollars(e.cost_usd)}`, "good"],
   step_entered: ["work", (e) => (e.step === "complete" ? "all steps are done" : `step ${e.number} of 7: ${doing(e.step)}`)],
   iteration_started: ["work", (e) => `iteration ${e.iteration}: ${e.task ? `${e.task} ${e.task_name}` : doing(e.step)}, with ${e.model}`],
   iteration_ended: ["work", (e) => `iteration ${e.iteration} ended: ${words(e.outcome)}${after(", ", e.reason)}`, (e) => (e.outcome === "failed" ? "bad" : "")],
