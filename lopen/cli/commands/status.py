@@ -21,8 +21,6 @@ from lopen.workflow.task_tree import State, TaskTree, progress
 
 if TYPE_CHECKING:
     from lopen.application.open_store import ProjectLimits
-    from lopen.limits.budget import BudgetState
-    from lopen.limits.circuits import CircuitState
     from lopen.store.sessions import SessionStore
     from lopen.workflow.session import Session
 
@@ -139,8 +137,7 @@ def lines(
             f"criteria {held}/{len(session.plan.criteria)} · components {done.components_done}/{done.components}"
             f" · tasks {done.tasks_done}/{done.tasks}"
         )
-    told = limits_lines(context, session, limits) if whole else _spent(session, limits)
-    tail = [*limits.lines, *told]
+    tail = [*limits.lines, *_spent(session, limits, whole=whole)]
     tail += [_verdict_line(verdict) for verdict in present_verdicts(store, session)[-3 if whole else -1 :]]
     tail += [f"branch: {session.branch}"] if session.branch else []
     tail += work_tree_lines(context, session)
@@ -171,11 +168,14 @@ def _open_work(tree: TaskTree, selected: str | None) -> Iterator[tuple[str, bool
         )
 
 
-def _spent(session: Session, limits: ProjectLimits) -> list[str]:
-    """Return the session's spending against its limits, and each budget and circuit that is not in order."""
+def _spent(session: Session, limits: ProjectLimits, *, whole: bool) -> list[str]:
+    """Return the session's spending, and its budgets and circuits: `whole` all, else those that are not in order."""
     from lopen.limits.report import budget_lines, circuit_lines
 
-    budgets, circuits = _own_limits(session, limits)
+    task, own = session.task, f"session:{session.id}"
+    wanted = {f"module:{session.module}", own, f"task:{task.id}" if task else ""}
+    budgets = [b for b in limits.budgets if b.budget_id in wanted]
+    circuits = [c for c in limits.circuits if c.circuit_id == own]
     told = []
     for budget in budgets:
         if budget.budget_type == "session":
@@ -183,21 +183,10 @@ def _spent(session: Session, limits: ProjectLimits) -> list[str]:
             tokens = f" of {budget.max_tokens:,}" if budget.max_tokens else ""
             cost = cost_text(budget.cost_usd, budget.unpriced_tokens)
             told.append(f"spent: {cost}{most}, {budget.tokens_used:,}{tokens} tokens")
-    near, now = [b for b in budgets if b.status != "active"], datetime.now(UTC)
+    near, now = [b for b in budgets if whole or b.status != "active"], datetime.now(UTC)
     told += budget_lines(near) if near else []
-    return [
-        *told,
-        *(line for c in circuits if c.state != "closed" for line in circuit_lines(c, limits.book, now)),
-    ]
-
-
-def _own_limits(session: Session, limits: ProjectLimits) -> tuple[list[BudgetState], list[CircuitState]]:
-    """Return the budgets of the session, its module and its task, and its circuit."""
-    task, own = session.task, f"session:{session.id}"
-    wanted = {f"module:{session.module}", own, f"task:{task.id}" if task else ""}
-    return [b for b in limits.budgets if b.budget_id in wanted], [
-        c for c in limits.circuits if c.circuit_id == own
-    ]
+    open_ones = [c for c in circuits if whole or c.state != "closed"]
+    return [*told, *(line for c in open_ones for line in circuit_lines(c, limits.book, now))]
 
 
 def _verdict_line(verdict: Mapping[str, Any]) -> str:
@@ -229,17 +218,3 @@ def tree_lines(tree: TaskTree, selected: str | None) -> list[str]:
             for t in component.tasks
         ]
     return told
-
-
-def limits_lines(context: CommandContext, session: Session, limits: ProjectLimits) -> list[str]:
-    """Return budgets and circuits against their limits."""
-    from lopen.limits.report import budget_lines, circuit_lines
-    from lopen.store.upkeep import memory_line
-
-    budgets, circuits = _own_limits(session, limits)
-    now = datetime.now(UTC)
-    return [
-        *(budget_lines(budgets) if budgets else []),
-        *(line for c in circuits for line in circuit_lines(c, limits.book, now)),
-        memory_line(context.root / ".lopen"),
-    ]
