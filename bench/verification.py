@@ -1,6 +1,4 @@
-"""Print how long a task's verification takes, over its plain test run: for projects with a quick suite and a slow one.
-
-    python -m tests.edits.times
+"""How long a task's verification takes over its plain test run, for projects with a quick suite and a slow one.
 
 The plain run is the project's own command in its folder. The verification is all that happens before the commit: the clean
 room, the test run, the control, earlier tests and mutants, without the time of a judge.
@@ -10,17 +8,18 @@ from __future__ import annotations
 
 import statistics
 import subprocess
-import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from bench.rows import Row
 from tests.edits.edits import HONEST, Edit
 from tests.edits.measure import run
 from tests.edits.projects import COMMANDS
-from tests.ran import HERE
 
+EACH = 12.0  # a quick suite has more of the time that every run takes
 SLOW = "import time\n\n\ndef test_slow():\n    time.sleep({seconds})\n"
 PYTHON = next(edit for edit in HONEST if edit.name == "changed-result")
 MEASURED = {
@@ -49,20 +48,11 @@ def times(edit: Edit) -> tuple[float, float]:
         return time.perf_counter() - started, verified
 
 
-def main() -> int:
-    """Print a line for each project, and the median of the ratios."""
+def rows() -> Iterator[Row]:
+    """A row for each project, and one of the median of their ratios."""
     ratios = []
     for name, edit in MEASURED.items():
         plain, verified = times(edit)
         ratios.append(verified / plain)
-        print(
-            f"{name:26} plain {plain:6.2f} s   verification {verified:6.2f} s   {ratios[-1]:5.1f} times",
-            flush=True,
-        )
-    print(f"median {statistics.median(ratios):.1f} times")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(HERE))
-    sys.exit(main())
+        yield Row(f"verification, {name}", ratios[-1], EACH, detail=f"{verified:.2f} s over {plain:.2f} s")
+    yield Row("verification over the plain test run, median", statistics.median(ratios), 4.0)
