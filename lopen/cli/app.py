@@ -44,7 +44,6 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
     ),
     BUILD: (
         CommandEntry("spec", "drive:spec", "Draft or refine a specification with the model"),
-        CommandEntry("import", "import_:import_", "Make a specification from another tool's"),
         CommandEntry("check", "check:check", "Validate specifications"),
         CommandEntry("run", "drive:run", "Build a module: up to your approval, then to the end"),
         CommandEntry("resume", "drive:resume", "Continue after an interruption, a pause or a crash"),
@@ -94,7 +93,6 @@ EXAMPLES = (  # at the end of each command's help
     "lopen config set --user models.building sonnet",
     "lopen demo",
     "lopen spec calc -p 'A calculator for whole numbers'",
-    "lopen import specs/001-login/",
     "lopen check calc",
     "lopen run calc --dry-run",
     "lopen run calc --detach --max-cost 5",
