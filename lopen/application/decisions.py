@@ -166,7 +166,9 @@ def _listed(problems: Sequence[Problem]) -> str:
 def expected(spec: Specification, digest: str) -> None:
     """Raise `LopenError` unless `digest` is the beginning (8 characters or more) of the specification's hash."""
     found = spec_hash(spec.outline)
-    if len(digest) < 8 or not found.startswith(digest):
+    if len(digest) < 8:
+        raise WrongUsage(f"--expect {digest}: give at least 8 characters of the hash, such as {found[:16]}")
+    if not found.startswith(digest):
         raise LopenError(
             f"the specification has changed: its hash is {found}, expected {digest}",
             hint=f"read it again, then: lopen approve {spec.module} --expect {found[:16]}",

@@ -106,12 +106,19 @@ def _python(files: Listing) -> Found:
         yield "verify-setup", setup
     if "pytest.ini" in files or "conftest.py" in names or "pytest" in texts:
         yield "verify-tests", f"{runner}python3 -m pytest -q"
-    elif any(re.fullmatch(r"test_.*\.py|.*_test\.py", n) for n in python):
-        yield "verify-tests", f"{runner}python3 -m unittest discover"
+    elif tests := [path for path in files if re.search(r"(?:^|/)(?:test_[^/]*|[^/]*_test)\.py$", path)]:
+        # unittest finds files of its own pattern alone, and looks into packages only
+        found = all(_found_by_unittest(path, files) for path in tests)
+        yield "verify-tests", f"{runner}python3 -m " + ("unittest discover" if found else "pytest -q")
     lint = {"ruff check .": ("ruff.toml", ".ruff.toml"), "flake8": (".flake8",), "mypy .": ("mypy.ini",)}
     asked = [c for c, own in lint.items() if set(own) & set(files) or c.split()[0] in texts]
     if asked:
         yield "verify-lint", " && ".join(f"{runner}{command}" for command in asked)
+
+
+def _found_by_unittest(path: str, files: Listing) -> bool:
+    folder, _, name = path.rpartition("/")
+    return name.startswith("test") and (not folder or f"{folder}/__init__.py" in files)
 
 
 def _node(files: Listing) -> Found:

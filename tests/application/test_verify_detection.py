@@ -16,7 +16,11 @@ MAKEFILE = "SRC := a\nall: build\n\nbuild:\n\tcc\ntest lint: build\n\t./t\n.PHON
     ("files", "commands"),
     [
         ({}, [None, None, None, None]),
-        ({"a.py": "", "tests/test_a.py": ""}, [None, None, "python3 -m unittest discover", None]),
+        ({"a.py": "", "tests/test_a.py": ""}, [None, None, "python3 -m pytest -q", None]),
+        (
+            {"tests/__init__.py": "", "tests/test_a.py": "", "test_b.py": ""},
+            [None, None, "python3 -m unittest discover", None],
+        ),
         (
             {"pyproject.toml": "[tool.pytest.ini_options]\n[tool.ruff]\n[tool.mypy]\n"},
             [None, None, "python3 -m pytest -q", "ruff check . && mypy ."],
@@ -51,7 +55,7 @@ MAKEFILE = "SRC := a\nall: build\n\nbuild:\n\tcc\ntest lint: build\n\t./t\n.PHON
         ({"justfile": "test:\n  go test\n"}, [None, None, "just test", None]),
         (
             {"package.json": NPM, "tests/test_a.py": "", "a.py": ""},
-            ["npm install", "npm run build", "python3 -m unittest discover && npm run test", "npm run lint"],
+            ["npm install", "npm run build", "python3 -m pytest -q && npm run test", "npm run lint"],
         ),
     ],
 )

@@ -98,4 +98,7 @@ def _ask(context: CommandContext, module: str, digest: str) -> None:
             hint=f"after reading the above: lopen approve {module} --expect {digest[:16]}",
         )
     if not yes(f"approve {module}?"):
-        raise LopenError(f"{module} is not approved", hint=f"when it is right: lopen approve {module}")
+        raise LopenError(
+            f"nothing was approved; an earlier approval of {module}, if there is one, stands",
+            hint=f"when it is right: lopen approve {module}",
+        )
