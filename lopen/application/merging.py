@@ -25,6 +25,7 @@ from lopen.specification.modules import find_modules, require_known
 from lopen.store.audit import VerifyResult
 from lopen.store.folder import module_lock
 from lopen.store.sessions import SessionStore
+from lopen.verification.runners import shown_output
 from lopen.workflow.session import Session
 
 MOST_NAMED = 10  # paths in one message
@@ -132,10 +133,10 @@ def _require_passed(
         command=result.command,
         passed=result.passed,
         exit_code=result.exit_code,
-        output=result.end,
+        output=shown_output(result.output, passed=result.passed),
     )
     if not result.passed:
-        context.say(result.end.rstrip())
+        context.say(shown_output(result.output, passed=result.passed).rstrip())
         raise LopenError(
             f"{name} did not pass on the merge of {merge.branch} into {merge.target}: {result.command}",
             hint=result.hint or f"nothing was merged; to see both together: git merge {merge.branch}",

@@ -22,7 +22,6 @@ Outcome = Literal[
     "ok", "failed", "error", "refused", "timeout"
 ]  # failed: its command ended with another code than 0
 CheckTool = Literal["mutation_check", "earlier_tests"]
-OUTPUT_TAIL = 12_000  # characters of an output that the model is shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,14 +177,6 @@ class VerifyResult:
     call: int | None = None
     task: str | None = None
     found: Mapping[str, Any] | None = None
-
-    @property
-    def end(self) -> str:
-        """The end of the output, as the model is shown it."""
-        if len(self.output) <= OUTPUT_TAIL:
-            return self.output
-        cut = f"[the first {len(self.output) - OUTPUT_TAIL} characters are left out; run_command gives more]"
-        return f"{cut}\n{self.output[-OUTPUT_TAIL:]}"
 
     @property
     def name(self) -> str:

@@ -307,7 +307,7 @@ class _Batch:
             record = room.record(place, go_on=job.go_on)
             ran = self.verifier.sandbox.run(
                 Command(
-                    self.tests.command,
+                    record.keeping(self.tests.command),
                     cwd=self.verifier.root,
                     timeout_s=min(usual, left),
                     network=self.verifier.network,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -120,6 +121,15 @@ class RunRecord:
             for entry in self._listed(folder)
         }
         self.runners: tuple[RunnerRecord, ...] = ()
+
+    def keeping(self, command: str) -> str:
+        """Return the command so that a variable which it sets itself keeps the record's value in front of its own."""
+
+        def keep(found: re.Match[str]) -> str:
+            separator = ":" if found[1] == "PYTHONPATH" else " "
+            return f"{found[0]}{shlex.quote(self.variables[found[1]] + separator)}"
+
+        return re.sub(rf"(?<![\w$])({'|'.join(self.variables)})=", keep, command)
 
     def read(self) -> None:
         """Set `runners` to the notes, in the order in which the processes began."""

@@ -146,6 +146,47 @@ def tail(output: str, limit: int) -> str:
     return f"[{len(text) - len(shown)} characters before this are left out]\n{shown}"
 
 
+# Lines by which runners tell of one test that passed, or of tests that begin
+_PASSING = re.compile(
+    r"^(?:"
+    r"\s*ok \d+\b.*|\s*# Subtest: .*|\s*---|\s*\.\.\.|\s*(?:duration_ms|type): .*"  # TAP
+    r"|(?:test\S* \(.*\)|test \S+|.*) \.\.\. ok"  # unittest, cargo
+    r"|\S+::.* PASSED\b.*|(?:\S+ )?[.sxX]+ +\[ *\d+%\]|[.s]+"  # pytest, unittest
+    r"|=== (?:RUN|PAUSE|CONT|NAME)\b.*|\s*--- PASS: .*|ok\s+\S+\s+(?:\(cached\)|[\d.]+s)"  # go
+    r"|\s*[✓✔√] .*"
+    r")$"
+)
+_FAILING = re.compile(
+    r"^\s*not ok \b|\bFAIL(?:ED|URES?)?\b|\bERRORS?\b|Error\b|\berror(?:\[\w+\])?:|^Traceback|panicked|✗|✕|✖|×"
+)
+SHOWN_LINES = 60  # of a failed command
+SUMMARY_LINES = 10  # of a command that passed, and at the end of a failed one's
+LONGEST_LINE = 500
+
+
+def shown_output(output: str, *, passed: bool) -> str:
+    """Return the lines of an output that tell something: its failures first, without the tests that passed."""
+    lines = [line[:LONGEST_LINE] for line in plain(output).rstrip().split("\n") if not _PASSING.match(line)]
+    most = SUMMARY_LINES if passed else SHOWN_LINES
+    if len(lines) <= most:
+        return "\n".join(lines)
+    end = lines[-SUMMARY_LINES:]
+    if passed:
+        return "\n".join([f"[{len(lines) - len(end)} lines before this are left out]", *end])
+    room = most - len(end)
+    first = next((n for n, line in enumerate(lines) if _FAILING.search(line)), len(lines))
+    first = min(first, len(lines) - most)
+    begin, left = lines[first : first + room], len(lines) - first - most
+    return "\n".join(
+        [
+            *([f"[{first} lines before this are left out]"] if first else []),
+            *begin,
+            *([f"[{left} lines are left out]"] if left else []),
+            *end,
+        ]
+    )
+
+
 def runs_tests(command: str, output: str, test_command: str | None) -> bool:
     """Return True if a command ran tests: it holds the specification's `verify-tests`, or a runner counted tests."""
     tests = " ".join((test_command or "").split())

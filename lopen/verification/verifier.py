@@ -203,7 +203,7 @@ class Verifier:
         try:
             ran = self.sandbox.run(
                 Command(
-                    command,
+                    record.keeping(command) if record else command,
                     cwd=self.root,
                     timeout_s=self._timeout_s,
                     writable=True,

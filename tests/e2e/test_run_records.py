@@ -43,3 +43,11 @@ def test_no_program_answers_for_its_tests(
     (found,) = [r.data for r in tool_results(project.requests[-1]) if r.tool == "verify_tests"]
     assert (found["passed"], "ended before" in found.get("hint", "")) == (False, True), found
     assert "feat(calc): complete Write it in core" not in project.subjects("lopen/calc")
+
+
+def test_a_command_that_sets_the_variables_of_the_record_keeps_it(make_project: MakeProject) -> None:
+    line = f"mkdir -p 'a b' && PYTHONPATH=\"a b\" NODE_OPTIONS= {PYTEST}"
+    project = make_project([plan(), tools(*code(), *verified("calc-t1"))])
+    project.run_module(text=specification(commands={"verify-tests": line}))
+    [ran] = project.lopen("log", "-v", "--json").named("verification_ran")[:1]
+    assert "lopen has no record of its own" not in project.lopen("show", f"verification-{ran['number']}").out

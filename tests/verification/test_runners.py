@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.verification.runners import count_tests, fewer_reported, plain, tail
+from lopen.verification.runners import (
+    SHOWN_LINES,
+    SUMMARY_LINES,
+    count_tests,
+    fewer_reported,
+    plain,
+    shown_output,
+    tail,
+)
 from tests.tables import table
 
 CASES = table(__file__, "runner_outputs.toml")
@@ -61,3 +69,31 @@ def test_terminal_escapes_do_not_survive() -> None:
 )
 def test_fewer_results_than_collected_tests_are_noticed(output: str, fewer: bool) -> None:
     assert fewer_reported(output) is fewer
+
+
+PASSING = {
+    "tap": "# Subtest: adds {n}\nok {n} - adds\n  ---\n  duration_ms: 0.4\n  type: 'test'\n  ...",
+    "unittest": "test_add_{n} (test_calc.TestCalc.test_add_{n}) ... ok",
+    "pytest": "tests/test_calc.py::test_add_{n} PASSED",
+    "go": "=== RUN   TestAdd{n}\n--- PASS: TestAdd{n} (0.00s)",
+    "cargo": "test adds_{n} ... ok",
+    "jest": "    ✓ adds {n} (2 ms)",
+}
+
+
+@pytest.mark.parametrize("passing", PASSING.values(), ids=PASSING)
+def test_of_a_failed_run_the_failures_are_shown_and_no_test_that_passed(passing: str) -> None:
+    failure = ["not ok 7 - FAILED: sums are off", *(f"detail {n}" for n in range(90)), "1 failed, 200 passed"]
+    before = "\n".join(passing.format(n=n) for n in range(200))
+    shown = shown_output("\n".join([before, *failure]), passed=False).split("\n")
+    assert shown[0] == failure[0]
+    assert shown[-1] == failure[-1]
+    assert len(shown) == SHOWN_LINES + 1  # with the line that tells of the cut
+    assert "[32 lines are left out]" in shown
+
+
+def test_of_a_run_that_passed_the_end_is_shown() -> None:
+    output = "\n".join([f"compiling {n}" for n in range(50)] + ["200 passed in 3.00s"])
+    shown = shown_output(output, passed=True).split("\n")
+    assert shown[-1] == "200 passed in 3.00s"
+    assert len(shown) == SUMMARY_LINES + 1
