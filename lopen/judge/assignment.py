@@ -24,6 +24,7 @@ from lopen.verification.findings import Finding
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, State, Task
 
+ASSUMED = "assumed, since nobody answered"
 ALLOWED = "A person allowed it when approving the specification."
 
 
@@ -103,11 +104,11 @@ def assignment(
     base, text, choices, ids = _described(session, spec, scope, subject)
     sections = _sections(spec, *choices)
     overview = spec.outline.get(OVERVIEW) if scope == "module" else None
-    if overview is not None:
+    if overview is not None and all(address != overview.address for address, _ in sections):
         sections = ((overview.address, spec.outline.full_text(overview)), *sections)
     criteria = tuple((c.id, c.text) for c in spec.criteria if ids is None or c.id in ids)
     due = due_criteria(session, scope, subject, [name for name, _ in criteria])
-    answers = session.dialogue.answers
+    answers = (*session.dialogue.answers, *((text, ASSUMED) for text in session.dialogue.assumptions))
     work = Assignment(scope, subject, session.module, text, sections, criteria, due, answers)
     return base or present, work
 

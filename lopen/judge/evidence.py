@@ -39,7 +39,7 @@ class Assignment:
     """The assignment of a piece of work. `subject` is the id or name of the judged work.
 
     `sections` are (heading path, text) and `criteria` (id, text) of the specification, `due` the ids of the criteria that
-    need the judge's `yes`. `answers` are (question, answer) of the person.
+    need the judge's `yes`. `answers` are (question, answer) of the person, and assumptions.
     """
 
     scope: Scope

@@ -12,6 +12,7 @@ from lopen.judge.evidence import ChangedFile, Evidence
 from lopen.models.prompts.sizes import units
 from lopen.store.audit import VerifyResult
 from lopen.verification.findings import ChangeQuestion, Finding
+from lopen.verification.runners import shown_output
 
 FINDINGS_SHOWN = 40  # of each severity
 LONGEST_FINDING = 500
@@ -92,7 +93,7 @@ def order_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
     yield _group("Sections of the specification", "sections", whole, sections)
     if work.answers:
         answers = [("answers", [f"{quoted(q)} -> {quoted(a)}" for q, a in work.answers])]
-        yield _group("The person's answers: decisions that hold", "answers", whole, answers)
+        yield _group("Decisions that hold: the person's answers, and assumptions", "answers", whole, answers)
 
 
 def work_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
@@ -182,7 +183,8 @@ def _add_results(group: EvidenceGroup, results: Sequence[VerifyResult]) -> None:
             f"passed: {str(result.passed).lower()}, exit code: {result.exit_code}",
             "output:",
         ]
-        output = [f"| {visible(line)}" for line in result.output.split("\n")]
+        told = shown_output(result.output, passed=result.passed)
+        output = [f"| {visible(line)}" for line in told.split("\n")]
         room = share.room - size_of(result.tool, "\n".join(head)) - 80
         kept = list(reversed(_fitting(reversed(output), room)))
         if len(kept) < len(output):

@@ -99,7 +99,7 @@ def judge(
     verdict = settled(first.verdict(), own)
     asked, readable = first.asked, first.readable
     if could_not_tell(verdict):
-        second = _Judgement(evidence, models, models.second_model, reads=True)
+        second = _Judgement(evidence, models, models.second_model)
         verdict = settled(second.verdict(), own)
         asked, readable = asked + second.asked, second.readable
     if readable:
@@ -128,12 +128,11 @@ def _unfit(result: VerifyResult, tree: str) -> Finding | None:
 
 @dataclass
 class _Judgement:
-    """One model's judgement: a single forced request where everything is shown, else turns with the tools."""
+    """One model's judgement: turns with the tools, mostly one."""
 
     evidence: Evidence
     models: JudgeModels
     model: str
-    reads: bool = False  # the tools are offered even where everything is shown
     asked: int = 0
     readable: bool = False
 
@@ -167,19 +166,17 @@ class _Judgement:
         yield EVIDENCE_TOKENS // 4
 
     def _request(self, message: EvidenceMessage) -> Request:
-        reads = self.reads or not message.whole
         content = [
             text_block(message.order, cached=True),
             text_block(message.work),
-            *([text_block(READ_ON)] if reads else []),
+            *([] if message.whole else [text_block(READ_ON)]),
         ]
         return Request(
             model=self.model,
             system=(SystemBlock(self.models.system, cached=True),),
             messages=({"role": "user", "content": content},),
-            tools=(tool_spec(), *(self.models.tools.specs if reads else ())),
+            tools=(tool_spec(), *self.models.tools.specs),
             max_tokens=self.models.max_tokens,
-            tool_choice=None if reads else TOOL,
             purpose="oracle",
         )
 

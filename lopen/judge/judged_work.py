@@ -78,16 +78,18 @@ def evidence_for(work: JudgedWork, *, control: bool) -> Evidence:
     largest = EVIDENCE_TOKENS * 8  # bytes; a larger file never fits into the evidence
     narrower = [v for v in verdicts if BREADTH[v.scope] < BREADTH[scope] and accepted(v)]
     parts = narrower_verdicts(session, scope, subject, narrower)
-    whole = {c.path for c in change.files if c.kind == "added"}
+    whole = {c.path for c in change.files}
     stated = [assigned.description, *(text for _, text in assigned.criteria)]
     shown = _named_files(repository, tree, found_done(session, scope, subject), stated, whole)
     removals = TestRemovals(session, work.spec, tuple(name for name, _ in assigned.sections))
     examined = _examined(work, change, removals, control=control)
     tests = listed_tests(work.verifier, tree, _texts(change)) if scope != "task" else ()
+    since = _judged_tree(session, scope, subject, narrower)
+    unseen = compared_trees(repository, since, tree, session.module) if since else change
     return Evidence(
         work=assigned,
         change=JudgedChange(
-            base, tree, _diff(repository, change, largest), _files(change, shown), tuple(shown), tests
+            base, tree, _diff(repository, unseen, largest), _files(change, shown), tuple(shown), tests
         ),
         results=work.results,
         findings=(*_own_findings(work, change), *examined.findings),
@@ -97,6 +99,20 @@ def evidence_for(work: JudgedWork, *, control: bool) -> Evidence:
         removals=tuple(sorted(removals.given)),
         note=work.note,
     )
+
+
+def _judged_tree(session: Session, scope: Scope, subject: str, narrower: Sequence[Verdict]) -> str:
+    """Return the tree up to which accepted verdicts saw all of a wider piece of work; "" where they did not.
+
+    Its earlier change is listed, and read where a criterion rests on it.
+    """
+    components = [c for c in session.tree.components if scope == "module" or c.id == subject]
+    tasks = [t for c in components for t in c.tasks]
+    seen = {v.subject for v in narrower}
+    covered = (
+        scope != "task" and tasks and all(t.id in seen or o.id in seen for o in components for t in o.tasks)
+    )
+    return narrower[-1].tree if covered else ""
 
 
 def _passing_tests(work: JudgedWork, change: ComparedTrees) -> VerifyResult | None:

@@ -126,12 +126,10 @@ def verdicts_of(store: SessionStore, session: str) -> tuple[Verdict, ...]:
     return tuple(verdict_from_json(stored) for stored in store.verdicts(session))
 
 
-def warnings_for_builder(store: SessionStore, session: Session) -> tuple[Finding, ...]:
-    """Return the warnings of the last accepted verdict on a task of the selected component."""
-    component = session.tree.component(session.plan.selected or "")
-    ours = {task.id for task in component.tasks} if component else set()
-    accepted_here = [v for v in verdicts_of(store, session.id) if v.subject in ours and accepted(v)]
-    return tuple(f for f in accepted_here[-1].findings if f.severity == "warning") if accepted_here else ()
+def open_remarks(store: SessionStore, session: Session) -> tuple[Finding, ...]:
+    """Return the remarks of the last accepted verdict: whoever works next can mend them, or the person is told."""
+    given = [v for v in verdicts_of(store, session.id) if accepted(v)]
+    return tuple(f for f in given[-1].findings if f.severity == "warning") if given else ()
 
 
 @dataclass

@@ -26,8 +26,8 @@ def body_of(request: Request) -> dict[str, Any]:
     messages = _messages(request.messages)
     marked = [*system, *(block for message in messages for block in message["content"])]
     marks_left = MAX_MARKS - sum("cache_control" in block for block in marked)
-    if request.purpose != "oracle" or request.tool_choice is None or len(messages) > 1:
-        # Of a judgement in one forced request only the assignment is ever read again.
+    if request.purpose != "oracle" or len(messages) > 1:
+        # Most judgements are one request, of which only the assignment is ever read again.
         _mark_conversation(messages, min(marks_left, CONVERSATION_MARKS))
     body: dict[str, Any] = {
         "model": request.model,

@@ -133,5 +133,7 @@ def test_a_wider_boundary_builds_on_the_narrower_verdicts(make_project: MakeProj
     task, _, module = map(opening, project.oracle_requests)
     assert "Why the task exists: It was planned" in task
     assert 'calc-t1 "One": passed (high): One adds.\n  AC-1: yes: one.py:1' in module
-    assert "     1 +def add(a, b):" in module.partition("# Diff since the work began")[2]
+    assert "     1 +def add(a, b):" in task.partition("# Diff since the work began")[2]
+    assert '"one.py": ' in module.partition("# Not shown")[2]  # an accepted verdict saw it; the tools show it
+    assert "def add" not in module
     assert '"test_one.py": TestOne.test_add' in module or "test_add" in module.partition("# Tests by file")[2]

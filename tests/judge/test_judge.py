@@ -55,7 +55,7 @@ def judged(
         return judge(evidence, models, remembered=memory.kept.get, remember=memory.remember)
 
 
-def test_the_request_forces_the_one_tool_and_has_a_system_prompt_of_its_own() -> None:
+def test_the_request_offers_the_reading_tools_and_has_a_system_prompt_of_its_own() -> None:
     endpoint = Endpoint(answer(PASSED))
 
     judged(EVIDENCE, endpoint)
@@ -63,8 +63,8 @@ def test_the_request_forces_the_one_tool_and_has_a_system_prompt_of_its_own() ->
     [request] = endpoint.requests
     assert request.model == "claude-haiku-5-5"
     assert request.purpose == "oracle"
-    assert request.tool_choice == "submit_verdict"
-    assert [tool.name for tool in request.tools] == ["submit_verdict"]
+    assert request.tool_choice is None
+    assert [tool.name for tool in request.tools] == ["submit_verdict", *(tool.name for tool in Files().specs)]
     assert "You are the judge" in request.system[0].text
     assert request.system[0].cached
 
@@ -117,7 +117,6 @@ def test_a_verdict_never_serves_a_wider_boundary(given: Scope, wider: Scope) -> 
 
 UNREADABLE_ANSWERS = {
     "no tool call": answer(),
-    "another tool": answer(PASSED, name="verify"),
     "two calls": answer(PASSED, PASSED),
     "input that is not JSON": answer(None),
     "a missing field": answer({"passed": True}),
@@ -163,7 +162,7 @@ def test_a_verdict_that_could_not_tell_is_asked_once_more_of_the_second_model_wi
     assert accepted(result.verdict)
     assert result.asked == 3
     assert [r.model for r in endpoint.requests] == ["claude-haiku-5-5", "claude-opus-5-5", "claude-opus-5-5"]
-    assert [r.tool_choice for r in endpoint.requests] == ["submit_verdict", None, None]
+    assert [r.tool_choice for r in endpoint.requests] == [None, None, None]
     assert files.read == ["a"]
     assert judged(EVIDENCE, Endpoint(), memory).verdict == result.verdict
 

@@ -137,15 +137,14 @@ def test_files_are_whole_or_listed_and_source_comes_before_tests_before_the_rest
     assert '"data.json": 9000 bytes' in listed
 
 
-def test_long_output_is_cut_at_its_start_and_the_tools_give_the_rest() -> None:
-    long = replace(TESTS_PASSED, output="".join(f"test {n} ok\n" for n in range(50_000)) + "the end")
+def test_of_a_passing_command_the_end_is_shown_and_the_tools_give_the_rest() -> None:
+    long = replace(TESTS_PASSED, output="".join(f"line {n}\n" for n in range(50_000)) + "the end")
 
     message = evidence_message(changed(EVIDENCE, results=(long,)))
 
-    assert not message.whole
     assert "| the end" in message.text
-    assert "lines left out; read_output gives them" in message.text
-    assert "| test 0 ok\n" not in message.text
+    assert "[49991 lines before this are left out]" in message.text
+    assert "| line 0\n" not in message.text
 
 
 def test_a_wider_boundary_is_shown_what_narrower_verdicts_established() -> None:

@@ -61,14 +61,11 @@ def test_there_are_never_more_than_four_marks(cached: int, conversation: int) ->
 
 
 def test_the_oracles_single_question_is_not_written_to_the_cache() -> None:
-    assert marks(body_of(request(purpose="oracle", tool_choice="submit_verdict"))) == []
+    assert marks(body_of(request(purpose="oracle"))) == []
 
 
 def test_a_judgement_that_reads_is_cached_as_any_conversation_is() -> None:
-    assert marks(body_of(request(purpose="oracle"))) == ["message.0.0"]
-    assert (
-        marks(body_of(request(purpose="oracle", tool_choice="submit_verdict", messages=CONVERSATION))) != []
-    )
+    assert marks(body_of(request(purpose="oracle", messages=CONVERSATION))) != []
 
 
 def test_thinking_at_the_end_gets_no_mark() -> None:
