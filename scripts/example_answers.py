@@ -415,7 +415,7 @@ BAND_CRITERIA = {
 BILL = {
     "BILL-1": "tests/test_bill.py charges each reading where it begins, lines in the tariff's order",
     "BILL-2": "tests/test_bill.py: the total is the sum of the printed lines",
-    "BILL-3": "tests/test_bill.py compares the printed table whole",
+    "BILL-3": "tests/test_printing.py compares the printed table whole",
 }
 
 VERDICTS: tuple[Mapping[str, Any], ...] = (

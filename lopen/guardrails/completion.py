@@ -17,11 +17,13 @@ QUALITY = "quality_gate"
 SCOPE_FROM = number(Step.SELECT_NEXT_COMPONENT)
 
 REQUIRED: Mapping[Boundary, tuple[str, ...]] = {
-    "task": ("verify_tests", "verify_task_completion"),
-    "component": ("verify_tests", "verify_lint", "verify_component_completion"),
-    "module": ("verify_build", "verify_tests", "verify_lint", "verify_module_completion"),
+    "task": ("verify_lint", "verify_tests", "verify_task_completion"),
+    "component": ("verify_lint", "verify_tests", "verify_component_completion"),
+    "module": ("verify_build", "verify_lint", "verify_tests", "verify_module_completion"),
 }
-STANDARD = frozenset({"verify_setup", "verify_build", "verify_tests", "verify_lint", "verify_commit"})
+STANDARD = frozenset(
+    {"verify_setup", "verify_build", "verify_tests", "verify_lint", "verify_commit", "verify_fix"}
+)
 JUDGED = frozenset({"verify_task_completion", "verify_component_completion", "verify_module_completion"})
 
 

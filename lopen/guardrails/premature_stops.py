@@ -143,9 +143,7 @@ RESULT_CALLS: Mapping[Step, str] = {
     Step.DRAFT_SPECIFICATION: "write_spec(content)",
     Step.DETERMINE_DEPENDENCIES: "record_dependencies(dependencies), with an empty list if the module needs none",
     Step.IDENTIFY_COMPONENTS: "record_components(components), so that every acceptance criterion is covered",
-    Step.SELECT_NEXT_COMPONENT: (
-        "select_component(name, reason), or verify_module_completion() if no component is left"
-    ),
+    Step.SELECT_NEXT_COMPONENT: "select_component(name, reason)",
     Step.BREAK_INTO_TASKS: "record_tasks(component, tasks), with at least one task",
     Step.REPEAT: "verify_module_completion()",
 }

@@ -52,7 +52,7 @@ from lopen.limits.charging import (
 )
 from lopen.limits.circuits import CircuitState, rule_book
 from lopen.limits.records import Alert, BudgetUsage, Reservation, new_id, raised
-from lopen.limits.report import left_line, snapshot_line
+from lopen.limits.report import left_line, near_limit, snapshot_line
 from lopen.limits.store import LimitsStore, Rows
 from lopen.models import messages
 from lopen.settings.schema import Settings
@@ -362,10 +362,11 @@ class Meter:
         """Return the rest of the budgets in one line, once half of one is used; as the store said last."""
         return left_line([s for spec in self._specs if (s := self._latest.get(spec.budget_id)) is not None])
 
-    def snapshot(self) -> str:
-        """Budgets and circuit in one line for the prompt, with guidance where a limit is near."""
-        circuit = self.gate.circuit() or CircuitState(self.gate.circuit_id)
-        return snapshot_line(self.states(), circuit, self.gate.book)
+    def snapshot(self, *, near_only: bool = False) -> str:
+        """Budgets and circuit in one line for the model; with `near_only` empty while no limit is near."""
+        circuit, states = self.gate.circuit() or CircuitState(self.gate.circuit_id), self.states()
+        near = near_limit(states, circuit)
+        return snapshot_line(states, circuit, self.gate.book, near=near) if near or not near_only else ""
 
     def _atomically(self, work: Callable[[Rows], T], otherwise: Callable[[], T]) -> T:
         return self._tried(lambda: self._store.atomically(work), otherwise)

@@ -208,14 +208,18 @@ def left_line(states: Sequence[BudgetState]) -> str:
     return f"Left of the budget: {', '.join(parts)}.{f' {WRAP_UP}' if near else ''}"
 
 
-def snapshot_line(states: Sequence[BudgetState], circuit: CircuitState, book: RuleBook) -> str:
-    """Budgets and circuit in one line for the prompt; guidance where a budget is near its limit."""
+def snapshot_line(states: Sequence[BudgetState], circuit: CircuitState, book: RuleBook, *, near: bool) -> str:
+    """Return budgets and circuit in one line for the model, with guidance where one is near its limit."""
     parts = [f"{s.budget_type} {format_usage(s.tokens_used, s.max_tokens)}" for s in states]
     budget = ", ".join(parts) or "not counted at the moment"
     most = book["max_iterations"].threshold
     line = f"Budget: {budget}; {in_words(circuit)} ({circuit.calls.iteration_count}/{most} calls since the last passing verify)."
-    near = any(s.utilization >= s.spec.alert_threshold for s in states)
-    return f"{line} {NEAR_LIMIT}" if near or circuit.state != "closed" else line
+    return f"{line} {NEAR_LIMIT}" if near else line
+
+
+def near_limit(states: Sequence[BudgetState], circuit: CircuitState) -> bool:
+    """Return True if a budget has passed its warning, or the circuit is not closed."""
+    return circuit.state != "closed" or any(s.utilization >= s.spec.alert_threshold for s in states)
 
 
 def _epoch(seconds: float | None) -> str | None:

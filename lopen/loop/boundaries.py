@@ -21,6 +21,7 @@ from lopen.specification.drift import spec_hash
 from lopen.specification.spec import Specification
 from lopen.tools.workbench import Workbench
 from lopen.verification.findings import Finding
+from lopen.verification.runners import shown_output
 from lopen.workflow import changes
 from lopen.workflow.next_step import Trigger, enter_step, review, scope_lost, scope_of
 from lopen.workflow.pauses import Pause, gate
@@ -91,9 +92,17 @@ def _add_task(
     bench: Workbench, judged: BoundaryVerdict, scope: Scope, component: Component | None
 ) -> Pause | None:
     """Turn the findings into one task, and ask a person where verifications keep failing."""
-    session = bench.session
-    target = component or _covering(session.tree, judged.verdict.findings)
-    task = Task(bench.new_task_id(), _name(target, scope), _description(judged, scope), added=True)
+    session, found = bench.session, judged.verdict.findings
+    target = component or _covering(session.tree, found)
+    named = tuple(dict.fromkeys(f.criterion for f in found if f.criterion in target.criteria))
+    judged_scope = judged.verdict.scope  # the widest that this one completes
+    task = Task(
+        bench.new_task_id(),
+        _name(target, judged_scope),
+        _description(judged, judged_scope),
+        criteria=named,
+        added=True,
+    )
     session = changes.fail_boundary(session, target.id, task, module=scope == "module")
     pause = review(session)
     session = changes.ask_person(session, pause)
@@ -101,7 +110,7 @@ def _add_task(
     raised = GuardrailRaised(
         QUALITY,
         "block",
-        f"the {scope}'s verification failed: {one_line(judged.verdict.summary)}",
+        f"the {judged_scope}'s verification failed: {one_line(judged.verdict.summary)}",
         f"adds {task.id}, which takes up what it found",
     )
     bench.journal.save(session, told, raised)
@@ -127,7 +136,7 @@ def _description(judged: BoundaryVerdict, scope: Scope) -> str:
     for result in judged.results:
         if not result.passed:
             lines.append(
-                f"\n`{result.command}` ended with exit code {result.exit_code}:\n{result.output[-4_000:]}"
+                f"\n`{result.command}` ended with exit code {result.exit_code}:\n{shown_output(result.output, passed=False)}"
             )
     return "\n".join(lines)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from lopen.files.protection import ToolRefused
 from lopen.git.trees import GITLINK
-from lopen.judge.change import is_specification, kind
-from lopen.judge.judging import verdicts_of, warnings_for_builder
+from lopen.judge.change import is_specification, kind, spoken_names
+from lopen.judge.judging import open_remarks, required_tools, verdicts_of, widest_scope
 from lopen.judge.rubric import EVIDENCE_TOKENS
 from lopen.judge.verdict import established
 from lopen.limits.budget import DEFAULT_TASK_TYPE, task_tokens
@@ -20,10 +20,12 @@ from lopen.models.prompts.parts import CHARS_PER_TOKEN, Part
 from lopen.models.prompts.prompt import Surroundings, TaskFiles
 from lopen.settings.schema import Settings
 from lopen.specification.modules import topics
+from lopen.tools.task_work import TASK_VERDICT
 from lopen.verification.findings import Finding
 from lopen.workflow.next_step import standing_work
 from lopen.workflow.session import MAX_CLARIFICATIONS, Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
+from lopen.workflow.task_tree import Task
 
 FILES_LISTED = 200
 CONVENTION_CHARS = 12_000
@@ -34,6 +36,7 @@ WHOLE_CHARS = 60_000  # of the files given whole, together
 UNNAMED_CHARS = 20_000  # of files that the task does not name, where it names any
 OUTLINE_CHARS = 20_000  # of the outlines
 LISTED = 50  # files that are only named
+MOST_SPOKEN = 10  # files that the task's words name
 LOOKED_AT = 200  # files that are read for the prompt
 _ORDER = {"source": 0, "test": 1, "other": 2}
 CODE_CHARS_PER_TOKEN = 3  # code, inside JSON, is denser than prose
@@ -106,7 +109,9 @@ def work_in_progress(context: SessionContext, shown: Collection[str]) -> str:
 
 
 def task_files(context: SessionContext) -> TaskFiles:
-    """Return the present content of the files that the task in progress names or its component's work changed."""
+    """Return the present content of the files that the task in progress names, its criteria name, or its component's
+    work changed.
+    """
     session = context.record.journal.session
     if session.task is None:
         return TaskFiles()
@@ -114,12 +119,13 @@ def task_files(context: SessionContext) -> TaskFiles:
     outlines, named = [], []
     unnamed_room = UNNAMED_CHARS if session.task.files else WHOLE_CHARS
     room, outline_room = WHOLE_CHARS, OUTLINE_CHARS
-    paths = list(dict.fromkeys((*session.task.files, *_changed(context, session))))
+    wanted_paths = (*session.task.files, *_spoken(context, session, session.task))
+    paths = list(dict.fromkeys((*wanted_paths, *_changed(context, session))))
     for path in paths[:LOOKED_AT]:
         text = _text(context, path)
         if text is None:
             continue
-        wanted = path in session.task.files
+        wanted = path in wanted_paths
         if len(text) <= (room if wanted else min(room, unnamed_room)):
             room -= len(text)
             unnamed_room -= 0 if wanted else len(text)
@@ -135,8 +141,21 @@ def task_files(context: SessionContext) -> TaskFiles:
     named += paths[LOOKED_AT:]
     if len(named) > LISTED:
         named[LISTED:] = [f"and {len(named) - LISTED} more"]
-    rest = _file_part("Files of this component that are not shown", "\n".join(named))
+    rest = _file_part("Files that this task builds on and that did not fit", "\n".join(named))
     return TaskFiles((*whole.values(), *outlines, rest), tuple(whole))
+
+
+def _spoken(context: SessionContext, session: Session, task: Task) -> list[str]:
+    """Return the files that the words of the task and its criteria name, where only one file has the name."""
+    owner = session.tree.owner(task.id)
+    criteria = owner.criteria_of(task) if owner else ()
+    stated = (task.description, *(session.plan.criteria.get(id, "") for id in criteria))
+    spoken = {name.casefold() for text in stated for name in spoken_names(text)}
+    by_name: dict[str, list[str]] = {}
+    for path in context.project.workspace.list_files().files:
+        for name in {path.casefold(), path.casefold().rpartition("/")[2]} & spoken:
+            by_name.setdefault(name, []).append(path)
+    return [found[0] for found in by_name.values() if len(found) == 1][:MOST_SPOKEN]
 
 
 def _file_part(title: str, text: str) -> Part:
@@ -164,7 +183,8 @@ def _changed(context: SessionContext, session: Session) -> list[str]:
     return sorted(paths, key=lambda p: (_ORDER[kind(p)], sizes.get(there[p], 0), p))
 
 
-def _warning(finding: Finding) -> str:
+def remark_line(finding: Finding) -> str:
+    """Return a remark of the judge with its place."""
     place = f"{finding.path}{f':{finding.line}' if finding.line else ''}: " if finding.path else ""
     return place + finding.message
 
@@ -199,6 +219,15 @@ def _call_bounds(book: RuleBook) -> tuple[str, ...]:
     return (f"At most {' and '.join(most)}: more trip a circuit and cost time.",) if most else ()
 
 
+def _verifications(context: SessionContext, session: Session) -> tuple[str, ...]:
+    """Return the tools that the task in progress needs: of the widest boundary that it completes, the judge's apart."""
+    if session.task is None:
+        return ()
+    scope, _ = widest_scope(session, "task", session.task.id)
+    tools = required_tools(context.project.verifier, session, scope)
+    return (*(t for t in tools if not t.endswith("_completion")), TASK_VERDICT)
+
+
 def surroundings(context: SessionContext) -> Surroundings:
     """Gathered for the session's step, now."""
     session = context.record.journal.session
@@ -217,10 +246,9 @@ def surroundings(context: SessionContext) -> Surroundings:
         files="\n".join(files),
         research=tuple((t.name, t.excerpt) for t in topics(root / "specs" / session.module)),
         work_in_progress=work_in_progress(context, shown.whole) if building else "",
-        warnings=tuple(map(_warning, warnings_for_builder(context.record.store, session)))
-        if building
-        else (),
-        limits=context.guards.meter.snapshot(),
+        verifications=_verifications(context, session),
+        warnings=tuple(map(remark_line, open_remarks(context.record.store, session))) if building else (),
+        limits=context.guards.meter.snapshot(near_only=True),
         bounds=bounds(context.settings, session.step, context.guards.meter.gate.book),
         task_files=shown,
         readme=readme(root) if drafting else ("", ""),

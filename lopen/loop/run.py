@@ -8,6 +8,7 @@ from lopen.core.errors import LopenError, PersonNeeded, Stopped, StorageError
 from lopen.core.events import IterationEnded, Notice, SessionPaused, Waiting
 from lopen.guardrails.pipeline import GUARDRAILS, Passed, events
 from lopen.guardrails.pipeline import run as run_guardrails
+from lopen.judge.judging import open_remarks
 from lopen.loop.context import SessionContext
 from lopen.loop.continuation import continue_conversation, continues, stored_conversation
 from lopen.loop.conversation import Conversation
@@ -20,6 +21,7 @@ from lopen.loop.iteration import (
     look,
 )
 from lopen.loop.model_calls import CallPaused
+from lopen.loop.project_context import remark_line
 from lopen.loop.startup import completed, try_commands
 from lopen.store.audit import last_failure
 from lopen.store.journal import has_requests, take_requests
@@ -174,7 +176,8 @@ def check(context: SessionContext) -> Passed:
 def finish(context: SessionContext) -> None:
     """Report the built work, and draw the plan a last time."""
     context.record.journal.tell(*context.guards.meter.settle_up())
-    told = []
+    remarks = open_remarks(context.record.store, context.record.journal.session)
+    told = [Notice("info", f"the judge remarks: {remark_line(remark)}") for remark in remarks]
     if left := context.project.place.close():
         told.append(Notice("info", left))
     context.record.journal.tell(*told, completed(context))

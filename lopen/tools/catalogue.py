@@ -29,11 +29,11 @@ EVERYWHERE = frozenset(Step) - {Step.COMPLETE}
 PLANNING_AND_BEFORE = PLANNING_STEPS | {Step.DRAFT_SPECIFICATION}
 BUILDING = frozenset({Step.ITERATE_THROUGH_TASKS})
 RESEARCHING = frozenset(Step) - {Step.REPEAT, Step.COMPLETE}
-MODULE_VERIFYING = frozenset({Step.SELECT_NEXT_COMPONENT, Step.ITERATE_THROUGH_TASKS, Step.REPEAT})
+MODULE_VERIFYING = frozenset({Step.ITERATE_THROUGH_TASKS, Step.REPEAT})
 
 STANDARD = ("verify-build", "verify-tests", "verify-lint")
-AFTER_A_FAILURE = "Not run behind a verification that failed in the same turn."
-LOPENS_OWN = frozenset({"verify-setup", "verify-commit"})  # lopen alone runs these commands
+AFTER_A_FAILURE = "Not run behind a call that failed in the same turn."
+WITHOUT_TOOL = frozenset({"verify-setup", "verify-commit", "verify-fix"})  # lopen's own, or for run_command
 
 
 def rests_on_earlier_calls(tool: str) -> bool:
@@ -103,7 +103,7 @@ FIXED: tuple[Tool, ...] = (
 
 def catalogue(verify_commands: Mapping[str, str | None]) -> tuple[Tool, ...]:
     """Return every tool of a session: the fixed ones, then one for each verify command, in a fixed order."""
-    there = {name for name, command in verify_commands.items() if command} - LOPENS_OWN
+    there = {name for name, command in verify_commands.items() if command} - WITHOUT_TOOL
     names = [*(name for name in STANDARD if name in there), *sorted(there - {*STANDARD})]
     return (*FIXED, *map(_verify_tool, names))
 
@@ -112,7 +112,7 @@ def _verify_tool(name: str) -> Tool:
     tool = name.replace("-", "_")
     return Tool(
         tool,
-        f"Run the specification's {name} command in a clean checkout of what would be committed, after verify-setup where a manifest changed. Passes when its exit code is 0. The last 12,000 characters of its output are shown.",
+        f"Run the specification's {name} command in a clean checkout of what would be committed, after verify-setup where a manifest changed. Passes when its exit code is 0. Of its output the failures are shown, at most 60 lines.",
         NoInput,
         BUILDING,
         partial(task_work.verify_command, tool),

@@ -16,6 +16,7 @@ from lopen.guardrails.completion import QUALITY, missing, rejection
 from lopen.guardrails.guard import one_line
 from lopen.tools.calls import ToolResult, done, refused
 from lopen.tools.workbench import Workbench
+from lopen.verification.runners import shown_output
 from lopen.workflow import changes
 from lopen.workflow.next_step import Trigger, enter_step
 from lopen.workflow.session import CommitIntent, Session
@@ -124,7 +125,11 @@ def _verify_commit(bench: Workbench, verified: str) -> ToolResult | None:
     if result is None or (result.passed and result.tree == verified):
         return None
     said = "changed files" if result.passed else f"failed with exit code {result.exit_code}"
-    return refused(f"verify-commit {said}", "fix it, verify again, then complete", output=result.end)
+    return refused(
+        f"verify-commit {said}",
+        "fix it, verify again, then complete",
+        output=shown_output(result.output, passed=False),
+    )
 
 
 def _commit(bench: Workbench, task: Task, tree: str, text: str) -> str:

@@ -13,16 +13,18 @@ from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.planning import task_from, unfit
 from lopen.tools.task_completion import complete_task, false_claim
 from lopen.tools.workbench import Workbench
+from lopen.verification.runners import shown_output
 from lopen.workflow import changes
 from lopen.workflow.next_step import Trigger, enter_step, review
 from lopen.workflow.task_tree import State, Task
 
 TASK_VERDICT = "verify_task_completion"
+MEND = "run_command `{command}` mends what the linter can mend by itself"
 LEFT_SHOWN = 20  # files that a verify command left, by name
 
 
 def update_task_status(bench: Workbench, wanted: calls.UpdateTaskStatus) -> ToolResult:
-    """End the task in progress. `complete`, after verify_tests and verify_task_completion passed on the
+    """End the task in progress. `complete`, after the task's verifications passed on the
     present files: lopen commits and ticks the checklist; the calls after it in the turn are not run.
     `failed` gives the task up for now; `note` says why.
     """
@@ -131,10 +133,13 @@ def verify_command(tool: str, bench: Workbench, _: calls.NoInput) -> ToolResult:
         "passed": result.passed,
         "command": result.command,
         "exit_code": result.exit_code,
-        "output": result.end,
+        "output": shown_output(result.output, passed=result.passed),
     }
-    if result.hint:
-        shown["hint"] = result.hint
+    fix = bench.project.verifier.commands.get("verify-fix")
+    if hint := result.hint or (
+        MEND.format(command=fix) if fix and tool == "verify_lint" and not result.passed else ""
+    ):
+        shown["hint"] = hint
     if not result.passed and (alone := bench.project.verifier.left_out()):
         shown["not_in_the_clean_room"] = alone
     if result.left.changed:
@@ -160,6 +165,8 @@ def verify_task_completion(bench: Workbench, wanted: calls.VerifyTask) -> ToolRe
 
 def _judge(bench: Workbench, scope: Scope, subject: str, note: str = "") -> BoundaryVerdict:
     judged = bench.judge.verdict_on(scope, subject, note, bench.evidence.ignored)
+    for result in judged.results:  # lopen ran what the boundary requires and the model had not run
+        bench.evidence.note(result.tool, result.tree if result.passed else None)
     if judged.passed:
         bench.evidence.confidence = judged.verdict.confidence
     return judged

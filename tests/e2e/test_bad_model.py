@@ -43,6 +43,7 @@ def test_every_wrong_call_is_answered_with_what_is_wrong(make_project: MakeProje
         ("read_file", {"path": "missing.txt"}, "does not exist"),
         ("read_file", {"path": "a\u0000b"}, "NUL"),
         ("search_files", {"pattern": "("}, "regular expression"),
+        ("verify_task_completion", {"task_id": "calc-t2"}, "not the task in progress"),
         ("write_file", {"path": "x.txt", "content": None}, "content: "),
         ("write_file", {"path": "n" * 300, "content": ""}, "longer than"),
         ("edit_file", {"path": "README.md", "old_text": "nowhere", "new_text": "x"}, "is not in README.md"),
@@ -50,7 +51,6 @@ def test_every_wrong_call_is_answered_with_what_is_wrong(make_project: MakeProje
         ("run_command", {"command": ": " + "ü" * 65_000}, "too long"),
         ("read_spec", {"section": "Nowhere"}, "Nowhere"),
         ("add_task", {"component": "none", "name": "n", "description": "d", "reason": "r"}, "no component"),
-        ("verify_task_completion", {"task_id": "calc-t2"}, "not the task in progress"),
     ]
     _, results = answered(make_project, *((name, given) for name, given, _ in wrong))
 

@@ -198,7 +198,7 @@ class Data(unittest.TestCase):
         if os.environ["HOME"] == "/tmp/home":  # under bubblewrap
             Path("node_modules/.vite-temp/x").touch(exist_ok=False)
 """
-SPOIL = "echo KEY=2 > .env.test; echo 2 > data/deep/rows.txt; touch data/other; rm -rf data/deep; touch node_modules/.vite-temp/x"
+SPOIL = "echo KEY=2 > .env.test; echo 2 > data/deep/rows.txt; touch data/other; rm -rf data/deep; touch node_modules/.vite-temp/x; true"
 
 
 @pytest.mark.parametrize("mode", ["bwrap", "none"])

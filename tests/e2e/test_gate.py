@@ -62,7 +62,7 @@ def test_an_approval_holds_for_exactly_what_was_read(make_project: MakeProject) 
     project.specify()
     right = spec_hash(project)
     for wrong in (right[:4], "", right[:-1] + ("0" if right[-1] != "0" else "1"), right + "0"):
-        assert project.lopen("approve", "calc", "--expect", wrong).code == 1
+        assert project.lopen("approve", "calc", "--expect", wrong).code == (1 if len(wrong) >= 8 else 2)
     approved = project.lopen("approve", "calc", "--expect", right, "--note", "read it twice")
     assert approved.code == 0
     assert "AC-1: add(1, 2) is 3" in approved.out

@@ -8,7 +8,7 @@ from typing import Any
 from lopen.loop.project_context import WHOLE_CHARS
 from lopen.models.messages import Usage
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import opening, text, tools
+from tests.endpoint import opening, text, tools, verdict
 from tests.project import build, code, component, plan, specification, task, verified
 
 CRITERIA = ("add(1, 2) is 3", "add(2, 2) is 4", "add(0, 0) is 0")
@@ -151,3 +151,39 @@ def test_what_is_left_of_the_budget_is_told_in_results_from_half_on(make_project
         "Left of the budget: task 15,000 of 100,000 tokens. Verify and complete what you have"
     )
     assert said[3][0] == said[2][0]
+
+
+def test_documents_of_criteria_verifications_and_remarks_reach_the_builder(make_project: MakeProject) -> None:
+    remark = {"severity": "warning", "message": "add has no docstring", "path": "one.py"}
+    last = {"severity": "warning", "message": "the README lacks an example"}
+    script = [
+        plan(
+            component("core", "AC-1"), component("report", "AC-2", depends_on=["core"]), tasks=["Add", "Say"]
+        ),
+        build("calc-t1", "one"),
+        build("calc-t2", "two"),
+        tools(
+            ("select_component", {"name": "report", "reason": "core is complete"}),
+            ("record_tasks", {"component": "report", "tasks": [task("Print it")]}),
+        ),
+        build("calc-t3", "three"),
+    ]
+    project = make_project(
+        script, oracle=[verdict(), *[verdict(findings=[remark])] * 2, *[verdict(findings=[last])] * 3]
+    )
+    project.write("docs/rules.md", "Round half up.\n")
+    project.commit("Rules")
+    ran = project.run_module(
+        text=specification(
+            criteria=("it adds as rules.md says", "it reports"), commands={"verify-lint": "true"}
+        )
+    )
+    _, one, two, _, three = project.requests
+    assert "verifications, in this order: verify_lint, verify_tests, verify_task_completion" in system(one)
+    assert "Round half up." in section(one, "File: docs/rules.md")
+    assert "Remarks" not in system(one)
+    assert "add has no docstring" not in system(two)
+    assert "one.py: add has no docstring" in section(
+        three, "Remarks of the judge on the work before (mend them with this task)"
+    )
+    assert "the judge remarks: the README lacks an example" in ran.out, ran.out

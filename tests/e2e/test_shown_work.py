@@ -20,7 +20,7 @@ def test_the_output_of_a_failed_verification_is_shown_wherever_a_person_looks(
     secret = "q7Zk2mXw9PbR4tLs8Vn3"
     broken = f"print('{secret}')\n{BROKEN}"
     test = ("write_file", {"path": "test_calc.py", "content": broken})
-    failing = tools(("run_command", {"command": "exit 3"}), test, ("verify_tests", {}))
+    failing = tools(test, ("verify_tests", {}), ("run_command", {"command": "exit 3"}))
     project = make_project([plan(), failing, GIVE_UP, GIVE_UP, GIVE_UP], MY_API_KEY=secret)
     project.specify()
     ran = project.lopen("approve", "calc", "--yes", "--run")

@@ -62,10 +62,6 @@ def test_a_budget_without_room_pauses_before_the_call_and_its_command_is_enough(
     assert state["status"] in ("paused", "exhausted")
     assert state["tokens_used"] <= 1.05 * limit
     assert state["reserved"] == 0
-    near = "\n".join(block["text"] for block in project.requests[-1]["system"])
-    assert "Budget: module " in near
-    assert "circuits OK (" in near
-
     command = shlex.split(ran.last_line.removeprefix("next: lopen "))
     assert command[:2] == ["budget", "extend"], ran.last_line
     extended = project.lopen(*command, "--json")

@@ -126,7 +126,8 @@ def test_a_failing_command_fails_the_verdict_without_the_oracle(make_project: Ma
     script = [
         plan(),
         tools(write("calc.py", "def add(a, b):\n    return 0\n"), *verified("calc-t1")),
-        tools(*code(value="a - b"), ("verify_tests", {})),
+        tools(*code(value="a - b"), ("run_command", {"command": "false"}), ("verify_tests", {})),
+        tools(("verify_tests", {})),
         tools(judge("calc-t1")),
         build("calc-t1"),
     ]
@@ -136,14 +137,17 @@ def test_a_failing_command_fails_the_verdict_without_the_oracle(make_project: Ma
     empty = last_result(requests[2], "verify_tests")
     assert (empty.data["ok"], empty.data["passed"]) == (True, False)
     assert "write at least one test" in empty.data["hint"]
-    failing = last_result(requests[3], "verify_tests").data
+    assert (
+        last_result(requests[3], "verify_tests").data["error"] == "not run: run_command failed in this turn"
+    )
+    failing = last_result(requests[4], "verify_tests").data
     assert (failing["passed"], failing["exit_code"], failing["command"]) == (False, 1, UNITTEST)
     assert "AssertionError" in failing["output"]
     for tool in ("verify_task_completion", "update_task_status"):
         rested = last_result(requests[2], tool)
         assert rested.is_error
         assert rested.data["error"] == "not run: verify_tests failed in this turn"
-    judged = last_result(requests[4], "verify_task_completion").data
+    judged = last_result(requests[5], "verify_task_completion").data
     assert judged["passed"] is False
     assert "verify_tests failed" in judged["findings"][0]["message"]
     assert len(project.oracle_requests) == 1

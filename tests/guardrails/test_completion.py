@@ -17,16 +17,22 @@ ALL: dict[str, str | None] = {
     "verify-lint": "ruff check",
     "verify-commit": "pre-commit run",
 }
-OWN = {**ALL, "verify-types": "mypy", "verify-docs": None, "verify-component-completion": "true"}
+OWN = {
+    **ALL,
+    "verify-fix": "ruff check --fix",
+    "verify-types": "mypy",
+    "verify-docs": None,
+    "verify-component-completion": "true",
+}
 
 
 @pytest.mark.parametrize(
     ("boundary", "commands", "expected"),
     [
-        ("task", ALL, ("verify_tests", "verify_task_completion")),
-        ("task", {**ALL, "verify-tests": None}, ("verify_task_completion",)),
-        ("component", OWN, ("verify_tests", "verify_lint", "verify_types", "verify_component_completion")),
-        ("module", OWN, ("verify_build", "verify_tests", "verify_lint", "verify_module_completion")),
+        ("task", ALL, ("verify_lint", "verify_tests", "verify_task_completion")),
+        ("task", {**ALL, "verify-tests": None}, ("verify_lint", "verify_task_completion")),
+        ("component", OWN, ("verify_lint", "verify_tests", "verify_types", "verify_component_completion")),
+        ("module", OWN, ("verify_build", "verify_lint", "verify_tests", "verify_module_completion")),
         ("module", {"verify-build": "make"}, ("verify_build", "verify_module_completion")),
     ],
 )

@@ -229,13 +229,13 @@ def test_a_pause_is_announced_once_over_processes_and_its_command_is_enough(
     assert make_meter(budget=limits).reserve(4_500, 16_000).max_tokens == 16_000
 
 
-def test_the_snapshot_is_one_line_and_guides_near_a_limit(make_meter: MakeMeter) -> None:
+def test_the_snapshot_is_empty_until_a_limit_is_near_and_one_line_then(make_meter: MakeMeter) -> None:
     meter = make_meter(budget={"session_tokens": 10_000, "task_tokens": 0})
     spend(meter, 900)
+    assert meter.snapshot(near_only=True) == ""
+    assert "wrap up" not in meter.snapshot()
+    spend(meter, 7_200)
     line = meter.snapshot()
     assert "\n" not in line
-    assert "session 900/10,000 (9%)" in line
-    assert "circuits OK (0/50" in line
-    assert "wrap up" not in line
-    spend(meter, 7_200)
-    assert "wrap up" in meter.snapshot()
+    assert "session 8,100/10,000 (81%)" in line
+    assert "wrap up" in line

@@ -55,6 +55,7 @@ class Surroundings:
     `languages`: name, version and tools found here. `conventions`: (path, text) of AGENTS.md or CLAUDE.md.
     `research`: (topic, excerpt). `work_in_progress`: the uncommitted diff after an interruption, else "".
     `limits`: budgets and circuits now; `bounds`: the limits that shape the work, the same in all of a session.
+    `verifications`: the tools that the task in progress needs, in the order to call them.
     `warnings`: the last accepted verdict's. `task_files`: the files that the task builds on.
     `established`: the criteria that verdicts found to hold. In step 1 `readme`
     is the README's path and beginning; in steps 1 to 5 `questions` says who answers `ask_user`.
@@ -72,6 +73,7 @@ class Surroundings:
     readme: tuple[str, str] = ("", "")
     questions: str = ""
     established: frozenset[str] = frozenset()
+    verifications: Sequence[str] = ()
     warnings: Sequence[str] = ()
     task_files: TaskFiles = TaskFiles()
 
@@ -249,7 +251,7 @@ def _own(session: Session, spec: Specification | None, around: Surroundings, req
         Part("Told by lopen since the last prompt", notes),
         Part("Corrections", corrections),
         Part(
-            "Warnings of the judge on the component's last task (mend them where your task touches them)",
+            "Remarks of the judge on the work before (mend them with this task)",
             "\n".join(map(bullet, around.warnings)),
             3,
             data=True,
@@ -290,7 +292,8 @@ def _task_parts(session: Session, spec: Specification | None, around: Surroundin
     task = session.task if session.step is Step.ITERATE_THROUGH_TASKS else None
     if task is None:
         return []
-    parts, component = [Part("Your task", task_lines(task))], _component(session)
+    lines = [task_lines(task), f"verifications, in this order: {', '.join(around.verifications)}"]
+    parts, component = [Part("Your task", "\n".join(lines))], _component(session)
     if spec is not None and component is not None and not _share_criteria(component):
         parts += _criteria("task", spec, component.criteria_of(task))
     if spec is not None and component is not None and not _share_sections(component):
