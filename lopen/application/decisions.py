@@ -358,7 +358,7 @@ def release_circuit(context: CommandContext, store: SessionStore, circuit_id: st
             session = store.load(session_id)
             if session.pause is not None and session.pause.kind != "circuit":
                 return ""
-            store.save(replace(session, pause=None), datetime.now(UTC))
+            store.save(changes.clear_pause(session), datetime.now(UTC))
         return session_id
     except Locked:
         return ""

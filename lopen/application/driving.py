@@ -234,7 +234,7 @@ def finish(context: CommandContext, loop: SessionContext, session: Session, only
             code = ExitCode.OK
     elif not session.finished:
         # nothing runs any more, and nothing was interrupted
-        loop.record.journal.save(replace(session, status="paused"))
+        loop.record.journal.save(changes.stop_run(session))
         phase = only.replace("_", " ")
         line = f"{phase} is complete; next: lopen run {session.module}"
         message = f"{phase} of {session.module} is complete"

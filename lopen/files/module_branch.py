@@ -6,7 +6,7 @@ taken over before the next task; a branch that does not descend from lopen's las
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lopen.core.events import Committed, Event, Notice
 from lopen.files.workplace import Workplace
@@ -16,6 +16,7 @@ from lopen.git.errors import GitError, RefMoved
 from lopen.git.refs import BRANCH_PREFIX, HEADS, require_commit
 from lopen.store.journal import Journal
 from lopen.store.sessions import SessionStore
+from lopen.workflow import changes
 from lopen.workflow.pauses import Halt, Pause
 
 
@@ -42,7 +43,7 @@ class ModuleBranch:
             self.place.check_out_start(branch)
             told += self._stacked(branch)
         if session.start_branch is None:
-            session = replace(session, start_branch=self._start_branch(branch))
+            session = changes.leave_branch(session, self._start_branch(branch))
             self.journal.save(session)  # first: a crash must not lose it
         start = require_commit(clone.head(), module)
         if clone.branch_tip(branch) != start:
@@ -51,7 +52,7 @@ class ModuleBranch:
         self.place.copy_documents(module)
         commit = self._first_commit(module, branch, start)
         self.place.publish(branch)
-        self.journal.save(replace(self.journal.session, branch=branch, start_commit=commit))
+        self.journal.save(changes.begin_branch(self.journal.session, branch, commit))
         return [*told, Committed(commit, f"docs({module}): approve specification", branch)]
 
     def check(self, branch: str) -> None:

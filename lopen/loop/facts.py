@@ -40,7 +40,7 @@ def observe(
     """Compare the session's record with the specification and the repository."""
     events: list[Event] = []
     if approval is not None and session.approval is not None and approval != session.approval:
-        session = replace(session, approval=approval)
+        session = changes.renew_approval(session, approval)
     hashes = section_hashes(spec.outline)
     pause = _must_wait(session, spec, hashes)
     if pause is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from lopen.core.errors import LopenError
 from lopen.core.events import Notice, QuestionAsked, SessionComplete, SessionFailed, SessionStarted
@@ -97,7 +96,7 @@ def try_commands(context: SessionContext) -> None:
             hint=f"install what `{commands[name]}` needs, or correct it in specs/{session.module}/SPECIFICATION.md and"
             f" approve it again: lopen approve {session.module}",
         )
-    context.record.journal.save(replace(context.record.journal.session, commands_started=digest))
+    context.record.journal.save(changes.note_commands(context.record.journal.session, digest))
 
 
 def start_failures(context: SessionContext, commands: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
@@ -186,5 +185,5 @@ def completed(context: SessionContext) -> SessionComplete:
 def failed(context: SessionContext, error: LopenError, *, tried: bool) -> None:
     """Keep that the run failed; the session can be resumed. If nothing was tried, the pause stays as it was."""
     session = context.record.journal.session
-    after = replace(session, status="failed", pause=None) if tried else session
+    after = changes.fail_run(session) if tried else session
     context.record.journal.save(after, SessionFailed(error.message, error.hint))

@@ -1,7 +1,4 @@
-"""The changes of a session that touch its plan, limits, dialogue or intents. Each function returns the changed session.
-
-A field of the session itself is replaced where it is known. Pure.
-"""
+"""The changes of a session. Each function returns the changed session; no other room replaces fields of one. Pure."""
 
 from __future__ import annotations
 
@@ -69,6 +66,41 @@ def start_run(session: Session, *, granted: int, request: str) -> Session:
 def pause_for(session: Session, pause: Pause, corrections: Sequence[str] = ()) -> Session:
     """Let the session wait; the model hears `corrections` when it goes on."""
     return add_corrections(replace(session, status="paused", pause=pause), corrections)
+
+
+def clear_pause(session: Session) -> Session:
+    """Let the session go on with the next run."""
+    return replace(session, pause=None)
+
+
+def stop_run(session: Session) -> Session:
+    """Mark the session as paused: no process works on it."""
+    return replace(session, status="paused")
+
+
+def fail_run(session: Session) -> Session:
+    """Mark the session as failed; it can be resumed."""
+    return replace(session, status="failed", pause=None)
+
+
+def note_commands(session: Session, digest: str) -> Session:
+    """Record that the verify commands with this digest were seen to start."""
+    return replace(session, commands_started=digest)
+
+
+def leave_branch(session: Session, branch: str | None) -> Session:
+    """Record the branch that the person was on before the module's branch began."""
+    return replace(session, start_branch=branch)
+
+
+def begin_branch(session: Session, branch: str, commit: str) -> Session:
+    """Record the module's branch and its first commit."""
+    return replace(session, branch=branch, start_commit=commit)
+
+
+def renew_approval(session: Session, approval: Approval) -> Session:
+    """Take a newer approval of a specification that the plan was made for."""
+    return replace(session, approval=approval)
 
 
 def settle_halt(session: Session, command: str) -> Session:
@@ -210,11 +242,7 @@ def skip_task(session: Session, task_id: str, reason: str) -> Session:
     skipped = replace(task, given_up=" ".join(reason.split()) or "no reason given", state=State.FAILED)
     session, pause = with_task(session, skipped), session.pause
     asked = pause.reason if isinstance(pause, Confirmation) else None
-    return (
-        replace(session, pause=None)
-        if isinstance(asked, FailuresInRow) and asked.subject == task_id
-        else session
-    )
+    return clear_pause(session) if isinstance(asked, FailuresInRow) and asked.subject == task_id else session
 
 
 def complete_task(session: Session, task: Task, commit: str) -> Session:
@@ -282,7 +310,7 @@ def confirm_pause(session: Session, note: str = "") -> Session:
         LopenError: the session does not wait for a confirmation.
     """
     pause = session.pause
-    session = replace(session, pause=None)
+    session = clear_pause(session)
     if isinstance(pause, Confirmation):
         if not isinstance(pause.reason, BudgetThreshold):  # the budget's own record holds that
             session = confirm(session, pause.reason)
@@ -330,7 +358,7 @@ def assume(session: Session, line: str) -> Session:
 
 
 def _end_question(session: Session) -> Session:
-    return replace(session, pause=None) if isinstance(session.pause, Question) else session
+    return clear_pause(session) if isinstance(session.pause, Question) else session
 
 
 def add_notes(session: Session, *notes: str) -> Session:
