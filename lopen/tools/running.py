@@ -207,6 +207,8 @@ class ToolRunner:
             refusal = failed(
                 "the call was cut by max_tokens and not run", "send it again, whole, in smaller pieces"
             )
+        elif refusal is not None and use.name in EDITS:
+            self._failed = use.name  # the work is not whole: judging it would be paid for nothing
         if refusal is not None:
             return self._end(use, started, refusal)
         before = self._tree() if self.watch.failed_before(use) else ""
@@ -241,7 +243,7 @@ class ToolRunner:
     def _end(self, use: ToolUse, started: _Started, result: ToolResult, before: str = "") -> ToolResult:
         """Record the outcome. `before` is the work tree's id before a command that had failed already."""
         self.recorded = self.recorded or result.recorded
-        self.note_failure(use, {"ok": result.ok, **result.fields})
+        self.note_failure(use, result.fields)
         self.pause = self.pause or result.pause
         seconds = self.bench.clock.monotonic() - started.at
         outcome, error = _outcome(result)
@@ -264,11 +266,9 @@ class ToolRunner:
         return result
 
     def note_failure(self, use: ToolUse, fields: Mapping[str, Any]) -> None:
-        """Note a failed edit, command or verification: the calls of this turn that rest on it are not run."""
-        if (
-            (use.name in EDITS and fields.get("ok") is False)
-            or (use.name == "run_command" and fields.get("exit_code", 0) != 0)
-            or (use.name.startswith("verify_") and fields.get("passed") is False)
+        """Note a failed command or verification: the calls of this turn that rest on it are not run."""
+        if (use.name == "run_command" and fields.get("exit_code", 0) != 0) or (
+            use.name.startswith("verify_") and fields.get("passed") is False
         ):
             self._failed = use.name
 
