@@ -144,7 +144,7 @@ class CleanRoom:
         return self._installed.variables(self._repository.root)
 
     def mark_used(self) -> None:
-        """A command ran: where it could change the installations, they are no longer those of a tree."""
+        """Mark the installations as changed, where the command that ran could write to them."""
         if self.set_up_on and not self._mounted:
             self._installed.made_for(self.set_up_for, USED)
 
