@@ -37,9 +37,9 @@ def log(
 ) -> ExitCode:
     """Show turns, tool calls, verdicts, guardrails and commits of a session."""
     from lopen.application.detached import follow as history
+    from lopen.application.event_lines import rows
     from lopen.application.open_store import one_session, open_store, store_with
     from lopen.application.reports import INTERRUPTED
-    from lopen.cli.rendering.lines import rows
     from lopen.cli.rendering.views import subscriber
     from lopen.store.archives import archive_path
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
+from lopen.application.event_lines import step_title
 from lopen.cli.command import command, group
 from lopen.cli.parameters import SessionArgument
-from lopen.cli.rendering.lines import step_title
 from lopen.core.errors import ExitCode, LopenError, WrongUsage
 from lopen.workflow.next_step import displayed_step
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lopen.application.command_context import CommandContext
+from lopen.application.event_lines import MARKS
 from lopen.cli.command import command
 from lopen.cli.parameters import tasks
-from lopen.cli.rendering.lines import MARKS
 from lopen.core.errors import ExitCode
 from lopen.core.money import cost_text
 from lopen.store.audit import CallRecord, VerifyResult

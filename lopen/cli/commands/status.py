@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lopen.application.command_context import CommandContext
+from lopen.application.event_lines import MARKS, step_title
 from lopen.cli.command import command
 from lopen.cli.parameters import StatusArgument
-from lopen.cli.rendering.lines import MARKS, step_title
 from lopen.core.errors import ExitCode, LopenError
 from lopen.core.money import cost_text, dollars
 from lopen.workflow.next_step import displayed_step

@@ -28,7 +28,7 @@ from rich.console import Console, ConsoleDimensions
 from rich.text import Text
 
 from lopen.application.command_context import View
-from lopen.cli.rendering.lines import MARKS, line, rows, step_title, test_counts
+from lopen.application.event_lines import MARKS, line, rows, step_title, test_counts
 from lopen.core import events as e
 from lopen.core.clock import SystemClock
 from lopen.core.errors import LopenError

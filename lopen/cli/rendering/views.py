@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal, TextIO, assert_never
 
 from lopen.application.command_context import View
-from lopen.cli.rendering.lines import rows
+from lopen.application.event_lines import rows
 from lopen.core import events as e
 from lopen.core.escape import UNSEEN
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.cli.rendering.lines import STEP_TITLES, STEPS, line
+from lopen.application.event_lines import STEP_TITLES, STEPS, line
 from lopen.cli.rendering.views import mode_for, safe_json, subscriber
 from lopen.core import events as e
 from lopen.workflow.steps import Step, number
