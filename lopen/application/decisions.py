@@ -33,6 +33,7 @@ from lopen.store.folder import (
     held_out_of_sight,
     is_locked,
     is_running,
+    is_worked_on,
     lock_holder,
     module_holder,
     module_lock,
@@ -289,6 +290,23 @@ def _empty(session: str, question: Question) -> WrongUsage:
     default = question.default
     hint = f"to use the default: lopen answer {session} {shlex.quote(default)}" if default.strip() else ""
     return WrongUsage(f"the answer is empty; the question is: {question.text}", hint=hint)
+
+
+def tell(context: CommandContext, store: SessionStore, session_id: str, text: str) -> bool:
+    """Tell the model something with the session's next turn; return whether a process works on the session now.
+
+    Raises:
+        LopenError: the session is complete.
+        WrongUsage: the text is empty.
+    """
+    session = store.load(session_id)
+    if session.finished:
+        hint = f"to build more: lopen run {session.module} --new -p TEXT"
+        raise LopenError(f"{session_id} is complete: nothing is left to tell the model", hint=hint)
+    if not text.strip():
+        raise WrongUsage("the text is empty", hint=f"lopen tell {session.module} TEXT")
+    add_request(store.database, session_id, PersonRequest("tell", {"text": text}))
+    return is_worked_on(context.root, session.module)
 
 
 def skip(context: CommandContext, store: SessionStore, task: str, reason: str) -> tuple[Session, Task, bool]:

@@ -109,6 +109,8 @@ def _model(event: e.Event) -> str | None:
         case e.QuestionAsked(question, options, _, answer, assumed) if answer:  # else the pause tells it
             choice = f" [{' / '.join(options)}]" if options else ""
             return f"question: {question}{choice}; {'assumed' if assumed else 'answered'}: {answer}"
+        case e.GuidanceGiven(text):
+            return f"told the model: {text}"
         case _:
             return None
 

@@ -164,6 +164,25 @@ def one_session(store: SessionStore, wanted: str | None) -> Session:
     return store.load(wanted)
 
 
+def the_session(
+    store: SessionStore, wanted: str | None, fits: Callable[[Session], bool], state: str
+) -> Session:
+    """Return the session that a person names, else the only unfinished one that `fits`, which `state` words.
+
+    Raises:
+        WrongUsage: several fit, or none does.
+    """
+    if wanted is not None:
+        return one_session(store, wanted)
+    found = [session for session in store.readable(store.ids(unfinished=True)) if fits(session)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise WrongUsage(f"no session {state}", hint="to see the sessions: lopen status")
+    named = ", ".join(session.module for session in found)
+    raise WrongUsage(f"several sessions {state.replace('waits', 'wait', 1)}: {named}", hint="name the module")
+
+
 STORE_HINT = "start it, or use the local store: lopen config set --user budget.store sqlite"
 SEEN_ALERTS = ("protected_path", "secret")
 LISTED = {"budget": "lopen budget show", "circuit": "lopen circuit status"}

@@ -206,6 +206,12 @@ class QuestionAsked(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class GuidanceGiven(Event):
+    name: ClassVar[str] = "guidance_given"
+    text: str  # a person's words, which the model gets with its next turn
+
+
+@dataclass(frozen=True, slots=True)
 class TurnStarted(Event):
     name: ClassVar[str] = "turn_started"
     durable: ClassVar[bool] = False

@@ -30,7 +30,7 @@ _MAC = "Library/Application Support"
 # Commands of lopen that only a person may give (docs/reference/workflow.md)
 PERSONS_COMMANDS = frozenset(
     {
-        *("approve", "answer", "confirm", "pause", "skip", "revert", "merge", "pr", "serve", "demo"),
+        *("approve", "answer", "confirm", "pause", "skip", "tell", "revert", "merge", "pr", "serve", "demo"),
         *("budget extend", "budget reset", "circuit ack", "circuit reset", "alerts ack", "session delete"),
         *("hooks install", "hooks uninstall", "config set", "config unset"),
     }

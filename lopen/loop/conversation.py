@@ -15,12 +15,13 @@ from lopen.guardrails.completion import missing
 from lopen.guardrails.guard import times
 from lopen.guardrails.premature_stops import detect_stop, nudge
 from lopen.guardrails.repeated_failures import ENDED_EARLY
+from lopen.loop.guidance import take_guidance
 from lopen.loop.model_calls import CallPaused, ModelCall, ModelCalls
 from lopen.loop.transcript import Resumed, Transcript, TurnCounts, say, still_refused
 from lopen.models.messages import ContextTooLong, Json, Request, Response, ToolUse
 from lopen.models.recording import result_fields
 from lopen.models.request_body import can_stand_last, cut_call, sendable
-from lopen.store.journal import ConversationStore, pause_requested
+from lopen.store.journal import ConversationStore, requested
 from lopen.tools.calls import ToolResult, tool_result
 from lopen.tools.catalogue import rests_on_earlier_calls
 from lopen.tools.running import ToolRunner
@@ -73,12 +74,10 @@ class Conversation:
             self.counts.turn += unanswered is None
             self.runner.begin_turn(self.counts.turn)
             try:
-                if resumed is None and pause_requested(self.bench.journal.database, self.bench.session.id):
-                    outcome: Outcome | None = _paused(paused_by_person(self.bench.session.id))
-                elif unanswered is not None:
+                if unanswered is not None:
                     outcome = self._answered(unanswered, resumed)
                 else:
-                    outcome = self._turn()
+                    outcome = (self._heard() if resumed is None else None) or self._turn()
             except CallPaused as held:
                 outcome = _paused(held.pause)
                 self.transcript.stopped()
@@ -89,6 +88,16 @@ class Conversation:
                 return replace(outcome, turns=self.counts.answers, subject=self.subject, refused=refused)
             if resumed is not None and unanswered is not None:
                 self._say(resumed.notice)
+
+    def _heard(self) -> Outcome | None:
+        """Tell the model what a person said meanwhile; return the pause that they asked for."""
+        journal, session = self.bench.journal, self.bench.session.id
+        asked = requested(journal.database, session)
+        if any(request.kind == "tell" for request in asked):
+            with journal.transaction():
+                self._say("\n".join(take_guidance(journal)))
+        paused = any(request.kind == "pause" for request in asked)
+        return _paused(paused_by_person(session)) if paused else None
 
     def _planning(self) -> bool:
         step = self.bench.session.step

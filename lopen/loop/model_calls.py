@@ -34,7 +34,7 @@ from lopen.models.messages import (
 from lopen.models.prices import cost_usd
 from lopen.models.prompts.sizes import RequestSizes
 from lopen.models.retry import Retries, TrackedModel
-from lopen.store.journal import Journal, pause_requested
+from lopen.store.journal import Journal, requested
 from lopen.workflow.pauses import (
     Pause,
     budget_reached,
@@ -125,7 +125,7 @@ class ModelCalls:
 
         def told(event: Event) -> None:
             self.journal.tell(event)
-            if pause_requested(self.journal.database, self.journal.session.id):
+            if requested(self.journal.database, self.journal.session.id, "pause"):
                 raise CallPaused(paused_by_person(self.journal.session.id))
 
         tries = TrackedModel(self.model, keep, broken, self.clock)

@@ -13,6 +13,7 @@ from lopen.loop.context import SessionContext
 from lopen.loop.continuation import continue_conversation, continues, stored_conversation
 from lopen.loop.conversation import Conversation
 from lopen.loop.facts import guard_facts
+from lopen.loop.guidance import take_guidance
 from lopen.loop.iteration import (
     advance_without_model,
     begin,
@@ -24,7 +25,7 @@ from lopen.loop.model_calls import CallPaused
 from lopen.loop.project_context import remark_line
 from lopen.loop.startup import completed, try_commands
 from lopen.store.audit import last_failure
-from lopen.store.journal import has_requests, take_requests
+from lopen.store.journal import requested, take_requests
 from lopen.workflow import changes
 from lopen.workflow.next_step import Outcome, decide, idle, task_skipped
 from lopen.workflow.pauses import Pause, interrupted, paused_by_person
@@ -117,9 +118,10 @@ def iterate(context: SessionContext) -> Session:
 def heed(context: SessionContext) -> Pause | None:
     """Carry out a person's requests to the running session; return the pause that they asked for."""
     journal, asked = context.record.journal, None
-    if not has_requests(journal.database, journal.session.id):
+    if not requested(journal.database, journal.session.id):
         return None
     with journal.transaction():
+        take_guidance(journal)
         for request in take_requests(journal.database, journal.session.id):
             if request.kind == "pause":
                 asked = paused_by_person(journal.session.id)
@@ -178,6 +180,9 @@ def finish(context: SessionContext) -> None:
     context.record.journal.tell(*context.guards.meter.settle_up())
     remarks = open_remarks(context.record.store, context.record.journal.session)
     told = [Notice("info", f"the judge remarks: {remark_line(remark)}") for remark in remarks]
+    journal = context.record.journal
+    for late in take_requests(journal.database, journal.session.id, "tell"):
+        told.append(Notice("warning", f"the build was complete before the model heard: {late.body['text']}"))
     if left := context.project.place.close():
         told.append(Notice("info", left))
     context.record.journal.tell(*told, completed(context))

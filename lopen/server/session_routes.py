@@ -63,6 +63,12 @@ class AnswerRequest(Order):
     text: Said
 
 
+class TellRequest(Order):
+    """A person's words for the model."""
+
+    text: Said
+
+
 class SkipRequest(Order):
     """A task that a person gives up."""
 
@@ -167,6 +173,17 @@ async def answer(project: Chosen, session_id: SessionId, order: AnswerRequest) -
     def work(opened: OpenProject) -> dict[str, Any]:
         question = decisions.answer(opened.context, opened.store, session_id, order.text)
         return _decided(session_id, f"answered: {question.text}")
+
+    return await project.run(work)
+
+
+@routes.post("/api/sessions/{session_id}/tell")
+async def tell(project: Chosen, session_id: SessionId, order: TellRequest) -> dict[str, Any]:
+    """Tell the model something with the session's next turn; `done` where no process works on the session."""
+
+    def work(opened: OpenProject) -> dict[str, Any]:
+        running = decisions.tell(opened.context, opened.store, session_id, order.text)
+        return _decided(session_id, "the model hears it with its next turn", done=not running)
 
     return await project.run(work)
 

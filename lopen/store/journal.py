@@ -129,55 +129,56 @@ class Journal:
             subscriber(record)
 
 
+RequestKind = Literal["pause", "skip", "tell"]
+
+
 @dataclass(frozen=True, slots=True)
 class PersonRequest:
-    """One request. `body`: for `skip` the `task` and the `reason`, for `pause` the `pid` of the process that is asked."""
+    """One request. `body`: for `skip` the `task` and the `reason`, for `pause` the `pid` of the process that is asked,
+    for `tell` the `text`.
+    """
 
-    kind: Literal["pause", "skip"]
+    kind: RequestKind
     body: dict[str, str]
 
 
 def add_request(database: Database, session: str, request: PersonRequest) -> None:
     """Add a request to the session's requests, each once."""
-    with database.transaction() as connection:
-        requests = _requests(database, session)
-        if request not in requests:
-            text = json.dumps([asdict(r) for r in (*requests, request)])
-            connection.execute("INSERT OR REPLACE INTO memos VALUES (?, ?)", (_key(session), text))
+    with database.transaction():
+        known = requested(database, session)
+        if request not in known:
+            _keep(database, session, [*known, request])
 
 
-def has_requests(database: Database, session: str) -> bool:
-    """Return True if something waits for the session. Takes microseconds."""
-    sql = "SELECT 1 FROM memos WHERE key=?"
-    return database.connection.execute(sql, (_key(session),)).fetchone() is not None
-
-
-def pause_requested(database: Database, session: str) -> bool:
-    """Return True if a person asked the session to pause."""
-    return has_requests(database, session) and any(r.kind == "pause" for r in _requests(database, session))
+def requested(database: Database, session: str, *kinds: RequestKind) -> list[PersonRequest]:
+    """Return the session's requests (of these kinds), oldest first. Takes microseconds where there are none."""
+    row = database.connection.execute("SELECT body FROM memos WHERE key=?", (_key(session),)).fetchone()
+    found = [PersonRequest(**fields) for fields in json.loads(row["body"])] if row else []
+    return [request for request in found if not kinds or request.kind in kinds]
 
 
 def drop_pauses(database: Database, session: str) -> None:
     """Delete requests to pause that an earlier process of the session did not take."""
-    if pause_requested(database, session):
-        own = PersonRequest("pause", {"pid": str(os.getpid())})
+    own = PersonRequest("pause", {"pid": str(os.getpid())})
+    if any(request != own for request in requested(database, session, "pause")):
         with database.transaction():
-            for request in take_requests(database, session):
-                if request.kind != "pause" or request == own:
-                    add_request(database, session, request)
+            if own in take_requests(database, session, "pause"):
+                add_request(database, session, own)
 
 
-def take_requests(database: Database, session: str) -> list[PersonRequest]:
-    """Return the session's requests, oldest first, and delete them, in the enclosing transaction."""
-    with database.transaction() as connection:
-        requests = _requests(database, session)
-        connection.execute("DELETE FROM memos WHERE key=?", (_key(session),))
-    return requests
+def take_requests(database: Database, session: str, *kinds: RequestKind) -> list[PersonRequest]:
+    """Return the session's requests (of these kinds), oldest first, and delete them, in the enclosing transaction."""
+    with database.transaction():
+        taken = requested(database, session, *kinds)
+        _keep(database, session, [r for r in requested(database, session) if r not in taken])
+    return taken
 
 
-def _requests(database: Database, session: str) -> list[PersonRequest]:
-    row = database.connection.execute("SELECT body FROM memos WHERE key=?", (_key(session),)).fetchone()
-    return [PersonRequest(**fields) for fields in json.loads(row["body"])] if row else []
+def _keep(database: Database, session: str, requests: list[PersonRequest]) -> None:
+    database.write("DELETE FROM memos WHERE key=?", (_key(session),))
+    if requests:
+        text = json.dumps([asdict(request) for request in requests])
+        database.write("INSERT INTO memos VALUES (?, ?)", (_key(session), text))
 
 
 def _key(session: str) -> str:

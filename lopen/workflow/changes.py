@@ -19,6 +19,7 @@ from lopen.workflow.pauses import (
     waits_for_answer,
 )
 from lopen.workflow.session import (
+    GUIDANCE,
     Approval,
     CommitIntent,
     Dependency,
@@ -349,6 +350,12 @@ def answer_question(session: Session, text: str, answer: str) -> Session:
     """Record a person's answer; no question is open any more."""
     answers = (*session.dialogue.answers, (text, answer))
     return _end_question(_dialogue(session, replace(session.dialogue, answers=answers)))
+
+
+def add_guidance(session: Session, text: str) -> Session:
+    """Record what a person told the model unasked, as a decision of theirs."""
+    answers = (*session.dialogue.answers, (GUIDANCE, text))
+    return _dialogue(session, replace(session.dialogue, answers=answers))
 
 
 def assume(session: Session, line: str) -> Session:

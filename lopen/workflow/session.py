@@ -18,6 +18,7 @@ Status = Literal["running", "paused", "failed", "complete"]
 MAX_CLARIFICATIONS = (
     1  # questions of the model that reach a person in one session; further ones get their default
 )
+GUIDANCE = "Guidance:"  # the question of an answer that a person gave unasked
 ATTEMPT_FAILED = "The last attempt ended without its result: "  # the prefix of the correction with the reason
 
 
@@ -120,7 +121,7 @@ class Dialogue:
 
     request: str = ""  # the person's words for the module
     clarifications: int = 0  # questions that the model asked
-    answers: tuple[tuple[str, str], ...] = ()  # question and answer of the person
+    answers: tuple[tuple[str, str], ...] = ()  # question (or `GUIDANCE`) and answer of the person
     assumptions: tuple[str, ...] = ()
     accepted: tuple[str, ...] = ()  # undecided verdicts that a person accepted, with their notes
     corrections: tuple[str, ...] = ()  # for the model's next prompt

@@ -128,6 +128,8 @@ def test_a_running_session_pauses_and_skips_as_it_is_asked(make_project: MakePro
         assert max(b["reserved"] for b in budgets) > 0  # a request is under way
         asked = server.post("/api/tasks/calc-t2/skip", {"reason": "not needed"})
         assert asked["done"] is False
+        told = server.post(f"/api/sessions/{session}/tell", {"text": "no floats"})
+        assert (told["done"], told["command"]) == (False, "")
         assert server.post(f"/api/sessions/{session}/pause")["done"] is False
         held.let_go()
         out, err = run.communicate(timeout=60)
@@ -144,6 +146,7 @@ def test_a_running_session_pauses_and_skips_as_it_is_asked(make_project: MakePro
         tasks = server.get(f"/api/sessions/{session}")["components"][0]["tasks"]
         assert [t["state"] for t in tasks] == ["complete", "failed"]
     assert len(project.requests) == 3
+    assert "The person says: no floats" in json.dumps(project.requests[2]["messages"])
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -8,10 +8,29 @@ import typer
 
 from lopen.application.command_context import CommandContext
 from lopen.cli.command import command
-from lopen.cli.parameters import NO_REASON, OptionalSession, ReasonOption, SessionArgument, TaskArgument
+from lopen.cli.parameters import (
+    NO_REASON,
+    OptionalSession,
+    ReasonOption,
+    SessionArgument,
+    TaskArgument,
+    modules,
+)
 from lopen.core.errors import ExitCode
 
 TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help="Your answer.")]
+# One argument is the text, two are the module (or session) and the text
+OptionalOwner = Annotated[
+    str,
+    typer.Argument(
+        metavar="[MODULE]",
+        help="Module, or session id; may be left out where only one fits.",
+        autocompletion=modules,
+    ),
+]
+OptionalText = Annotated[
+    str | None, typer.Argument(metavar="TEXT", help="In your words.", show_default=False)
+]
 NoteOption = Annotated[str, typer.Option("--note", metavar="TEXT", help="Note for the model's next prompt.")]
 
 
@@ -64,6 +83,26 @@ def skip(context: CommandContext, task: TaskArgument, reason: ReasonOption = NO_
     context.emit("skipped", session=session.id, task=task, reason=reason, done=done)
     if done:
         context.say(f"next: lopen resume {session.id}")
+    return ExitCode.OK
+
+
+@command
+def tell(context: CommandContext, wanted: OptionalOwner, text: OptionalText = None) -> ExitCode:
+    """Tell the model something with its next turn, in your words; also the judge is shown it.
+
+    It is kept as a decision of yours. Where nothing runs, the next turn after `lopen resume` brings it.
+    """
+    from lopen.application import decisions
+    from lopen.application.open_store import open_store, the_session
+
+    store = open_store(context)
+    named, said = (wanted, text) if text is not None else (None, wanted)
+    found = the_session(store, named, lambda session: not session.finished, "is unfinished")
+    running = decisions.tell(context, store, found.id, said)
+    context.say(f"the model hears it with the next turn of {found.id}")
+    context.emit("told", session=found.id, text=said, running=running)
+    if not running:
+        context.say(f"next: lopen resume {found.id}")
     return ExitCode.OK
 
 

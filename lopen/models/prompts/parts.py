@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lopen.core.escape import UNSEEN
-from lopen.workflow.session import Session
+from lopen.workflow.session import GUIDANCE, Session
 from lopen.workflow.steps import number, phase_of
 from lopen.workflow.task_tree import Component, Task, next_task, progress
 
@@ -112,10 +112,14 @@ TASKS_BEFORE, TASKS_AFTER = 10, 30  # of a long component's tasks, those around 
 
 def decisions(session: Session) -> tuple[str, ...]:
     """Return a person's answers, and the assumptions where nobody answered."""
-    answers = (
-        f"{asked.strip()} The person answered: {given.strip()}" for asked, given in session.dialogue.answers
-    )
-    return tuple(indented(line) for line in (*answers, *session.dialogue.assumptions))
+    answers = (decision(asked, given) for asked, given in session.dialogue.answers)
+    return (*answers, *map(indented, session.dialogue.assumptions))
+
+
+def decision(asked: str, given: str) -> str:
+    """Return a person's answer, or their guidance, as the model is told it."""
+    said = "The person says:" if asked == GUIDANCE else f"{asked.strip()} The person answered:"
+    return indented(f"{said} {given.strip()}")
 
 
 def decision_lines(session: Session) -> str:
