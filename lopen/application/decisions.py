@@ -18,9 +18,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lopen.application.command_context import CommandContext
+from lopen.application.workplaces import clone_of, workplace_of
+from lopen.core.clock import SystemClock
 from lopen.core.errors import LopenError, WrongUsage, did_you_mean
 from lopen.core.escape import exact
 from lopen.core.events import QuestionAsked
+from lopen.files.skipped_work import skip as skip_task
 from lopen.limits.admin_actions import NoSuch, confirm_budget
 from lopen.limits.opening import open_limits
 from lopen.sandbox.ancestry import ancestor_commands, enclosing_session, nearest_ancestor_in, runs_below_lopen
@@ -38,14 +41,12 @@ from lopen.store.folder import (
     module_holder,
     module_lock,
 )
-from lopen.store.journal import PersonRequest, add_request
+from lopen.store.journal import Journal, PersonRequest, add_request
 from lopen.store.project_documents import write_plan
 from lopen.store.sessions import SessionStore
 from lopen.workflow import changes
-from lopen.workflow.next_step import task_skipped
 from lopen.workflow.pauses import BudgetThreshold, Confirmation, Pause, Question
 from lopen.workflow.session import Approval, Session
-from lopen.workflow.task_tree import Task
 
 # Claude Code sets these for every command that it runs; its other variables are a person's settings too.
 CLAUDE_VARIABLES = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
@@ -309,8 +310,12 @@ def tell(context: CommandContext, store: SessionStore, session_id: str, text: st
     return is_worked_on(context.root, session.module)
 
 
-def skip(context: CommandContext, store: SessionStore, task: str, reason: str) -> tuple[Session, Task, bool]:
-    """Skip a task; return its session, the task as it was, and False if a running session has yet to do it.
+def skip(
+    context: CommandContext, store: SessionStore, task: str, reason: str, *, keep: bool = False
+) -> tuple[Session, bool]:
+    """Skip a task; return its session, and False if a running session has yet to do it.
+
+    What the task left uncommitted is put aside in a backup, unless `keep`.
 
     Raises:
         LopenError: there is no such task, or it is complete.
@@ -319,22 +324,20 @@ def skip(context: CommandContext, store: SessionStore, task: str, reason: str) -
     try:
         with module_lock(context.root, session.module):
             session = _session_with(store, task)
-            before = session.tree.task(task)
-            session, now = changes.skip_task(session, task, reason), datetime.now(UTC)
-            event = task_skipped(session, task)
-            body = KnownSecrets(context.root, os.environ).redact(event.body())
-            with store.database.transaction():
-                store.save(session, now)
-                store.append_event(session.id, now, event.name, body)
+            secrets = KnownSecrets(context.root, os.environ)
+            journal = Journal(store, session, SystemClock(), redact=secrets.redact)
+            place = None
+            if clone_of(context.root, session.module) is not None:
+                settings = context.load().settings
+                place = workplace_of(context, settings, store, session, SystemClock(), secrets)
+            session = skip_task(journal, place, task, reason, keep=keep)
             write_plan(context.root, session)
+            return session, True
     except Locked:
-        before = session.tree.task(task)
         changes.skip_task(session, task, reason)  # raises where it cannot be skipped
-        add_request(store.database, session.id, PersonRequest("skip", {"task": task, "reason": reason}))
-        assert before is not None
-        return session, before, False
-    assert before is not None
-    return session, before, True
+        body = {"task": task, "reason": reason, "keep": "keep" if keep else ""}
+        add_request(store.database, session.id, PersonRequest("skip", body))
+        return session, False
 
 
 def _session_with(store: SessionStore, task: str) -> Session:

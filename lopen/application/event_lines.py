@@ -144,6 +144,8 @@ def _work(event: e.Event) -> str | None:
             return f"component {component}{'' if component == component_name else f' {component_name}'}: complete"
         case e.Committed(commit, subject, branch, adopted):
             return f"{'adopted' if adopted else 'commit'} {commit[:12]} on {branch}: {subject}"
+        case e.Reverted(backup=backup, undo=False, skipped=task) if task:
+            return f"the uncommitted work of {task} is put aside in {backup}" if backup else None
         case e.Reverted(to, backup, opened, restored, undo):
             tasks = _after("; reopened: ", ", ".join(opened)) + _after("; restored: ", ", ".join(restored))
             return f"{'restored' if undo else 'reverted'} to {to[:12]}; backup: {backup}{tasks}"

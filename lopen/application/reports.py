@@ -298,7 +298,18 @@ class TaskDetails:
         return task | spent | {name: value for name, value in whole.items() if name != "task"}
 
 
-SHOWN_OF_TASK = ("id", "name", "description", "type", "subtasks", "failures", "reasons", "given_up", "commit")
+SHOWN_OF_TASK = (
+    "id",
+    "name",
+    "description",
+    "type",
+    "subtasks",
+    "failures",
+    "reasons",
+    "given_up",
+    "aside",
+    "commit",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,11 +432,14 @@ def task_details(context: CommandContext, store: SessionStore, session: Session,
 
 
 def task_diff(context: CommandContext, session: Session, task: Task) -> str:
-    """Return the change of a task: its commit, else the work tree against its start; "" before that."""
+    """Return the change of a task: its commit, the work put aside when it was skipped, else the work tree against its
+    start; "" before that.
+    """
     if task.commit is None and (task.base is None or task.state is State.PENDING):
         return ""
     with _reading(context, session) as (repository, redact):
-        after = task.commit or repository.snapshot()
+        aside = repository.references.tip(task.aside) if task.aside else None
+        after = task.commit or aside or repository.snapshot()
         return redact(repository.diff(task.base or _parent(repository, session, after), after))
 
 

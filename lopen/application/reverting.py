@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,8 @@ def revert_session(
 
     with module_lock(context.root, store.load(session_id).module):
         session = store.load(session_id)
+        if undo and (skipped := _skip_without_work(store, session)):
+            return _reopened(store, session, skipped)
         place = _open_place(context, store, session)
         repository = place.repository
         if not undo and to is None and _is_in_place(session, repository):
@@ -118,6 +120,22 @@ def reverts(store: SessionStore, session: Session) -> list[tuple[str, Reverted]]
         "SELECT ts, body FROM events WHERE session=? AND name=? ORDER BY seq", (session.id, Reverted.name)
     )
     return [(row["ts"], Reverted(**json.loads(row["body"]))) for row in rows]
+
+
+def _skip_without_work(store: SessionStore, session: Session) -> Reverted | None:
+    """Return the latest revert if it is the skip of a task from which nothing was put aside."""
+    latest = next((event for _, event in reversed(reverts(store, session))), None)
+    return latest if latest is not None and latest.skipped and not latest.backup and not latest.undo else None
+
+
+def _reopened(store: SessionStore, session: Session, skipped: Reverted) -> tuple[Session, Reverted]:
+    """Open the skipped task again; no file changes."""
+    event = replace(skipped, reopened=(skipped.skipped,), undo=True)
+    changed, now = changes.reopen_skipped(session, skipped.skipped), datetime.now(UTC)
+    with store.database.transaction():
+        store.save(changed, now)
+        store.append_event(session.id, now, event.name, body(event))
+    return changed, event
 
 
 def _backup_to_restore(store: SessionStore, session: Session, repository: Repository) -> Backup:
@@ -207,13 +225,16 @@ def recorded(
     note = f"A person {done} commit {intent.commit[:12]}; what was there is kept in {intent.backup}."
     now = datetime.now(UTC)
     changed = changes.record_revert(session, removed, restored, note)
+    reopened = removed
     if intent.undo and (before := reverts(store, session)):  # old events may be archived
         _, undone = before[-1]
         changed = changes.record_verified(changed, undone.verified, complete=undone.complete)
+        changed = changes.reopen_skipped(changed, undone.skipped)
+        reopened = [*removed, *filter(None, [undone.skipped])]
     event = Reverted(
         intent.commit,
         intent.backup,
-        tuple(removed),
+        tuple(reopened),
         tuple(restored),
         intent.undo,
         tuple(c.id for c in session.tree.components if c.verified),
@@ -252,7 +273,9 @@ def settle(context: CommandContext, store: SessionStore, ids: Sequence[str]) -> 
 def _settle(context: CommandContext, store: SessionStore, session: Session) -> None:
     from lopen.application.workplaces import workplace_of
     from lopen.core.clock import SystemClock
+    from lopen.files.skipped_work import put_aside
     from lopen.sandbox.known_secrets import KnownSecrets
+    from lopen.store.journal import Journal
     from lopen.store.project_documents import write_plan
 
     intent = session.intents.revert
@@ -267,6 +290,11 @@ def _settle(context: CommandContext, store: SessionStore, session: Session) -> N
         f"a revert to {intent.commit[:12]} was interrupted",
     )
     backup = f"backup: {intent.backup}"
+    if intent.skipped:
+        place.publish_backup(repository.backup(session.id))  # files may be newer
+        put_aside(Journal(store, session, clock, redact=secrets.redact), place)
+        context.warn(f"the work of {intent.skipped}, which you skipped, is now put aside; {backup}")
+        return
     if tip == intent.head:  # also the case if only uncommitted work was to be removed
         context.warn(
             f"{summary} before the branch moved; some files may have changed; {backup}; {again(session)}"

@@ -193,6 +193,7 @@ class Reverted(Event):
     undo: bool = False  # it restored the work that an earlier revert removed
     verified: tuple[str, ...] = ()  # components that were verified before it
     complete: bool = False  # and the module was complete
+    skipped: str = ""  # the task that a person skipped, whose uncommitted work alone was put aside, if any
 
 
 @dataclass(frozen=True, slots=True)

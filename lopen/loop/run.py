@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 
 from lopen.core.errors import LopenError, PersonNeeded, Stopped, StorageError
 from lopen.core.events import IterationEnded, Notice, SessionPaused, Waiting
+from lopen.files.skipped_work import skip
 from lopen.guardrails.pipeline import GUARDRAILS, Passed, events
 from lopen.guardrails.pipeline import run as run_guardrails
 from lopen.judge.judging import open_remarks
@@ -25,9 +27,9 @@ from lopen.loop.model_calls import CallPaused
 from lopen.loop.project_context import remark_line
 from lopen.loop.startup import completed, try_commands
 from lopen.store.audit import last_failure
-from lopen.store.journal import requested, take_requests
+from lopen.store.journal import drop_request, requested, take_requests
 from lopen.workflow import changes
-from lopen.workflow.next_step import Outcome, decide, idle, task_skipped
+from lopen.workflow.next_step import Outcome, decide, idle
 from lopen.workflow.pauses import Pause, interrupted, paused_by_person
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
@@ -117,23 +119,29 @@ def iterate(context: SessionContext) -> Session:
 
 def heed(context: SessionContext) -> Pause | None:
     """Carry out a person's requests to the running session; return the pause that they asked for."""
-    journal, asked = context.record.journal, None
+    journal = context.record.journal
     if not requested(journal.database, journal.session.id):
         return None
     with journal.transaction():
         take_guidance(journal)
-        for request in take_requests(journal.database, journal.session.id):
-            if request.kind == "pause":
-                asked = paused_by_person(journal.session.id)
-                continue
-            try:
-                after = changes.skip_task(journal.session, request.body["task"], request.body["reason"])
-            except LopenError as error:
-                journal.tell(Notice("warning", f"not skipped: {error.message}"))
-            else:
-                journal.save(after, task_skipped(after, request.body["task"]))
+        asked = bool(take_requests(journal.database, journal.session.id, "pause"))
+    for request in requested(journal.database, journal.session.id, "skip"):  # each saves on its way
+        _skip(context, request.body)
+        drop_request(journal.database, journal.session.id, request)
     context.record.write_plan()
-    return asked
+    return paused_by_person(journal.session.id) if asked else None
+
+
+def _skip(context: SessionContext, wanted: Mapping[str, str]) -> None:
+    """Skip the task, unless a killed process has; what stands against it is told."""
+    journal = context.record.journal
+    task = journal.session.tree.task(wanted["task"])
+    if task is not None and task.given_up:
+        return
+    try:
+        skip(journal, context.project.place, wanted["task"], wanted["reason"], keep=bool(wanted["keep"]))
+    except LopenError as error:
+        journal.tell(Notice("warning", f"not skipped: {error.message}"))
 
 
 def conversation(context: SessionContext, corrections: tuple[str, ...]) -> Conversation | Pause:

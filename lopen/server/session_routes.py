@@ -73,6 +73,7 @@ class SkipRequest(Order):
     """A task that a person gives up."""
 
     reason: Said
+    keep: Annotated[bool, Field(description="Leave its uncommitted work for the next task.")] = False
 
 
 @routes.get("/healthz")
@@ -269,8 +270,10 @@ async def skip(project: Chosen, task: TaskId, order: SkipRequest) -> dict[str, A
     """Skip a task; its criteria stay open, and the report says so."""
 
     def work(opened: OpenProject) -> dict[str, Any]:
-        session, found, done = decisions.skip(opened.context, opened.store, task, order.reason)
-        return _decided(session.id, f"skipped: {found.name}", done=done)
+        session, done = decisions.skip(opened.context, opened.store, task, order.reason, keep=order.keep)
+        found = session.tree.task(task)
+        aside = f"; its work is put aside in {found.aside}" if found and found.aside else ""
+        return _decided(session.id, f"skipped: {found.name if found else task}{aside}", done=done)
 
     return await project.run(work)
 

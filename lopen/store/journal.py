@@ -134,7 +134,7 @@ RequestKind = Literal["pause", "skip", "tell"]
 
 @dataclass(frozen=True, slots=True)
 class PersonRequest:
-    """One request. `body`: for `skip` the `task` and the `reason`, for `pause` the `pid` of the process that is asked,
+    """One request. `body`: for `skip` the `task`, the `reason` and `keep` ("" for no), for `pause` the `pid` of the process that is asked,
     for `tell` the `text`.
     """
 
@@ -160,10 +160,15 @@ def requested(database: Database, session: str, *kinds: RequestKind) -> list[Per
 def drop_pauses(database: Database, session: str) -> None:
     """Delete requests to pause that an earlier process of the session did not take."""
     own = PersonRequest("pause", {"pid": str(os.getpid())})
-    if any(request != own for request in requested(database, session, "pause")):
-        with database.transaction():
-            if own in take_requests(database, session, "pause"):
-                add_request(database, session, own)
+    for request in requested(database, session, "pause"):
+        if request != own:
+            drop_request(database, session, request)
+
+
+def drop_request(database: Database, session: str, request: PersonRequest) -> None:
+    """Delete one request."""
+    with database.transaction():
+        _keep(database, session, [known for known in requested(database, session) if known != request])
 
 
 def take_requests(database: Database, session: str, *kinds: RequestKind) -> list[PersonRequest]:

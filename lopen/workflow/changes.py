@@ -246,6 +246,22 @@ def skip_task(session: Session, task_id: str, reason: str) -> Session:
     return clear_pause(session) if isinstance(asked, FailuresInRow) and asked.subject == task_id else session
 
 
+def put_aside(session: Session, intent: RevertIntent) -> Session:
+    """Record the backup of a skipped task's work, before that work is removed from the files."""
+    task = session.tree.task(intent.skipped)
+    assert task is not None
+    return intend_revert(with_task(session, replace(task, aside=intent.backup)), intent)
+
+
+def reopen_skipped(session: Session, task_id: str) -> Session:
+    """Open a skipped task again, because a person undid that; its failures still count."""
+    task = session.tree.task(task_id)
+    if task is None or not task.given_up:
+        return session
+    state = State.FAILED if task.base else State.PENDING
+    return with_task(session, replace(task, given_up="", aside="", state=state))
+
+
 def complete_task(session: Session, task: Task, commit: str) -> Session:
     """Complete the task in progress with its commit; forget its failures and the remarks about them."""
     done = replace(task.to(State.COMPLETE), commit=commit, failures=0, reasons=())

@@ -65,6 +65,7 @@ class RevertIntent:
     backup: str  # the reference to the previous content
     head: str  # the branch's previous tip
     undo: bool = False  # it restores the work that an earlier revert removed
+    skipped: str = ""  # the task whose uncommitted work is put aside, because a person skipped it
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ class Task:
     """The smallest unit of work in a component; it results in one commit.
 
     `failures` counts consecutive failures (a success resets it), `reasons` has the latest reasons. `commit` is the
-    commit that completed it. `given_up` is a person's reason to skip it.
+    commit that completed it. `given_up` is a person's reason to skip it, `aside` the backup of its work then.
     `files` are the files in the plan; `criteria` are ids, none for all of the component's.
     """
 
@@ -73,6 +73,7 @@ class Task:
     base: str | None = None  # the tree id at the start of the task, the base of its diff
     reasons: tuple[str, ...] = ()
     given_up: str = ""
+    aside: str = ""
     files: tuple[str, ...] = ()
     criteria: tuple[str, ...] = ()
 

@@ -31,6 +31,12 @@ OptionalOwner = Annotated[
 OptionalText = Annotated[
     str | None, typer.Argument(metavar="TEXT", help="In your words.", show_default=False)
 ]
+KeepOption = Annotated[
+    bool,
+    typer.Option(
+        "--keep", help="Leave the task's uncommitted work for the next task, whose commit then holds it."
+    ),
+]
 NoteOption = Annotated[str, typer.Option("--note", metavar="TEXT", help="Note for the model's next prompt.")]
 
 
@@ -70,17 +76,27 @@ def confirm(context: CommandContext, session: SessionArgument, note: NoteOption 
 
 
 @command
-def skip(context: CommandContext, task: TaskArgument, reason: ReasonOption = NO_REASON) -> ExitCode:
-    """Skip a task. Its criteria stay open, and the report says so. A running session does it after its turn."""
+def skip(
+    context: CommandContext, task: TaskArgument, reason: ReasonOption = NO_REASON, keep: KeepOption = False
+) -> ExitCode:
+    """Skip a task. Its criteria stay open, and the report says so. A running session does it after its turn.
+
+    What the task left uncommitted is put aside: lopen show shows it, lopen revert --undo brings task and work back.
+    """
     from lopen.application import decisions
     from lopen.application.open_store import open_store
 
-    session, found, done = decisions.skip(context, open_store(context), task, reason)
-    owner = session.tree.owner(task)
+    session, done = decisions.skip(context, open_store(context), task, reason, keep=keep)
+    found, owner = session.tree.task(task), session.tree.owner(task)
+    assert found is not None
     criteria = ", ".join(owner.criteria) if owner else ""
     when = "skipped" if done else "the running session will skip"
     context.say(f"{when} {task} ({found.name}); open criteria: {criteria or 'none'}")
-    context.emit("skipped", session=session.id, task=task, reason=reason, done=done)
+    if found.aside:
+        context.say(f"its uncommitted work is put aside in {found.aside}; to see it: lopen show {task}")
+    if done:
+        context.say(f"to undo this: lopen revert {session.module} --undo")
+    context.emit("skipped", session=session.id, task=task, reason=reason, done=done, backup=found.aside)
     if done:
         context.say(f"next: lopen resume {session.id}")
     return ExitCode.OK

@@ -45,7 +45,10 @@ def revert(
         return ExitCode.OK
     changed, event = reverted
     done = "restored" if undo else "reverted"
-    context.say(f"{session.module} (session {session.id}) {done} to {event.to[:12]}; backup: {event.backup}")
+    if event.backup:
+        context.say(
+            f"{session.module} (session {session.id}) {done} to {event.to[:12]}; backup: {event.backup}"
+        )
     if event.reopened:
         context.say(f"reopened: {', '.join(event.reopened)}")
     if event.restored:

@@ -80,6 +80,8 @@ def _task_lines(found: TaskDetails) -> Iterator[str]:
     task = found.task
     state = f"skipped: {task.given_up}" if task.given_up else task.state.value.replace("_", " ")
     yield f"{task.id} {task.name} ({found.component} of {found.module}): {state}"
+    if task.aside:
+        yield f"its uncommitted work is in {task.aside}; to bring it back: lopen revert {found.module} --undo"
     if task.failures:
         yield f"failed {task.failures} in a row: {'; '.join(task.reasons)}"
     yield from (f"  {line}" for line in task.description.splitlines())
