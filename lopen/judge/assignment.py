@@ -97,11 +97,25 @@ def narrower_verdicts(
     return tuple((names[i], verdict) for i, verdict in latest.items())
 
 
+def unjudged_tasks(component: Component, narrower: Sequence[Verdict]) -> tuple[Task, ...]:
+    """Return the tasks of a component that none of the accepted, `narrower` verdicts is about."""
+    judged = {verdict.subject for verdict in narrower}
+    return () if component.id in judged else tuple(t for t in component.tasks if t.id not in judged)
+
+
 def assignment(
-    session: Session, spec: Specification, scope: Scope, subject: str, present: str
+    session: Session,
+    spec: Specification,
+    scope: Scope,
+    subject: str,
+    present: str,
+    narrower: Sequence[Verdict],
 ) -> tuple[str, Assignment]:
-    """Return the tree from which a piece of work began (the `present` one where none did), and its assignment."""
-    base, text, choices, ids = _described(session, spec, scope, subject)
+    """Return the tree from which a piece of work began (the `present` one where none did), and its assignment.
+
+    `narrower` are the accepted verdicts on its parts; the tasks that they do not tell of are described.
+    """
+    base, text, choices, ids = _described(session, scope, subject, narrower)
     sections = _sections(spec, *choices)
     overview = spec.outline.get(OVERVIEW) if scope == "module" else None
     if overview is not None and all(address != overview.address for address, _ in sections):
@@ -114,19 +128,19 @@ def assignment(
 
 
 def _described(
-    session: Session, spec: Specification, scope: Scope, subject: str
+    session: Session, scope: Scope, subject: str, narrower: Sequence[Verdict]
 ) -> tuple[str | None, str, tuple[Sequence[str], ...], Sequence[str] | None]:
     """Return base tree, description, choices of section names and ids of criteria (None: all) of a subject."""
     tree = session.tree
     every = tuple(s for c in tree.components for s in c.spec_sections)
     if scope == "module":
-        text = "\n".join([f"Module {subject}:", *map(_component_text, tree.components)])
+        text = "\n".join([f"Module {subject}:", *(_component_text(c, narrower) for c in tree.components)])
         return next((c.base for c in tree.components if c.base), None), text, (every,), None
     if scope == "component":
         component = tree.component(subject)
         assert component is not None
         choices = (component.spec_sections, every)
-        return component.base, _component_text(component), choices, component.criteria
+        return component.base, _component_text(component, narrower), choices, component.criteria
     task, owner = tree.task(subject), tree.owner(subject)
     assert task is not None
     assert owner is not None
@@ -134,10 +148,10 @@ def _described(
     return task.base, _task_text(task, owner), nearest_first, owner.criteria_of(task)
 
 
-def _component_text(component: Component) -> str:
-    """The component, with its task where it has one alone: no narrower verdict tells of that."""
-    text = f"Component {component.name}: {component.description}"
-    return f"{text}\n{_task_text(component.tasks[0], component)}" if len(component.tasks) == 1 else text
+def _component_text(component: Component, narrower: Sequence[Verdict]) -> str:
+    """The component, with its tasks that no narrower verdict tells of."""
+    tasks = (_task_text(task, component) for task in unjudged_tasks(component, narrower))
+    return "\n".join([f"Component {component.name}: {component.description}", *tasks])
 
 
 def _task_text(task: Task, owner: Component) -> str:

@@ -14,6 +14,7 @@ from lopen.judge.assignment import (
     found_done,
     last_findings,
     narrower_verdicts,
+    unjudged_tasks,
 )
 from lopen.judge.change import (
     LARGEST_COMPARED,
@@ -73,10 +74,10 @@ def evidence_for(work: JudgedWork, *, control: bool) -> Evidence:
     """Return the judge's evidence for a piece of work. `control`: tests are also run without the change."""
     session, scope, subject, verdicts = work.session, work.scope, work.subject, work.verdicts
     repository, tree = work.verifier.repository, work.verifier.tree()
-    base, assigned = assignment(session, work.spec, scope, subject, tree)
+    narrower = [v for v in verdicts if BREADTH[v.scope] < BREADTH[scope] and accepted(v)]
+    base, assigned = assignment(session, work.spec, scope, subject, tree, narrower)
     change = compared_trees(repository, base, tree, session.module)
     largest = EVIDENCE_TOKENS * 8  # bytes; a larger file never fits into the evidence
-    narrower = [v for v in verdicts if BREADTH[v.scope] < BREADTH[scope] and accepted(v)]
     parts = narrower_verdicts(session, scope, subject, narrower)
     whole = {c.path for c in change.files}
     stated = [assigned.description, *(text for _, text in assigned.criteria)]
@@ -102,17 +103,13 @@ def evidence_for(work: JudgedWork, *, control: bool) -> Evidence:
 
 
 def _judged_tree(session: Session, scope: Scope, subject: str, narrower: Sequence[Verdict]) -> str:
-    """Return the tree up to which accepted verdicts saw all of a wider piece of work; "" where they did not.
+    """Return the tree up to which accepted verdicts saw a wider piece of work, all but its last task; "" for none.
 
-    Its earlier change is listed, and read where a criterion rests on it.
+    The change up to that tree is listed, and read where a criterion rests on it.
     """
     components = [c for c in session.tree.components if scope == "module" or c.id == subject]
-    tasks = [t for c in components for t in c.tasks]
-    seen = {v.subject for v in narrower}
-    covered = (
-        scope != "task" and tasks and all(t.id in seen or o.id in seen for o in components for t in o.tasks)
-    )
-    return narrower[-1].tree if covered else ""
+    unjudged = sum(1 for c in components for _ in unjudged_tasks(c, narrower))
+    return narrower[-1].tree if narrower and scope != "task" and unjudged <= 1 else ""
 
 
 def _passing_tests(work: JudgedWork, change: ComparedTrees) -> VerifyResult | None:

@@ -1,12 +1,13 @@
 """Judging finished work: evidence gathered by lopen itself, then the judge is asked at the widest scope.
 
-If a wider boundary has the same evidence (the only task of a component, the only component of a module), the wider
-question is asked. Its verdict serves the narrower ones (docs/reference/completion.md).
+The last open task of a component completes the component, and the last open component the module: the wider question
+is asked at once, while the builder can still mend what it finds. Its verdict serves the narrower ones
+(docs/reference/completion.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -37,6 +38,7 @@ from lopen.verification.findings import Finding
 from lopen.verification.verifier import Verifier
 from lopen.workflow.pauses import Confirmation, Pause, UndecidedVerdict
 from lopen.workflow.session import Session
+from lopen.workflow.task_tree import Component, State, Task
 
 HIDDEN = (
     "the judge does not see {count} in {where}: a secret of the person's stands there, and it reads {mark}. "
@@ -59,20 +61,25 @@ class BoundaryVerdict:
 
 
 def widest_scope(session: Session, scope: Scope, subject: str) -> tuple[Scope, str]:
-    """Return the widest boundary that has the same evidence as this one."""
+    """Return the widest boundary that this one completes."""
+    tree = session.tree
     if scope == "task":
-        owner = session.tree.owner(subject)
-        if owner is None or len(owner.tasks) != 1:
+        owner = tree.owner(subject)
+        if owner is None or not _last_open(owner.tasks, subject):
             return scope, subject
         scope, subject = "component", owner.id
-    if scope == "component" and len(session.tree.components) == 1:
+    if scope == "component" and _last_open(tree.components, subject):
         return "module", session.module
     return scope, subject
 
 
-def verify_results(verifier: Verifier, session: Session, scope: Scope) -> tuple[VerifyResult, ...]:
+def _last_open(nodes: Sequence[Task] | Sequence[Component], id: str) -> bool:
+    return all(node.id == id or node.state is State.COMPLETE for node in nodes)
+
+
+def verify_results(verifier: Verifier, scope: Scope) -> tuple[VerifyResult, ...]:
     """Return fresh results of every verify command the boundary requires, run where there are none."""
-    tools = [t for t in required_tools(verifier, session, scope) if not t.endswith("_completion")]
+    tools = [t for t in required_tools(verifier, scope) if not t.endswith("_completion")]
     results: list[VerifyResult] = []
     anew = scope == "module"  # its dependencies belong to exactly this tree; its files do not count
     for _ in range(2):  # a command may itself change a lock file, which makes the earlier ones stale
@@ -83,10 +90,9 @@ def verify_results(verifier: Verifier, session: Session, scope: Scope) -> tuple[
     return tuple(results)
 
 
-def required_tools(verifier: Verifier, session: Session, scope: Scope) -> tuple[str, ...]:
-    """Return the tools a boundary requires; a module of one component is that component's boundary too."""
-    both = scope == "module" and len(session.tree.components) == 1
-    narrower = required("component", verifier.commands) if both else ()
+def required_tools(verifier: Verifier, scope: Scope) -> tuple[str, ...]:
+    """Return the tools a boundary requires; a module's is the boundary of its components too."""
+    narrower = required("component", verifier.commands) if scope == "module" else ()
     return tuple(dict.fromkeys((*required(scope, verifier.commands), *narrower)))
 
 
@@ -161,10 +167,7 @@ class AskedJudge:
 
         session = self.session
         wide = widest_scope(session, scope, subject)
-        results = verify_results(self.verifier, session, wide[0])
-        if wide != (scope, subject) and not all(r.passed for r in results):
-            # A wider boundary's own commands fail: its evidence is another, and it is judged at its time.
-            wide, results = (scope, subject), verify_results(self.verifier, session, scope)
+        results = verify_results(self.verifier, wide[0])
         work = JudgedWork(
             session,
             self.load_spec(session.module),

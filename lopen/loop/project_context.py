@@ -224,7 +224,7 @@ def _verifications(context: SessionContext, session: Session) -> tuple[str, ...]
     if session.task is None:
         return ()
     scope, _ = widest_scope(session, "task", session.task.id)
-    tools = required_tools(context.project.verifier, session, scope)
+    tools = required_tools(context.project.verifier, scope)
     return (*(t for t in tools if not t.endswith("_completion")), TASK_VERDICT)
 
 

@@ -117,7 +117,7 @@ def test_undo_restores_the_latest_backup_once(two_tasks: Project) -> None:
     assert project.git("rev-parse", "lopen/calc") == head
     assert not (project.clone() / "later.txt").exists()
     assert [t["state"] for t in project.status()["components"][0]["tasks"]] == ["complete", "complete"]
-    assert " on task calc-t2: passed" in project.lopen("show", "calc-t2").out
+    assert " on module calc: passed" in project.lopen("show", "calc-t2").out
 
     again = project.lopen("revert", "--undo")
     assert (again.code, "nothing is left to undo" in again.err) == (1, True)

@@ -50,7 +50,7 @@ def test_a_person_s_answer_is_in_every_later_request_and_in_the_report(make_proj
     endpoint = project.endpoint
     assert endpoint is not None
     later = [*project.requests[1:], *project.oracle_requests, *endpoint.routed_requests]
-    assert len(later) == 8
+    assert len(later) == 7
     assert all("half up" in json.dumps(body) for body in later)
     assert "decided by a person: Half up or to even? half up" in ran.out
     assert "Half up or to even? half up" in project.read(".lopen/modules/calc/plan.md")
@@ -168,9 +168,7 @@ def test_documents_of_criteria_verifications_and_remarks_reach_the_builder(make_
         ),
         build("calc-t3", "three"),
     ]
-    project = make_project(
-        script, oracle=[verdict(), *[verdict(findings=[remark])] * 2, *[verdict(findings=[last])] * 3]
-    )
+    project = make_project(script, oracle=[verdict(), verdict(findings=[remark]), verdict(findings=[last])])
     project.write("docs/rules.md", "Round half up.\n")
     project.commit("Rules")
     ran = project.run_module(
