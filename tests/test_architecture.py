@@ -22,7 +22,7 @@ ROOMS = [
     *["settings", "workflow", "specification", "guardrails", "models"],
     *["store", "limits", "git", "files", "sandbox"],
     *["verification", "judge", "tools", "mcp"],
-    *["loop", "example", "claude_hooks", "application", "server", "cli", "__main__"],
+    *["loop", "example", "claude_hooks", "application", "queue", "server", "cli", "__main__"],
 ]
 PURE = [
     "workflow",

@@ -39,6 +39,7 @@ class ResumeOptions:
     sandbox: str = ""
     allow_network: bool = False
     record: bool | None = None
+    group: str = ""  # of the modules that are built together
 
     def flags(self) -> dict[str, Any]:
         """Return the given options as settings; raise `WrongUsage` for an unknown sandbox."""

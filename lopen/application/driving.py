@@ -184,6 +184,8 @@ def _drive(
             refuse_unfinished(session)
         if options.max_cost is not None:
             session = changes.limit_cost(session, options.max_cost)
+        if options.group:
+            session = changes.join_group(session, options.group)
         draft = only == "requirement_gathering"
         loop = stack.enter_context(wired(context, loaded.settings, store, session, options, draft=draft))
         tried, database = not resumed, signature_at(store.database.path)[:2]

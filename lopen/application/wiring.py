@@ -93,7 +93,7 @@ def wired(
             subscribers = _subscribers(context, settings, store, session, view, secrets)
         journal = Journal(store, session, clock, redact=secrets.redact, subscribers=subscribers)
         model = session_model(stack, settings, options, journal, context, secrets)
-        meter = _meter(context, settings, store, clock, model)
+        meter = _meter(context, settings, store, clock, model, session.limits.group)
         audit = AuditTrail(store.database, session.id, secrets.redact)
         room = clean_room_of(stack, settings, sandbox, place)
         verifier = _verifier(settings, sandbox, VerificationLog(journal, audit, clock), store, room)
@@ -189,7 +189,7 @@ def _shown(context: CommandContext, view: View) -> Subscriber:
 
 
 def _meter(
-    context: CommandContext, settings: Settings, store: SessionStore, clock: Clock, model: Model
+    context: CommandContext, settings: Settings, store: SessionStore, clock: Clock, model: Model, group: str
 ) -> Meter:
     local = bool(getattr(model, "local", False))
     return Meter(
@@ -197,6 +197,7 @@ def _meter(
         settings,
         clock,
         exempt=EXEMPT_WHERE_LOCAL if local else (),
+        group=group,
         warn=context.warn,
     )
 

@@ -64,6 +64,12 @@ def tasks(ctx: typer.Context, incomplete: str) -> Candidates:
 ModuleArgument = Annotated[
     str, typer.Argument(help="Module: the name of its folder in specs/.", autocompletion=modules)
 ]
+SeveralModules = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="MODULE...", help="Modules: the names of their folders in specs/.", autocompletion=modules
+    ),
+]
 OptionalModule = Annotated[
     str | None, typer.Argument(help="Module to check, or a path (default: all).", autocompletion=modules)
 ]
@@ -147,6 +153,7 @@ OPTIONS: dict[str, Any] = {
     "record": Annotated[
         bool | None, typer.Option("--record/--no-record", help="Record the model exchanges.")
     ],
+    "group": Annotated[str, typer.Option("--group", hidden=True)],
     "new": Annotated[
         bool, typer.Option("--new", help="Start a new session instead of resuming an unfinished one.")
     ],

@@ -8,12 +8,14 @@ See docs/reference/budgets-and-circuits.md.
 
 from __future__ import annotations
 
+import math
 import shlex
 from dataclasses import astuple, dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal
 
 from lopen.core.errors import WrongUsage
+from lopen.core.money import dollars
 from lopen.limits.records import EPOCH, Alert, BudgetUsage, new_id
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 LARGEST_EXTENSION = 1_000_000
 SMALLEST_ANSWER = 1_024  # an answer that may be shorter than this is not worth its input
-TASK = "task"  # the type of a budget
+TASK, GROUP = "task", "group"  # types of budgets; modules that are built together are a group
 
 # Thresholds, in the order in which a growing budget crosses them
 Crossing = Literal["", "warning", "confirmation", "pause"]
@@ -54,7 +56,7 @@ class BudgetSpec:
     """A budget as the settings want it. 0 tokens or requests: unlimited."""
 
     budget_id: str
-    budget_type: str  # module, session or task
+    budget_type: str  # module, session, task or group
     max_tokens: int
     max_requests: int = 0
     agent: str = ""
@@ -63,6 +65,7 @@ class BudgetSpec:
     confirmation_threshold: float = 0.0  # 0: none is asked for
     pause_threshold: float = 1.0
     enforcement: str = "hard"  # or "warn": announces, never pauses
+    max_cost_usd: float = 0.0  # 0: unlimited; promised and counted together with the tokens
 
     @property
     def limits(self) -> tuple[object, ...]:
@@ -88,6 +91,7 @@ class BudgetState:
     reserved: int = 0  # tokens promised to requests that are under way
     requests_reserved: int = 0
     cost_usd: float = 0.0
+    reserved_usd: float = 0.0
     unpriced_tokens: int = 0
     estimated_tokens: int = 0  # the part of tokens_used for requests that were cut off
     extended: int = 0  # tokens that extensions granted on top of the spec's
@@ -96,12 +100,12 @@ class BudgetState:
 
     @property
     def budget_id(self) -> str:
-        """`module:<name>`, `session:<id>` or `task:<id>`."""
+        """`module:<name>`, `session:<id>`, `task:<id>` or `group:<id>`."""
         return self.spec.budget_id
 
     @property
     def budget_type(self) -> str:
-        """module, session or task."""
+        """module, session, task or group."""
         return self.spec.budget_type
 
     @property
@@ -217,6 +221,7 @@ def cleared(state: BudgetState, now: datetime) -> BudgetState:
         last_updated=now,
         reserved=state.reserved,
         requests_reserved=state.requests_reserved,
+        reserved_usd=state.reserved_usd,
         extended=state.extended,
     )
 
@@ -317,6 +322,19 @@ def specs_for(
     return of_module, of_session, replace(of_task, task_description=task_description)
 
 
+def group_spec(budget: Budget, group: str) -> BudgetSpec:
+    """The budget that modules built together share: one session's tokens, and the money of one `--max-cost`."""
+    return BudgetSpec(
+        f"{GROUP}:{group}",
+        GROUP,
+        budget.session_tokens if budget.enabled else 0,
+        alert_threshold=budget.warning_threshold,
+        pause_threshold=budget.pause_threshold,
+        enforcement=budget.enforcement,
+        max_cost_usd=budget.max_cost_usd,
+    )
+
+
 # in words
 
 NEAR_LIMIT = (
@@ -337,14 +355,26 @@ def extend_command(state: BudgetState, need: int = SMALLEST_ANSWER, *, short: bo
 
     `short`: without the budget's id, which the command finds where one budget alone is used up.
     """
+    if money_short(state):
+        more = math.ceil(round(100 * 2 * state.spec.max_cost_usd, 4)) / 100  # as much again
+        return f"lopen resume --all --max-cost {more:g}"
     tokens, budget_id = extension(state, need), shlex.quote(state.budget_id)
     if not tokens:
         return f"lopen budget reset {budget_id}"
     return f"lopen budget extend{'' if short else f' {budget_id}'} --tokens {tokens}"
 
 
+def money_short(state: BudgetState) -> bool:
+    """True for a budget of whose money a larger share is used than of its tokens."""
+    most = state.spec.max_cost_usd
+    return most > 0 and state.cost_usd / most >= state.utilization
+
+
 def standing_text(state: BudgetState, crossing: str) -> str:
     """A budget's answer to any further request, by the threshold that matters."""
+    if crossing == PAUSE and money_short(state):
+        spent, most = dollars(state.cost_usd), dollars(state.spec.max_cost_usd)
+        return f"the modules built together have cost {spent} of the {most} they may, and no request fits the rest"
     share = f"{percent(state.utilization)} used ({used_of(state)})"
     if crossing == WARNING or state.spec.enforcement != "hard":
         return f"budget {state.budget_id}: {share}"

@@ -14,6 +14,7 @@ from datetime import datetime
 from functools import partial
 
 from lopen.core.errors import LopenError
+from lopen.core.process_identity import is_gone
 from lopen.limits.agents import EXTERNAL_AGENTS, AgentLimits, add_cost
 from lopen.limits.budget import (
     PAUSE,
@@ -40,7 +41,7 @@ class BudgetRefusal:
     """A budget that lets a request not be made, and the alerts of the thresholds that were announced by it."""
 
     state: BudgetState
-    crossing: Crossing  # PAUSE or CONFIRMATION
+    crossing: Crossing  # PAUSE or CONFIRMATION; "" where requests under way may leave some of what they were promised
     alerts: tuple[Alert, ...]
 
 
@@ -61,8 +62,13 @@ def promise(
     room = max_tokens
     for state in states:
         room = answer_room(state, wanted.tokens, room)
-        if not room:
+        most = state.spec.max_cost_usd
+        fits = affordable(quote, room, most - state.cost_usd - state.reserved_usd) if room and most else room
+        if room and not fits and _is_promised(rows, state.budget_id):
+            return BudgetRefusal(state, "", ())
+        if not fits:
             return _refused(rows, state, wanted.tokens + max_tokens, now)
+        room = fits
     kept = replace(
         wanted,
         tokens=wanted.tokens + room,
@@ -72,9 +78,21 @@ def promise(
     )
     for state in states:
         requests = state.requests_reserved + 1
-        rows.put_budget(replace(state, reserved=state.reserved + kept.tokens, requests_reserved=requests))
+        rows.put_budget(
+            replace(
+                state,
+                reserved=state.reserved + kept.tokens,
+                requests_reserved=requests,
+                reserved_usd=state.reserved_usd + (kept.cost_usd or 0.0),
+            )
+        )
     rows.put_reservation(kept)
     return kept, room
+
+
+def _is_promised(rows: Rows, budget_id: str) -> bool:
+    """Return True if a request under way holds a promise of this budget."""
+    return any(budget_id in r.budget_ids and not is_gone(r.owner) for r in rows.reservations())
 
 
 def _refused(rows: Rows, state: BudgetState, need: int, now: datetime) -> BudgetRefusal:
@@ -188,6 +206,7 @@ def _given_back(state: BudgetState, reservation: Reservation) -> BudgetState:
         state,
         reserved=max(0, state.reserved - reservation.tokens),
         requests_reserved=max(0, state.requests_reserved - 1),
+        reserved_usd=max(0.0, state.reserved_usd - (reservation.cost_usd or 0.0)),
     )
 
 

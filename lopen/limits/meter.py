@@ -33,6 +33,7 @@ from lopen.limits.budget import (
     Charge,
     Crossing,
     extend_command,
+    group_spec,
     opened,
     specs_for,
     standing_text,
@@ -59,6 +60,7 @@ from lopen.settings.schema import Settings
 
 T = TypeVar("T")
 log = logging.getLogger("lopen.limits")
+PROMISED_S = 0.5  # until requests under way may have left some of their promises
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +107,17 @@ class Meter:
         clock: Clock,
         *,
         exempt: tuple[str, ...] = (),
+        group: str = "",
         warn: Callable[[str], None] = log.warning,
     ) -> None:
-        """Open nothing yet. `exempt` names circuit rules that do not hold.
+        """Open nothing yet. `exempt` names circuit rules that do not hold, `group` the modules that share one budget.
 
         `warn` is told once when the store is out of reach and once when it is back.
         """
         self._store = store
         self._budget = settings.budget
         self._clock = clock
+        self._group = (group_spec(settings.budget, group),) if group else ()
         self._limits = agent_limits(settings.resources.model_dump())
         self.max_cost = settings.budget.max_cost_usd  # 0 means no limit
         self._debts = Debts(store, self._limits, warn)
@@ -153,6 +157,7 @@ class Meter:
             agent=agent,
             task_description=task_description,
         )
+        self._specs += self._group
         self.gate.enter(f"session:{session_id}", task or "")
         now = self._clock.now()
 
@@ -206,9 +211,14 @@ class Meter:
         ids = tuple(spec.budget_id for spec in specs)
         told = self._unpriced_notice(quote, agent)
         wanted = Reservation(new_id(), self._session, this_process(), ids, max(0, estimate_input), agent, now)
-        answer = self._atomically(
-            lambda rows: promise(rows, specs, wanted, max_tokens, now, quote), lambda: None
-        )
+
+        def ask() -> tuple[Reservation, int] | BudgetRefusal | None:
+            return self._atomically(
+                lambda rows: promise(rows, specs, wanted, max_tokens, now, quote), lambda: None
+            )
+
+        while isinstance(answer := ask(), BudgetRefusal) and not answer.crossing:
+            self._clock.sleep(PROMISED_S)
         if answer is None:
             return Grant(max_tokens, specs, wanted, sure=False, events=told)
         if isinstance(answer, BudgetRefusal):
@@ -254,8 +264,11 @@ class Meter:
         return (Notice("warning", line, "Budgets in tokens do: lopen budget show"),)
 
     def _affordable(self, quote: Quote, max_tokens: int) -> int:
-        """The answer's length that `--max-cost` leaves money for; BudgetReached where it leaves none."""
-        if self.max_cost <= 0:
+        """The answer's length that `--max-cost` leaves money for; BudgetReached where it leaves none.
+
+        A group's budget holds the money of all its modules.
+        """
+        if self.max_cost <= 0 or self._group:
             return max_tokens
         cost = self.cost()
         room = affordable(quote, max_tokens, self.max_cost - cost) if cost < self.max_cost else 0

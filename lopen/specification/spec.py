@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from lopen.core.shell import has_open_quote
-from lopen.specification.modules import read_source
+from lopen.specification.modules import is_module_name, read_source
 from lopen.specification.sections import (
     BYTE_ORDER_MARK,
     LINE_END,
@@ -337,7 +337,7 @@ class Specification:
     """One module's specification. It is fit to build from if `problems` is empty.
 
     `commands` contains all standard verify commands first, then the others in order. `tests_may_go` are globs of test
-    files whose tests may go.
+    files whose tests may go. `after` names the modules that must be complete before this one is built.
     """
 
     module: str
@@ -351,6 +351,7 @@ class Specification:
     tests_may_go: tuple[str, ...]
     problems: tuple[Problem, ...]
     warnings: tuple[Problem, ...]
+    after: tuple[str, ...] = ()
 
     def command(self, name: str) -> VerifyCommand | None:
         """Return the verify command with that name or tool name."""
@@ -386,12 +387,12 @@ def parse_specification(
     """Parse a specification. `known_ids` maps criterion texts to their existing ids."""
     document, found = parse_outline(text), Findings(path)
     if text.strip("\ufeff \t\r\n"):
-        name, description = _front_matter(document, found)
+        name, description, after = _front_matter(document, found)
         for line in document.unclosed:
             found.problem(line, "unclosed code fence: everything after it counts as code; close it")
         _check_headings(document, found)
     else:
-        name = description = ""
+        name, description, after = "", "", ()
         found.problem(1, "the specification is empty")
     _find_unchanged_scaffold(text, module, found)
     _find_empty_sections(document, found)
@@ -416,6 +417,7 @@ def parse_specification(
         tuple(commands),
         tuple(tests_may_go),
         *found.by_line,
+        after,
     )
 
 
@@ -424,14 +426,14 @@ def load_specification(path: Path, *, module: str, known_ids: Mapping[str, str] 
     return parse_specification(read_source(path), module=module, path=path, known_ids=known_ids)
 
 
-def _front_matter(document: Outline, found: Findings) -> tuple[str, str]:
-    """Return the name and description, each "" if it is missing. YAML tags create no objects."""
+def _front_matter(document: Outline, found: Findings) -> tuple[str, str, tuple[str, ...]]:
+    """Return the name and description, each "" if it is missing, and `after`. YAML tags create no objects."""
     import yaml
 
     if document.front_matter is None:
         unclosed = document.text.removeprefix(BYTE_ORDER_MARK).startswith("---")
         found.problem(1, "the front matter is not closed by `---`" if unclosed else NO_FRONT_MATTER)
-        return "", ""
+        return "", "", ()
     try:
         # The base loader makes texts, lists and mappings alone.
         values = yaml.load(document.front_matter, Loader=yaml.BaseLoader) or {}  # noqa: S506
@@ -439,15 +441,24 @@ def _front_matter(document: Outline, found: Findings) -> tuple[str, str]:
         mark = getattr(error, "problem_mark", None)
         reason = getattr(error, "problem", None) or str(error).splitlines()[0]
         found.problem(2 + (mark.line if mark else 0), f"the front matter is not valid YAML: {reason}")
-        return "", ""
+        return "", "", ()
     if not isinstance(values, dict):
         found.problem(2, "the front matter must be `key: value` lines")
-        return "", ""
+        return "", "", ()
     name, description = (" ".join(_text(values.get(key)).split()) for key in ("name", "description"))
     for key, value in (("name", name), ("description", description)):
         if not value:
             found.problem(1, f"the front matter has no {key}")
-    return name, description
+    return name, description, _after(values.get("after") or [], found)
+
+
+def _after(value: object, found: Findings) -> tuple[str, ...]:
+    """Return the modules that `after` names, as a list or one alone."""
+    names = [value] if isinstance(value, str) else value
+    if isinstance(names, list) and all(isinstance(name, str) and is_module_name(name) for name in names):
+        return tuple(dict.fromkeys(names))
+    found.problem(1, "after must be a list of modules: after: [module, module]")
+    return ()
 
 
 def _text(value: object) -> str:

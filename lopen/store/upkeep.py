@@ -259,7 +259,9 @@ class Upkeep:
             rows = connection.execute(
                 "SELECT budget_id FROM budgets WHERE last_updated < ?1 AND ("  # noqa: S608 - fixed words only
                 " budget_id LIKE 'session:%' AND substr(budget_id, 9) NOT IN (SELECT id FROM sessions)"
-                f" OR budget_id LIKE 'task:%' AND substr(budget_id, 6) NOT IN (SELECT id FROM {RECORDED_TASKS}))",
+                f" OR budget_id LIKE 'task:%' AND substr(budget_id, 6) NOT IN (SELECT id FROM {RECORDED_TASKS})"
+                " OR budget_id LIKE 'group:%' AND NOT EXISTS (SELECT 1 FROM sessions"
+                " WHERE status <> 'complete' AND instr(body, substr(budget_id, 7)) > 0))",
                 (cutoff.isoformat(),),
             ).fetchall()
             idle = [str(row["budget_id"]) for row in rows]

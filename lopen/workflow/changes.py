@@ -115,6 +115,11 @@ def limit_cost(session: Session, most_usd: float) -> Session:
     return _limits(session, replace(session.limits, max_cost_usd=most_usd))
 
 
+def join_group(session: Session, group: str) -> Session:
+    """Let the session share the budget of the modules that are built together."""
+    return _limits(session, replace(session.limits, group=group))
+
+
 # The specification and the plan
 
 

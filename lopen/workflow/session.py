@@ -94,6 +94,7 @@ class SessionLimits:
     iterations: int = 0
     iterations_granted: int = 0
     max_cost_usd: float | None = None  # the last `--max-cost`; None: the settings' value
+    group: str = ""  # the modules that share one budget, whose money `max_cost_usd` is then
     confirmed: tuple[Reason, ...] = ()  # by a person
     boundary_failures: int = 0  # consecutive failed verifications of a component
     module_failures: int = 0  # consecutive failed verifications of the module

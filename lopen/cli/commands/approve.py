@@ -9,10 +9,18 @@ import typer
 
 from lopen.application.command_context import CommandContext
 from lopen.cli.command import command
-from lopen.cli.parameters import ModuleArgument
+from lopen.cli.parameters import modules as completed_modules
 from lopen.core.errors import ExitCode, LopenError, WrongUsage
 from lopen.core.escape import exact
 
+ApprovedModules = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="MODULE...",
+        help="Modules: the names of their folders in specs/.",
+        autocompletion=completed_modules,
+    ),
+]
 NoteOption = Annotated[str, typer.Option("--note", metavar="TEXT", help="Note to store with the approval.")]
 ExpectOption = Annotated[
     str | None,
@@ -33,14 +41,14 @@ RunOption = Annotated[bool, typer.Option("--run", help="Run the module afterward
 @command
 def approve(
     context: CommandContext,
-    module: ModuleArgument,
+    modules: ApprovedModules,
     note: NoteOption = "",
     expect: ExpectOption = None,
     yes: YesOption = False,
     run: RunOption = False,
     allow_test_removal: RemovalOption = None,
 ) -> ExitCode:
-    """Approve a module's specification: its criteria and its verify commands.
+    """Approve a module's specification: its criteria and its verify commands. Several are asked for one by one.
 
     On a terminal it asks first; elsewhere it needs --yes, or --expect with the hash that was read.
     Only a person may run this command; it refuses to run inside a lopen session.
@@ -59,33 +67,44 @@ def approve(
             glob_matcher(glob)
     except ToolRefused as error:
         raise WrongUsage(f"--allow-test-removal: {error.error}") from error
-    module_name(module)  # before anything is written
+    for module in modules:
+        module_name(module)  # before anything is written
+    if len(modules) > 1 and expect is not None:
+        raise WrongUsage("--expect is the hash of one module", hint="approve them one by one")
     if run and not yes and expect is None:
         from lopen.application.session_model import require_credentials
 
         require_credentials(context.load().settings)  # a person is not asked in vain
     store = open_store(context, new=True)
-    spec = checked(specification(context.root, store, module))
-    digest = show(context, spec, store.approval(module))
-    with suppress(LopenError):  # the run reports a configuration that cannot be read
-        tell(context, spec, load(context.root).settings)
-    if expect is not None:
-        expected(spec, expect)
-    elif not yes:
-        _ask(context, module, digest)
-    record(store, spec, note, removals)
-    context.say(f"approved {module} ({digest[:16]})")
-    for glob in removals:
-        context.say(f"tests may be removed from: {exact(glob)}")
-    context.emit("approved", module=module, spec_hash=digest, note=note, test_removals=removals)
+    for module in dict.fromkeys(modules):
+        spec = checked(specification(context.root, store, module))
+        digest = show(context, spec, store.approval(module))
+        with suppress(LopenError):  # the run reports a configuration that cannot be read
+            tell(context, spec, load(context.root).settings)
+        if expect is not None:
+            expected(spec, expect)
+        elif not yes:
+            _ask(context, module, digest)
+        record(store, spec, note, removals)
+        context.say(f"approved {module} ({digest[:16]})")
+        for glob in removals:
+            context.say(f"tests may be removed from: {exact(glob)}")
+        context.emit("approved", module=module, spec_hash=digest, note=note, test_removals=removals)
     if not run:
-        context.say(f"next: lopen run {module}")
+        context.say(f"next: lopen run {' '.join(modules)}")
         return ExitCode.OK
     from lopen.application.command_context import RunOptions
-    from lopen.application.driving import drive_module
 
     store.database.close()
-    return drive_module(context, module, RunOptions())
+    if len(modules) > 1:
+        from lopen.cli.rendering.together import watching
+        from lopen.queue.together import run_together
+
+        with watching(context, RunOptions()) as watch:
+            return run_together(context, modules, RunOptions(), None, watch)
+    from lopen.application.driving import drive_module
+
+    return drive_module(context, modules[0], RunOptions())
 
 
 def _ask(context: CommandContext, module: str, digest: str) -> None:

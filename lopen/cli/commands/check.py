@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from lopen.application.command_context import CommandContext
@@ -11,6 +12,7 @@ from lopen.cli.command import command
 from lopen.cli.parameters import OptionalModule
 from lopen.core.errors import ExitCode, LopenError
 
+After = Mapping[str, Sequence[str]]
 Finding = tuple[str, int, str]
 """`problem` or `warning`, the line, and the message."""
 
@@ -20,11 +22,12 @@ def check(context: CommandContext, module: OptionalModule = None) -> ExitCode:
     """Validate specifications. Exit code 1: one has a problem, or is not finished (warnings do not count)."""
     problems, warnings = Counter[str](), Counter[str]()
     chosen, misnamed = _chosen(context.root, module)
+    after = _after(context.root, chosen)
     for path, message in misnamed:
         problems[path.parent.name] += 1
         _tell(context, "", path, ("problem", 1, message))
     for name, path in chosen.items():
-        for finding in _findings(path, name):
+        for finding in _findings(path, name, after):
             (problems if finding[0] == "problem" else warnings)[name] += 1
             _tell(context, name, path, finding)
     context.emit("check", modules=list(chosen), problems=problems.total(), warnings=warnings.total())
@@ -69,8 +72,21 @@ def _chosen(root: Path, given: str | None) -> tuple[dict[str, Path], list[tuple[
     return {name: spec_path(root, name) for name in known}, misnamed
 
 
-def _findings(path: Path, module: str) -> Iterator[Finding]:
+def _after(root: Path, chosen: dict[str, Path]) -> After:
+    """Return module → the modules before it, of the whole project where a chosen module names any."""
+    from lopen.specification.modules import find_modules, spec_path
+    from lopen.specification.spec import load_specification
+
+    after: dict[str, tuple[str, ...]] = {}
+    for name in {*chosen, *find_modules(root)}:
+        with suppress(LopenError):  # it is reported where it is checked itself
+            after[name] = load_specification(chosen.get(name) or spec_path(root, name), module=name).after
+    return after
+
+
+def _findings(path: Path, module: str, after: After) -> Iterator[Finding]:
     from lopen.specification.modules import UnreadableSource
+    from lopen.specification.order import order_problems
     from lopen.specification.spec import load_specification
 
     try:
@@ -80,6 +96,7 @@ def _findings(path: Path, module: str) -> Iterator[Finding]:
         return
     found = [
         *(("problem", p.line, p.message) for p in (*specification.problems, *specification.unwritten)),
+        *(("problem", 1, message) for message in order_problems(module, after)),
         *(("warning", w.line, w.message) for w in specification.warnings),
     ]
     yield from sorted(found, key=lambda finding: finding[1])

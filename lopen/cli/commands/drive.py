@@ -9,8 +9,8 @@ import typer
 
 from lopen.application.command_context import CommandContext, ResumeOptions, RunOptions
 from lopen.cli.command import outside_command
-from lopen.cli.parameters import ModuleArgument, OptionalSession
-from lopen.core.errors import ExitCode
+from lopen.cli.parameters import ModuleArgument, OptionalSession, SeveralModules
+from lopen.core.errors import ExitCode, WrongUsage
 
 DryRunOption = Annotated[
     bool,
@@ -20,6 +20,18 @@ DryRunOption = Annotated[
     ),
 ]
 
+AllOption = Annotated[bool, typer.Option("--all", help="Every module that is approved and not complete.")]
+UnfinishedOption = Annotated[bool, typer.Option("--all", help="Every unfinished session.")]
+JobsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        min=1,
+        metavar="N",
+        help="Modules that are built at the same time (default: half the cores, at least 2).",
+    ),
+]
 DetachOption = Annotated[
     bool,
     typer.Option("--detach", help="Run in the background; lopen attach follows it, lopen pause stops it."),
@@ -29,16 +41,23 @@ DetachOption = Annotated[
 @outside_command
 def run(
     context: CommandContext,
-    module: ModuleArgument,
     options: RunOptions,
+    modules: SeveralModules = None,
     dry_run: DryRunOption = False,
     detach: DetachOption = False,
+    all: AllOption = False,
+    jobs: JobsOption = None,
 ) -> ExitCode:
     """Build a module from its specification: up to your approval, then to the end.
 
-    An unfinished session of the module is resumed. Without a specification, describe with -p what to draft.
+    An unfinished session of the module is resumed. Without a specification, describe with -p what to draft. Several
+    modules are built side by side; what --max-cost and budget.session_tokens allow, they share.
     Exit codes: 0 complete, 1 failed, 3 a person is needed (the last line names the command).
     """
+    if all or len(modules or ()) != 1:
+        return _run_together(context, modules or [], options, all=all, jobs=jobs, single=dry_run or detach)
+    assert modules is not None
+    module = modules[0]
     if detach and not dry_run:
         from lopen.application.detached import run_detached
         from lopen.specification.modules import module_name
@@ -49,13 +68,47 @@ def run(
     return drive_module(context, module, options, dry_run=dry_run)
 
 
+def _run_together(
+    context: CommandContext,
+    modules: list[str],
+    options: RunOptions,
+    *,
+    all: bool,
+    jobs: int | None,
+    single: bool,
+) -> ExitCode:
+    from lopen.cli.rendering.together import watching
+    from lopen.queue.together import run_together
+
+    if not modules and not all:
+        raise WrongUsage("name a module, or take all with --all", hint="see lopen run --help")
+    if modules and all:
+        raise WrongUsage("--all takes every module: name none", hint="see lopen run --help")
+    if single:
+        raise WrongUsage("--dry-run and --detach take one module", hint="see lopen run --help")
+    with watching(context, options) as watch:
+        return run_together(context, modules, options, jobs, watch)
+
+
 @outside_command
 def resume(
     context: CommandContext,
     options: ResumeOptions,
     session: OptionalSession = None,
+    all: UnfinishedOption = False,
+    jobs: JobsOption = None,
 ) -> ExitCode:
     """Continue a session after an interruption, a pause or a crash (default: the latest unfinished one)."""
+    if all:
+        from lopen.cli.rendering.together import watching
+        from lopen.queue.together import resume_together
+
+        if session is not None:
+            raise WrongUsage(
+                "--all takes every unfinished session: name none", hint="see lopen resume --help"
+            )
+        with watching(context, options) as watch:
+            return resume_together(context, options, jobs, watch)
     from lopen.application.driving import drive_session
 
     return drive_session(context, session, options)

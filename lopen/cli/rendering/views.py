@@ -96,12 +96,13 @@ class PlainView(LineWriter):
         self._verbose = verbose
 
     def __call__(self, recorded: e.Recorded) -> None:
-        if not self._quiet or _shown_when_quiet(recorded.event):
+        if not self._quiet or shown_when_quiet(recorded.event):
             for row in rows(recorded, verbose=self._verbose):
                 self.write(row)
 
 
-def _shown_when_quiet(event: e.Event) -> bool:
+def shown_when_quiet(event: e.Event) -> bool:
+    """Return True for an event that is shown with `--quiet`: an end, an alert, a question or a warning."""
     if isinstance(event, e.Notice):
         return event.level != "info"
     shown = e.SessionPaused | e.SessionFailed | e.SessionComplete | e.AlertRaised | e.QuestionAsked

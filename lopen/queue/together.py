@@ -1,0 +1,254 @@
+"""Building several modules by one command: `lopen run A B`, `run --all`, `resume --all`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lopen.application.command_context import CommandContext, ResumeOptions, RunOptions
+from lopen.application.decisions import checked, record, show, specification
+from lopen.application.open_store import NOWHERE, looked_up, open_store, store_of
+from lopen.application.reports import standstill
+from lopen.application.workplaces import require_repository
+from lopen.core.errors import ExitCode, LopenError, Stopped, WrongUsage
+from lopen.core.money import cost_text
+from lopen.limits.records import new_id
+from lopen.queue.builds import Build, Ending, Listed, default_jobs, exit_code
+from lopen.queue.crew import Crew
+from lopen.specification.drift import compare_hashes, section_hashes, spec_hash
+from lopen.specification.modules import find_modules, require_known, spec_path
+from lopen.specification.order import in_order
+from lopen.specification.spec import Specification, load_specification
+from lopen.store.sessions import SessionStore
+from lopen.workflow.task_tree import progress
+
+Watch = Callable[[Listed, Sequence[str]], None]
+
+
+def run_together(
+    context: CommandContext, modules: Sequence[str], options: RunOptions, jobs: int | None, watch: Watch
+) -> ExitCode:
+    """Build these modules, or all that are approved and not complete, and tell how each ended."""
+    known = find_modules(context.root)
+    for module in modules:
+        require_known(module, known)
+    if options.prompt:
+        raise WrongUsage("-p describes one module", hint="draft them one by one: lopen spec MODULE -p TEXT")
+    chosen = tuple(dict.fromkeys(modules)) or tuple(known)
+    if not chosen:
+        raise LopenError("no modules yet", hint="to write one: lopen init MODULE")
+    for module in chosen:
+        require_repository(context.root, module)
+    store = open_store(context, new=True)
+    selection = _selected(context, store, chosen, new=options.new, named=bool(modules))
+    _approve(context, store, selection, unattended=options.unattended)
+    store.database.close()
+    return _build(context, selection, options, jobs, watch)
+
+
+def resume_together(
+    context: CommandContext, options: ResumeOptions, jobs: int | None, watch: Watch
+) -> ExitCode:
+    """Resume every unfinished session, and tell how each ended."""
+    if options.prompt:
+        raise WrongUsage("-p is for one session", hint="lopen resume SESSION -p TEXT")
+    store = open_store(context)
+    sessions = list(store.readable(store.ids(unfinished=True)))
+    if not sessions:
+        raise LopenError("no unfinished session", hint="to build every approved module: lopen run --all")
+    modules = sorted({session.module for session in sessions})
+    groups = {session.limits.group for session in sessions}
+    selection = _selected(context, store, modules, new=False, named=True)
+    selection.group = groups.pop() if len(groups) == 1 else ""
+    _approve(context, store, selection, unattended=options.unattended)
+    store.database.close()
+    return _build(context, selection, options, jobs, watch)
+
+
+@dataclass
+class Selection:
+    """The modules of one command: to build, complete before, and those that cannot be built, with the reason."""
+
+    specs: dict[str, Specification]
+    complete: frozenset[str]
+    unapproved: list[str]
+    endings: dict[str, Ending]
+    group: str = ""
+
+
+def _selected(
+    context: CommandContext, store: SessionStore, modules: Sequence[str], *, new: bool, named: bool
+) -> Selection:
+    """Sort the modules by what can be done with them; complete ones are told of only where they are `named`."""
+    every = {
+        name: load_specification(spec_path(context.root, name), module=name)
+        for name in find_modules(context.root)
+    }
+    complete = frozenset(name for name, spec in every.items() if _is_complete(store, spec))
+    selection = Selection({}, complete, [], {})
+    for module in in_order({name: every[name].after for name in every}, modules):
+        spec = every[module]
+        if module in complete and not new:
+            if named:
+                selection.endings[module] = Ending(module, ExitCode.OK, reason="it was complete before")
+        elif spec.problems or spec.unwritten:
+            reason = str((*spec.problems, *spec.unwritten)[0].message)
+            selection.endings[module] = Ending(module, ExitCode.FAILED, 0.0, reason, f"lopen check {module}")
+        else:
+            selection.specs[module] = spec
+            given = store.approval(module)
+            if given is None or given.spec_hash != spec_hash(spec.outline):
+                selection.unapproved.append(module)
+    return selection
+
+
+def _is_complete(store: SessionStore, spec: Specification) -> bool:
+    """Return True if the module's newest session is complete and built this specification."""
+    if store.latest(module=spec.module, unfinished=True) is not None:
+        return False
+    last = store_of(store, spec.module).latest(module=spec.module)
+    if last is None or not last.finished:
+        return False
+    return not compare_hashes(last.plan.sections, section_hashes(spec.outline)).any
+
+
+def _approve(context: CommandContext, store: SessionStore, selection: Selection, *, unattended: bool) -> None:
+    """Ask once for each module that is not approved, where a person can be asked; list and skip the others."""
+    for module in selection.unapproved:
+        if not unattended and not context.json:
+            spec = checked(specification(context.root, store, module))
+            show(context, spec, store.approval(module))
+            if context.presentation.confirms(f"approve {module} and build it?"):
+                record(store, spec, "approved at the terminal")
+                continue
+        reason = "its specification is not approved"
+        selection.endings[module] = Ending(
+            module, ExitCode.PERSON_NEEDED, 0.0, reason, f"lopen approve {module}"
+        )
+
+
+def _build(
+    context: CommandContext, selection: Selection, options: ResumeOptions, jobs: int | None, watch: Watch
+) -> ExitCode:
+    builds = [Build(name, spec.after) for name, spec in selection.specs.items()]
+    listed = Listed(builds, selection.complete, dict(selection.endings))
+    group = selection.group or new_id()
+    crew = Crew(
+        context.root,
+        jobs or default_jobs(),
+        lambda build: ["run", build.module, "--json", "--group", group, *arguments(options)],
+        lambda running: watch(listed, running),
+    )
+    try:
+        crew.work(listed)
+    except Stopped:
+        listed.stopped = True
+        tell_endings(context, listed)
+        raise
+    tell_endings(context, listed)
+    return exit_code(listed.endings)
+
+
+def arguments(options: ResumeOptions) -> list[str]:
+    """Return the options as the command line of one module's process has them."""
+    given: dict[str, Any] = {
+        "--model": options.model,
+        "--max-iterations": options.max_iterations,
+        "--max-cost": options.max_cost,
+        "--sandbox": options.sandbox,
+    }
+    switches = {
+        "--unattended": options.unattended,
+        "--allow-network": options.allow_network,
+        "--record": options.record is True,
+        "--no-record": options.record is False,
+        "--new": isinstance(options, RunOptions) and options.new,
+    }
+    valued = [word for name, value in given.items() if value not in ("", None) for word in (name, str(value))]
+    return [*valued, *(name for name, on in switches.items() if on)]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the closing table."""
+
+    module: str
+    result: str
+    tasks: str
+    cost: str
+    time: str
+    reason: str
+    command: str
+
+
+def tell_endings(context: CommandContext, listed: Listed) -> None:
+    """Print the table of all builds; its last line names the command that a person enters next, if one is needed."""
+    endings = [listed.endings[module] for module in sorted(listed.endings)]
+    rows = [_row(context, ending) for ending in endings]
+    for row, ending in zip(rows, endings, strict=True):
+        context.emit(
+            "build_ended",
+            module=row.module,
+            result=ending.result,
+            exit_code=int(ending.code),
+            tasks=row.tasks,
+            cost=row.cost,
+            seconds=round(ending.seconds, 1),
+            reason=row.reason,
+            command=row.command,
+        )
+    heads = Row("module", "result", "tasks", "cost", "time", "", "next")
+    shown = [heads, *rows]
+    widths = [
+        max(len(getattr(row, name)) for row in shown)
+        for name in ("module", "result", "tasks", "cost", "time")
+    ]
+    for row in shown:
+        cells = (row.module, row.result, row.tasks, row.cost, row.time)
+        context.say(
+            "  ".join([*(c.ljust(w) for c, w in zip(cells, widths, strict=True)), row.command]).rstrip()
+        )
+        if row.reason:
+            context.say(f"    {row.reason}")
+    needed = [row.command for row, e in zip(rows, endings, strict=True) if e.result == "waits"]
+    if len(needed) > 1:
+        needed = [_all_at_once(needed)]
+    if needed:
+        context.say(f"next: {needed[0]}")
+
+
+def _all_at_once(commands: Sequence[str]) -> str:
+    """Return one command in the place of several of the same kind, else the first."""
+    if all(command.startswith("lopen approve ") for command in commands):
+        return f"lopen approve {' '.join(command.split()[2] for command in commands)}"
+    if all(command.startswith("lopen resume ") for command in commands):
+        return "lopen resume --all"
+    return commands[0]
+
+
+def _row(context: CommandContext, ending: Ending) -> Row:
+    store = open_store(context)
+    try:
+        found = (
+            store_of(store, ending.module).latest(module=ending.module)
+            if store.database.path != NOWHERE
+            else None
+        )
+        tasks, cost, reason, command = "", "", ending.reason, ending.command
+        if found is not None:
+            done = progress(found.tree)
+            tasks = f"{done.tasks_done}/{done.tasks}"
+            own = f"session:{found.id}"
+            budget = next((b for b in looked_up(context, store.database).budgets if b.budget_id == own), None)
+            cost = cost_text(budget.cost_usd, budget.unpriced_tokens) if budget else ""
+            waits = standstill(context.root, store, found)
+            if waits is not None and not command:
+                command, reason = waits.command, reason or waits.message
+        if ending.code is ExitCode.OK:
+            command = f"lopen merge {ending.module}"
+        minutes, seconds = divmod(round(ending.seconds), 60)
+        time = f"{minutes}:{seconds:02}" if ending.seconds else ""
+        return Row(ending.module, ending.result, tasks, cost, time, reason, command)
+    finally:
+        store.database.close()

@@ -1,0 +1,52 @@
+"""The budget of modules that are built together: one limit on money and tokens, exact under many processes."""
+
+from __future__ import annotations
+
+import pytest
+
+from lopen.limits.meter import BudgetReached, Meter
+from lopen.limits.store import LimitsStore
+from lopen.models.messages import Usage
+from lopen.settings.schema import Settings
+from tests.fakes import FakeClock
+
+ONE_DOLLAR = Settings.model_validate({"budget": {"max_cost_usd": 1.0, "session_tokens": 100_000}})
+
+
+def quote(answer: int) -> float:
+    """Return ten cents for the input, and a dollar for ten thousand tokens of an answer."""
+    return 0.10 + answer / 10_000
+
+
+def opened(store: LimitsStore, clock: FakeClock, session: str) -> Meter:
+    meter = Meter(store, ONE_DOLLAR, clock, group="together")
+    meter.open(session, f"module of {session}")
+    return meter
+
+
+def test_what_one_was_promised_no_other_gets(store: LimitsStore, clock: FakeClock) -> None:
+    first, second = opened(store, clock, "s1"), opened(store, clock, "s2")
+    granted = first.reserve(1, 6_000, "", quote)
+    assert granted.max_tokens == 6_000
+    assert second.reserve(1, 6_000, "", quote).max_tokens == 2_000, "of 30 cents"
+
+
+def test_a_request_waits_for_what_others_leave_of_their_promises(
+    store: LimitsStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = opened(store, clock, "s1"), opened(store, clock, "s2")
+    granted = first.reserve(1, 8_000, "", quote)
+    monkeypatch.setattr(clock, "sleep", lambda _: first.settle(granted, Usage(100, 100), 0.2))
+    assert second.reserve(1, 4_000, "", quote).max_tokens == 4_000
+
+
+def test_what_all_have_spent_stops_each(store: LimitsStore, clock: FakeClock) -> None:
+    first, second = opened(store, clock, "s1"), opened(store, clock, "s2")
+    first.settle(first.reserve(1, 1_000, "", quote), Usage(100, 100), 0.95)
+    with pytest.raises(BudgetReached, match=r"have cost \$0\.95 of the \$1\.00 they may") as raised:
+        second.reserve(1, 1_000, "", quote)
+    assert raised.value.command == "lopen resume --all --max-cost 2"
+    more = Settings.model_validate({"budget": {"max_cost_usd": 2.0}})
+    again = Meter(store, more, clock, group="together")
+    again.open("s2", "module of s2")
+    assert again.reserve(1, 1_000, "", quote).max_tokens == 1_000

@@ -1,0 +1,76 @@
+"""Several modules by one command: side by side, one budget for all, and a table at the end."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+from tests.endpoint import status
+from tests.fake_api import Answer
+from tests.project import TIMEOUT_S, plan
+from tests.queue.conftest import MakeProject, two_turns
+
+
+def test_modules_are_built_side_by_side_and_one_that_fails_stops_no_other(make_project: MakeProject) -> None:
+    project = make_project("alpha", "beta", "gamma", "delta", gamma=status(400, "no"))
+    for module in ("alpha", "beta", "gamma"):
+        assert project.lopen("approve", module, "--yes").code == 0
+    ran = project.lopen("run", "--all", "--unattended", "--jobs", "3")
+    assert ran.code == 3, ran.out + ran.err
+    assert ran.last_line == "next: lopen approve delta"
+    table = ran.out[ran.out.index("module  result") :].splitlines()
+    assert [line.split()[:2] for line in table if not line.startswith((" ", "module", "next"))] == [
+        ["alpha", "complete"],
+        ["beta", "complete"],
+        ["delta", "waits"],
+        ["gamma", "failed"],
+    ]
+    assert project.holds("alpha.py", "alpha")
+    assert project.holds("beta.py", "beta")
+    assert not project.holds("beta.py", "alpha")
+    assert project.git("status", "--porcelain", "--untracked-files=no") == ""
+
+
+def test_an_interrupt_pauses_all_and_resume_all_goes_on(make_project: MakeProject) -> None:
+    asked, held = threading.Event(), threading.Event()
+
+    def held_back(_: object) -> Answer:
+        while len(project.lopen("session", "list", "--json").named("session")) < 2:
+            pass
+        asked.set()
+        held.wait(TIMEOUT_S)
+        return plan()
+
+    project = make_project("alpha", "beta", alpha=[held_back, *two_turns("alpha")])
+    approved = project.lopen("approve", "alpha", "beta", "--yes")
+    assert approved.code == 0, approved.err
+    running = project.start("run", "alpha", "beta")
+    assert asked.wait(TIMEOUT_S)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=TIMEOUT_S)
+    held.set()
+    assert running.returncode == 130, out + err
+    assert out.splitlines()[-1] == "next: lopen resume --all"
+    assert [project.status(m)["status"] for m in ("alpha", "beta")] == ["paused", "paused"]
+    resumed = project.lopen("resume", "--all", "--json")
+    assert resumed.code == 0, resumed.out + resumed.err
+    assert [(e["module"], e["result"]) for e in resumed.named("build_ended")] == [
+        ("alpha", "complete"),
+        ("beta", "complete"),
+    ]
+    budgets = project.lopen("budget", "show", "--json").named("budget")
+    [group] = [b for b in budgets if b["budget_type"] == "group"]
+    assert group["requests_used"] == sum(b["requests_used"] for b in budgets if b["budget_type"] == "session")
+
+
+def test_check_finds_unknown_names_and_circles(make_project: MakeProject) -> None:
+    project = make_project(
+        "alpha", "beta", "gamma", after={"alpha": "beta", "beta": "alpha", "gamma": "nobody"}
+    )
+    checked = project.lopen("check")
+    assert checked.code == 1
+    assert (
+        "specs/alpha/SPECIFICATION.md:1: after: the modules wait for each other: alpha → beta → alpha"
+        in checked.out
+    )
+    assert "specs/gamma/SPECIFICATION.md:1: after: there is no module named nobody" in checked.out
