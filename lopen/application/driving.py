@@ -166,6 +166,7 @@ def _drive(
     *,
     resumed: bool,
 ) -> ExitCode:
+    from lopen.application.earlier_modules import start_on_earlier
     from lopen.application.session_model import check_models
     from lopen.application.wiring import wired
     from lopen.loop.run import drive, pause
@@ -186,6 +187,8 @@ def _drive(
             session = changes.limit_cost(session, options.max_cost)
         if options.group:
             session = changes.join_group(session, options.group)
+        if session.branch is None:
+            start_on_earlier(context, loaded.settings, store, session.module)
         draft = only == "requirement_gathering"
         loop = stack.enter_context(wired(context, loaded.settings, store, session, options, draft=draft))
         tried, database = not resumed, signature_at(store.database.path)[:2]

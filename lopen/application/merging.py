@@ -53,7 +53,7 @@ def merge_module(context: CommandContext, module: str, into: str | None) -> None
     Raises:
         LopenError: the module is not complete, the branches cannot be merged, or a verify command does not pass.
     """
-    store, session = _complete_session(context.root, open_store(context), module)
+    store, session = complete_session(context.root, open_store(context), module)
     settings = context.load().settings
     secrets = KnownSecrets(context.root, os.environ)
     with module_lock(context.root, module), temporary_workplace(context.root, settings, secrets) as place:
@@ -63,7 +63,7 @@ def merge_module(context: CommandContext, module: str, into: str | None) -> None
             context.say(f"{session.branch} is merged already")
             return
         check_clean(place.person, merge)
-        verified = _verify(context, settings, store, session, place, merge)
+        verified = verify_merge(context, settings, store, session, place, merge)
         if not verified:
             context.warn(f"{module} has no verify commands: nothing was run on the result")
         accept(place, merge)
@@ -79,7 +79,7 @@ def merge_module(context: CommandContext, module: str, into: str | None) -> None
     context.say(f"to delete the branch: git branch -d {merge.branch}")
 
 
-def _complete_session(root: Path, store: SessionStore, module: str) -> tuple[SessionStore, Session]:
+def complete_session(root: Path, store: SessionStore, module: str) -> tuple[SessionStore, Session]:
     """Return the module's newest session, which must be complete, with the store that holds it."""
     store = store_of(store, module)
     session = store.latest(module=module, unfinished=True) or store.latest(module=module)
@@ -93,7 +93,7 @@ def _complete_session(root: Path, store: SessionStore, module: str) -> tuple[Ses
     return store, session
 
 
-def _verify(
+def verify_merge(
     context: CommandContext,
     settings: Settings,
     store: SessionStore,

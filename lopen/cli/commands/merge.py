@@ -8,9 +8,18 @@ import typer
 
 from lopen.application.command_context import CommandContext
 from lopen.cli.command import command
-from lopen.cli.parameters import ModuleArgument
-from lopen.core.errors import ExitCode
+from lopen.cli.parameters import modules
+from lopen.core.errors import ExitCode, WrongUsage
 
+OneModule = Annotated[
+    str | None, typer.Argument(help="Module: the name of its folder in specs/.", autocompletion=modules)
+]
+AllOption = Annotated[
+    bool,
+    typer.Option(
+        "--all", help="Every complete module, each behind those it comes after; the first failure ends it."
+    ),
+]
 IntoOption = Annotated[
     str | None,
     typer.Option(
@@ -22,12 +31,20 @@ IntoOption = Annotated[
 
 
 @command
-def merge(context: CommandContext, module: ModuleArgument, into: IntoOption = None) -> ExitCode:
+def merge(
+    context: CommandContext, module: OneModule = None, into: IntoOption = None, all: AllOption = False
+) -> ExitCode:
     """Merge the branch of a complete module, after its verify commands passed on the result of the merge.
 
     They run in a clone of their own. Your files and branches change only when all have passed.
     """
+    from lopen.application.earlier_modules import merge_all
     from lopen.application.merging import merge_module
 
+    if all == (module is not None):
+        raise WrongUsage("name a module, or take all with --all", hint="see lopen merge --help")
+    if module is None:
+        merge_all(context, into)
+        return ExitCode.OK
     merge_module(context, module, into)
     return ExitCode.OK
