@@ -118,9 +118,7 @@ def _model(event: e.Event) -> str | None:
 def _work(event: e.Event) -> str | None:
     """Plan, tasks, verification, commits."""
     match event:
-        case e.VerificationRan("mutation_check", output=output):
-            return f"mutants: {output.partition(chr(10))[0]}"
-        case e.VerificationRan("earlier_tests", output=output):
+        case e.VerificationRan("mutation_check" | "earlier_tests", output=output):
             return output.partition("\n")[0]
         case e.VerificationRan(tool, command, passed, exit_code, seconds, output=output):
             code = "no exit code" if exit_code is None else f"exit {exit_code}"

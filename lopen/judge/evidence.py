@@ -10,7 +10,6 @@ from typing import Literal
 from lopen.judge.verdict import Scope, Verdict
 from lopen.store.audit import VerifyResult
 from lopen.verification.findings import ChangeQuestion, Finding
-from lopen.verification.mutation_check import MutationCheck
 
 _FORMAT = 3  # counts up when the hashed fields change, so that no old verdict answers for new evidence
 
@@ -86,8 +85,7 @@ class Evidence:
     """All that is known of a piece of work when it is to be judged.
 
     `findings` are lopen's own: an error among them fails the work without a judge. `questions` are the questions that
-    the judge must answer. `mutation` counts the small faults in the changed functions that the tests notice, None
-    where there are none to make. `removals` are the reasons for which removed tests are not an error by themselves.
+    the judge must answer. `removals` are the reasons for which removed tests are not an error by themselves.
     `note` is a claim of the builder.
     """
 
@@ -96,7 +94,6 @@ class Evidence:
     results: tuple[VerifyResult, ...]
     findings: tuple[Finding, ...]
     questions: tuple[ChangeQuestion, ...] = ()
-    mutation: MutationCheck | None = None
     earlier: EarlierVerdicts = EarlierVerdicts()
     removals: tuple[str, ...] = ()
     note: str = ""

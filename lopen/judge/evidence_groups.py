@@ -23,7 +23,6 @@ LONGEST_NOTE = 2_000
 SHARES = {
     "findings": 0.08,
     "questions": 0.12,
-    "mutation": 0.04,
     "earlier": 0.04,
     "results": 0.12,
     "description": 0.06,
@@ -104,11 +103,6 @@ def work_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
     if evidence.questions:
         asked = [(question.id, list(_question_lines(question))) for question in evidence.questions]
         yield _group("Questions about the change: answer each", "questions", whole, asked)
-    if evidence.mutation is not None:
-        title = "Mutants: one small fault each in a changed function, made and tried by lopen"
-        yield _group(
-            title, "mutation", whole, [("mutation", [_one_line(line) for line in evidence.mutation.lines()])]
-        )
     results = _group("Verify commands, run by lopen", "results", whole, ())
     _add_results(results, evidence.results)
     yield results

@@ -83,7 +83,7 @@ def evidence_for(work: JudgedWork, *, control: bool) -> Evidence:
     stated = [assigned.description, *(text for _, text in assigned.criteria)]
     shown = _named_files(repository, tree, found_done(session, scope, subject), stated, whole)
     removals = TestRemovals(session, work.spec, tuple(name for name, _ in assigned.sections))
-    examined = _examined(work, change, removals, control=control)
+    examined = _examined(work, change, removals, " ".join(stated), control=control)
     tests = listed_tests(work.verifier, tree, _texts(change)) if scope != "task" else ()
     since = _judged_tree(session, scope, subject, narrower)
     unseen = compared_trees(repository, since, tree, session.module) if since else change
@@ -95,7 +95,6 @@ def evidence_for(work: JudgedWork, *, control: bool) -> Evidence:
         results=work.results,
         findings=(*_own_findings(work, change), *examined.findings),
         questions=examined.questions,
-        mutation=examined.mutation,
         earlier=EarlierVerdicts(parts, left_open(narrower), last_findings(verdicts, scope, subject)),
         removals=tuple(sorted(removals.given)),
         note=work.note,
@@ -120,7 +119,7 @@ def _passing_tests(work: JudgedWork, change: ComparedTrees) -> VerifyResult | No
 
 
 def _examined(
-    work: JudgedWork, change: ComparedTrees, removals: TestRemovals, *, control: bool
+    work: JudgedWork, change: ComparedTrees, removals: TestRemovals, stated: str, *, control: bool
 ) -> Examination:
     """Return what comparing the tests of both trees, their runs and a few more runs tell."""
     verifier, repository = work.verifier, work.verifier.repository
@@ -137,6 +136,7 @@ def _examined(
             reader(repository, change.tree, change.compared),
             work.session.module,
             removals.reason,
+            stated,
         ),
         Runs(
             verifier.commands,

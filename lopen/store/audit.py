@@ -21,7 +21,6 @@ MAX_STRING_CHARS = 200  # longer strings are replaced by their length and hash
 Outcome = Literal[
     "ok", "failed", "error", "refused", "timeout"
 ]  # failed: its command ended with another code than 0
-CheckTool = Literal["mutation_check", "earlier_tests"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,25 +85,31 @@ class AuditTrail:
         )
 
     def verification(self, result: VerifyResult) -> VerifyResult:
-        """Record a result under its number, as part of the call that runs; return it without secrets."""
+        """Record a result, as part of the call that runs; return it without secrets. One that has a number is replaced."""
         clean = replace(result, call=self._running, output=self._redact(result.output))
         body = {
             name: value for name, value in asdict(clean).items() if name not in ("number", "call", "task")
         }
         cursor = self._database.write(
-            "INSERT INTO verifications (session, call, task, body) VALUES (?, ?, ?, ?)",
-            (self._session, clean.call, clean.task, self._redact(json.dumps(body, ensure_ascii=False))),
+            "INSERT OR REPLACE INTO verifications (seq, session, call, task, body) VALUES (?, ?, ?, ?, ?)",
+            (
+                clean.number or None,
+                self._session,
+                clean.call,
+                clean.task,
+                self._redact(json.dumps(body, ensure_ascii=False)),
+            ),
         )
         return replace(clean, number=cursor.lastrowid or 0)
 
-    def checked(self, tool: CheckTool, base: str, tree: str, command: str) -> Mapping[str, Any] | None:
-        """Return the findings of a check by the session's test command on this change, None if there was no check."""
-        wanted = "session=? AND body LIKE ? ORDER BY seq DESC"
-        for row in _rows(self._database, wanted, self._session, f'%"tool": "{tool}"%'):
+    def verified(self, tool: str, command: str, tree: str, base: str = "") -> VerifyResult | None:
+        """Return the last result of a verify command on a tree, or of a check of the change from `base` to it."""
+        wanted = "session=? AND body LIKE ? AND body LIKE ? ORDER BY seq DESC"
+        like = (f'%"tool": "{tool}"%', f'%"tree": "{tree}"%')
+        for row in _rows(self._database, wanted, self._session, *like):
             result = _result(row)
-            found = result.found
-            if found is not None and (found["base"], result.tree, result.command) == (base, tree, command):
-                return found
+            if (result.tool, result.command, (result.found or {}).get("base", "")) == (tool, command, base):
+                return result
         return None
 
     def tests_ran(self, tree: str, ran: Mapping[str, Any]) -> None:
@@ -161,6 +166,7 @@ class VerifyResult:
     `tree` is the work tree's id on which it ran, with verify-setup after it. `output` lacks its middle where it is long; as
     stored it has no secrets. `exit_code` is None where the command did not end by itself. `call` is the number of the tool
     call that ran it, None where lopen did. `found` are a check's findings, with the tree `base` that the change began from.
+    `installed_on` is the tree on which verify-setup had run, "" where nothing was installed.
     """
 
     tool: str
@@ -177,6 +183,7 @@ class VerifyResult:
     call: int | None = None
     task: str | None = None
     found: Mapping[str, Any] | None = None
+    installed_on: str = ""
 
     @property
     def name(self) -> str:

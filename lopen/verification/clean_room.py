@@ -165,9 +165,9 @@ class CleanRoom:
         git = self._repository.layout.common_dir
         return Room(self._files.top, self._user.top, fixed, self._carried, self._files.git_dir, git)
 
-    def record(self, room: Room, *, go_on: bool = False) -> RunRecord:
+    def record(self, room: Room, options: Iterable[str] = ()) -> RunRecord:
         """Return what will be noted of the tests that run next in the room; `leave` removes it."""
-        return RunRecord(room, self._files.files, mounted=self._mounted, go_on=go_on)
+        return RunRecord(room, self._files.files, mounted=self._mounted, options=options)
 
     def _fixed(self) -> Iterator[tuple[Path, Path]]:
         """Yield the installations, with their places in this room."""

@@ -40,8 +40,11 @@ class EarlierTests:
     beside: tuple[str, ...] = ()
     reason: str = ""
 
-    def lines(self) -> Iterator[str]:
-        """Yield the result for people: one line, then the names."""
+    def __str__(self) -> str:
+        """The result for people: one line, then the names."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
         files = f"{self.files} changed test file{'' if self.files == 1 else 's'}"
         if self.reason:
             yield f"the earlier versions of {files} did not run on the new code: {self.reason}"

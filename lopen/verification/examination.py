@@ -9,7 +9,6 @@ from lopen.store.audit import VerifyResult
 from lopen.verification.compared_tests import compare_tests, numbered, text_questions
 from lopen.verification.extra_runs import ExtraRuns
 from lopen.verification.findings import ChangeQuestion, Finding
-from lopen.verification.mutation_check import MutationCheck
 from lopen.verification.no_longer_run import no_longer_run, not_reported
 from lopen.verification.run_files import dependency_questions, run_file_questions
 from lopen.verification.test_files import ExaminedChange, FileChange, looks_like_test
@@ -39,13 +38,10 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """The result of an examination: findings, of which errors fail the work, questions for the judge, and the tests'
-    measure.
-    """
+    """The result of an examination: findings, of which errors fail the work, and questions for the judge."""
 
     findings: tuple[Finding, ...]
     questions: tuple[ChangeQuestion, ...]
-    mutation: MutationCheck | None = None
 
 
 def examine(change: ExaminedChange, runs: Runs, extra: ExtraRuns) -> Examination:
@@ -57,11 +53,11 @@ def examine(change: ExaminedChange, runs: Runs, extra: ExtraRuns) -> Examination
     if runs.tests is not None:
         findings += no_longer_run(change, compared, runs.before, runs.after, command)
         findings += not_reported(compared, runs.after, command)
-    mutation, told = None, frozenset[str]()
+    told = frozenset[str]()
     if runs.tests is not None:
         mutation, earlier = extra.check(change, compared, runs.tests, runs.after, broken=runs.control)
-        finding = mutation.finding(blocks=runs.wide or _has_tests(change.changes)) if mutation else None
-        findings += [finding] if finding else []
+        if mutation is not None:
+            findings += mutation.findings(blocks=runs.wide or _has_tests(change.changes))
         if earlier is not None:
             questions += earlier.questions(compared, change.changes)
             told = frozenset(earlier.failing)
@@ -69,7 +65,7 @@ def examine(change: ExaminedChange, runs: Runs, extra: ExtraRuns) -> Examination
     questions += run_file_questions(runs.commands, change.changes, change.read)
     questions += dependency_questions(change.changes)
     questions += _slower(runs)
-    return Examination(tuple(findings), numbered(questions), mutation)
+    return Examination(tuple(findings), numbered(questions))
 
 
 def _slower(runs: Runs) -> Iterator[ChangeQuestion]:

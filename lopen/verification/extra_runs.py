@@ -9,12 +9,13 @@ of the three runs. Results are stored with the verifications, so that the same c
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from queue import SimpleQueue
 from threading import Event
-from typing import Any
 
 from lopen.core.events import Notice
 from lopen.git.trees import GITLINK, TreeChange, TreeEntry
@@ -38,7 +39,7 @@ from lopen.verification.test_run import TestRun, in_file
 from lopen.verification.verifier import Verifier
 
 LEAST_S = 60.0  # that the control and the earlier tests may always take
-LEAST_MUTANTS_S = 2.0  # that the mutants, a measure alone, may always take
+LEAST_MUTANTS_S = 8.0  # after which the mutants, a measure alone, are over where three runs take less
 MOST_RUNS = 3  # of the tests, in time, where that is longer
 MOST_ROOMS = 4
 MOST_FILES = 40_000  # of all rooms together
@@ -46,6 +47,8 @@ MOST_BYTES = 2_000_000_000
 OUT_OF_TIME = "the time for extra runs was over"
 REFUSED = "the compiler refused the broken functions"
 NOT_REACHED = "without bubblewrap, the tests may run an installed copy instead of the files in the room"
+MOST_REACHING = 500  # names of tests; of more, their files alone
+TELL_S = 5.0  # between two lines on the mutants that were tried
 UNREADABLE = b"lopen: this file cannot be read (\n"
 
 
@@ -54,11 +57,11 @@ Edits = Mapping[str, Callable[[bytes], bytes]]  # by path
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One run of the tests: on a tree, with edits. `go_on`: pytest runs the other tests where a file cannot be loaded."""
+    """One run of the tests: on a tree, with edits. `options` are those of `RunRecord`."""
 
     tree: str
     edits: Edits = field(default_factory=dict)
-    go_on: bool = False
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,67 +88,80 @@ class ExtraRuns:
         *,
         broken: bool,
     ) -> tuple[MutationCheck | None, EarlierTests | None]:
-        """Return the tests' reaction to broken functions and the results of earlier versions of changed tests, as
-        stored or by running. None stands for a missing part.
+        """Return the tests' reaction to broken functions and the results of earlier versions of changed tests: as far as
+        they are stored, the rest by running. None stands for a missing part.
 
         Where the tests notice nothing at all, nothing more is run.
         """
         control = negative_control(change.changes if broken else ())
-        chosen = mutants(change.changes if broken else ())
+        chosen = mutants(change.changes if broken else (), change.stated)
         taken = _TakenBack.of(change, after)
-        audit, where = self.verifier.log.audit, (change.base, tests.tree, tests.command)
-        known, told = (audit.checked(tool, *where) for tool in ("mutation_check", "earlier_tests"))
-        mutation = mutation_from_json(known) if known else None
-        earlier = earlier_tests_from_json(told) if told else None
-        unnoticed = mutation is not None and mutation.control == "unnoticed"
-        if (mutation is None and (control.edits or chosen)) or (not earlier and taken and not unnoticed):
-            mutation, earlier = self._run(change.base, tests, compared, control, chosen, taken)
-        return (mutation or MutationCheck(0)) if broken else None, earlier
-
-    def _run(
-        self,
-        base: str,
-        tests: VerifyResult,
-        compared: ComparedTests,
-        control: NegativeControl,
-        chosen: Sequence[Mutant],
-        taken: _TakenBack | None,
-    ) -> tuple[MutationCheck | None, EarlierTests | None]:
-        started = self.verifier.log.clock.monotonic()
+        known, told = (self._known(tool, change.base, tests) for tool in ("mutation_check", "earlier_tests"))
+        mutation = mutation_from_json(known.found) if known and known.found else None
+        earlier = earlier_tests_from_json(told.found) if told and told.found else None
+        if mutation is None and not control.edits and not chosen:
+            mutation = MutationCheck(0)
+        clock = self.verifier.log.clock
+        started = clock.monotonic() - (mutation.seconds if mutation else 0.0)
         three_runs = MOST_RUNS * tests.seconds
+        for_mutants = started + max(LEAST_MUTANTS_S, three_runs)
+        if mutation is not None and (mutation.control == "unnoticed" or earlier is not None):
+            taken = None
+        tried = mutation is not None and (not mutation.untried or clock.monotonic() >= for_mutants)
+        if tried and taken is None:
+            return mutation if broken else None, earlier
+        setup = (
+            self.verifier.set_up()
+        )  # a process that goes on where another was cut off has nothing installed
+        if setup is not None and not setup.passed:
+            why = "verify-setup failed"
+            return MutationCheck(len(chosen), (), "unknown", control.broken, why) if broken else None, earlier
         rooms = self._rooms(tests.tree, 2 + len(chosen))
         batch = _Batch(self.verifier, tests, rooms, started + max(LEAST_S, three_runs))
-        first = batch.first(control, taken)
-        mutation = batch.control(control, first.get("control"), len(chosen))
-        earlier = None
-        if mutation.control != "unnoticed":
-            earlier = batch.earlier_tests(base, taken, compared, first) if taken else None
-            own_time = replace(batch, deadline=started + max(LEAST_MUTANTS_S, three_runs))
-            mutation = replace(mutation, **own_time.mutants(chosen))
-        if control.edits or chosen:
-            passed = mutation.control != "unnoticed"
-            found = {"base": base, **mutation.to_json()}
-            self._keep("mutation_check", tests, started, [*mutation.lines()], found, passed=passed)
-        if earlier:
-            found = {"base": base, **earlier.to_json()}
-            self._keep("earlier_tests", tests, started, [*earlier.lines()], found, passed=True)
-        return mutation, earlier
+        first = batch.first(control if mutation is None else NegativeControl({}, ()), taken)
+        kept = known or VerifyResult("mutation_check", tests.command, True, 0, "", tests.tree)
 
-    def _keep(
+        def keep(check: MutationCheck, *, told: bool = False) -> MutationCheck:
+            nonlocal kept
+            check = replace(check, run_s=tests.seconds, seconds=clock.monotonic() - started)
+            kept = self._kept(
+                kept, change.base, check, check.control != "unnoticed", check.seconds, told=told
+            )
+            return check
+
+        if mutation is None:
+            check = batch.control(control, first.get("control"), len(chosen))
+            mutation = keep(check, told=check.control == "unnoticed")
+        if taken is not None and mutation.control != "unnoticed":
+            earlier = batch.earlier_tests(change.base, taken, compared, first)
+            ran = VerifyResult("earlier_tests", tests.command, True, 0, "", tests.tree)
+            self._kept(ran, change.base, earlier, True, clock.monotonic() - started, told=True)
+        if mutation.untried:
+            for check in replace(batch, deadline=for_mutants).mutants(chosen, mutation):
+                mutation = keep(check)
+        if mutation.control != "unnoticed" and (mutation.made or mutation.broken):
+            mutation = keep(mutation, told=True)
+        return mutation if broken else None, earlier
+
+    def _known(self, tool: str, base: str, tests: VerifyResult) -> VerifyResult | None:
+        return self.verifier.log.audit.verified(tool, tests.command, tests.tree, base)
+
+    def _kept(
         self,
-        tool: str,
-        tests: VerifyResult,
-        started: float,
-        lines: list[str],
-        found: Mapping[str, Any],
-        *,
+        ran: VerifyResult,
+        base: str,
+        found: MutationCheck | EarlierTests,
         passed: bool,
-    ) -> None:
-        """Store the findings on the tree, with their `lines` for people, and publish them."""
-        seconds = self.verifier.log.clock.monotonic() - started
-        output, exit_code = "\n".join(lines), int(not passed)
-        result = VerifyResult(tool, tests.command, passed, exit_code, output, tests.tree, seconds)
-        self.verifier.log.keep(replace(result, found=found))
+        seconds: float,
+        *,
+        told: bool,
+    ) -> VerifyResult:
+        """Store the findings on the tree, with their words for people, and publish them where they are `told`."""
+        own = {"base": base, **found.to_json()}
+        now = replace(
+            ran, passed=passed, exit_code=int(not passed), output=str(found), found=own, seconds=seconds
+        )
+        return self.verifier.log.keep(now, told=told)
 
     def _rooms(self, tree: str, jobs: int) -> list[CleanRoom]:
         """Return the rooms for runs side by side: one alone where tests would share a network, and so their ports."""
@@ -165,12 +181,13 @@ class ExtraRuns:
 class _TakenBack:
     """The parts that a check of earlier tests takes back: changed test files and new support.
 
-    `untouched` are the names of the tests that the change does not touch.
+    `untouched` are the names of the tests that the change does not touch. `options`: of the runs of changed tests.
     """
 
     ours: Sequence[TreeChange]
     support: Sequence[TreeChange]
     untouched: frozenset[str]
+    options: tuple[str, ...]
 
     @classmethod
     def of(cls, change: ExaminedChange, after: TestRun) -> _TakenBack | None:
@@ -186,7 +203,8 @@ class _TakenBack:
         support = [c for c in ours if c.path not in with_tests and not is_data(c.path)]
         if not (changed or (support and untouched)):
             return None
-        return cls(changed, support if untouched else (), untouched)
+        named = (f"only {c.path}" for c in changed if c.path in with_tests)
+        return cls(changed, support if untouched else (), untouched, ("go_on", *named))
 
 
 @dataclass
@@ -205,10 +223,10 @@ class _Batch:
         tree_with = self.verifier.repository.tree_with
         if taken is not None and taken.ours:
             before: dict[str, TreeEntry | None] = {c.path: c.entry_before for c in taken.ours}
-            jobs["earlier"] = _Job(tree_with(self.tests.tree, before), _optional(before), go_on=True)
+            jobs["earlier"] = _Job(tree_with(self.tests.tree, before), _optional(before), taken.options)
         if taken is not None and taken.support:
             without: dict[str, TreeEntry | None] = {c.path: c.entry_before for c in taken.support}
-            jobs["without"] = _Job(tree_with(self.tests.tree, without), go_on=True)
+            jobs["without"] = _Job(tree_with(self.tests.tree, without), options=("go_on",))
         return dict(zip(jobs, self.results([*jobs.values()]), strict=True))
 
     def earlier_tests(
@@ -222,7 +240,7 @@ class _Batch:
         failing: tuple[str, ...] = ()
         if earlier is not None and not earlier.passed:
             after: dict[str, TreeEntry | None] = {c.path: c.entry_after for c in taken.ours}
-            job = _Job(self.verifier.repository.tree_with(base, after), _optional(after), go_on=True)
+            job = _Job(self.verifier.repository.tree_with(base, after), _optional(after), taken.options)
             (new,) = self.results([job])
             if new is None:
                 return EarlierTests(count, reason=OUT_OF_TIME)
@@ -239,22 +257,34 @@ class _Batch:
         if not control.edits:
             return MutationCheck(made)
         outcome, why = self._outcome(control, ran)
-        reason = "the control tells enough" if outcome == "unnoticed" else ""
-        return MutationCheck(made, (), reason, outcome, control.broken, why)
+        reaching = sorted(ran.tests.failed) if ran is not None and outcome == "noticed" else []
+        if len(reaching) > MOST_REACHING:
+            reaching = sorted({name.partition("::")[0] for name in reaching})
+        return MutationCheck(made, (), outcome, control.broken, why, tuple(reaching))
 
-    def mutants(self, chosen: Sequence[Mutant]) -> dict[str, Any]:
-        """Return the outcomes of the mutants that could run, and the reason why others could not."""
-        ran: list[MutantOutcome] = []
-        jobs = [_Job(self.tests.tree, {m.path: m.applied}) for m in chosen]
-        if jobs:
-            self.verifier.log.journal.tell(Notice("info", f"running the tests with mutants: {len(jobs)}"))
-        for mutant, result in zip(chosen, self.results(jobs), strict=True):
-            if result is not None and not did_not_compile(mutant.path, result.output):
-                noticed = not result.passed
-                ran.append(MutantOutcome(mutant.path, mutant.line, mutant.was, mutant.now, noticed))
-        late = self.verifier.log.clock.monotonic() >= self.deadline
-        reason = (OUT_OF_TIME if late else "the compiler refused them") if len(ran) < len(chosen) else ""
-        return {"outcomes": tuple(ran), "reason": reason}
+    def mutants(self, chosen: Sequence[Mutant], check: MutationCheck) -> Iterator[MutationCheck]:
+        """Yield the check with one more outcome after each mutant that could run.
+
+        A test that passes where every changed function fails at its start can notice no mutant of one: the files of the
+        tests that failed then run alone, until the first failure.
+        """
+        known = {(outcome.path, outcome.start, outcome.now) for outcome in check.outcomes}
+        left = [m for m in chosen if (m.path, m.start, m.now) not in known]
+        options = ("stop", *(f"only {name}" for name in check.reaching))
+        jobs = [_Job(self.tests.tree, {m.path: m.applied}, options) for m in left]
+        clock, told_at = self.verifier.log.clock, -TELL_S
+        with closing(self._each(jobs)) as each:
+            for at, result in chain([(0, None)], each):
+                if result is not None:
+                    m, refused = left[at], did_not_compile(left[at].path, result.output)
+                    noticed = None if refused else not result.passed
+                    outcome = MutantOutcome(m.path, m.line, m.start, m.was, m.now, noticed)
+                    check = replace(check, outcomes=(*check.outcomes, outcome))
+                    yield check
+                if (now := clock.monotonic()) >= told_at + TELL_S and now < self.deadline:
+                    told_at, tried = now, f"{len(check.outcomes)} of {check.made}"
+                    told = f"Mutants: {tried} ({self.deadline - now:.0f} s left)"
+                    self.verifier.log.journal.tell(Notice("info", told))
 
     def _outcome(self, control: NegativeControl, result: _Ran | None) -> tuple[Control, str]:
         if result is None:
@@ -272,7 +302,11 @@ class _Batch:
 
     def results(self, jobs: Sequence[_Job]) -> list[_Ran | None]:
         """Return how the tests went in each job; None where the time was over."""
-        found: list[_Ran | None] = [None] * len(jobs)
+        ran = dict(self._each(jobs))
+        return [ran[at] for at in range(len(jobs))]
+
+    def _each(self, jobs: Sequence[_Job]) -> Generator[tuple[int, _Ran | None]]:
+        """Yield the place of each job and how its tests went, as they end."""
         free: SimpleQueue[CleanRoom] = SimpleQueue()
         for room in self.rooms:
             free.put(room)
@@ -280,11 +314,10 @@ class _Batch:
             waiting = {pool.submit(self._in_a_room, free, job): at for at, job in enumerate(jobs)}
             try:
                 for future in as_completed(waiting):
-                    found[waiting[future]] = future.result()
+                    yield waiting[future], future.result()
             except BaseException:  # a signal too: the commands end before the pool waits for its threads
                 self.cancelled.set()
                 raise
-        return found
 
     def _in_a_room(self, free: SimpleQueue[CleanRoom], job: _Job) -> _Ran | None:
         room = free.get()
@@ -304,7 +337,7 @@ class _Batch:
         try:
             for path, edited in job.edits.items():
                 room.edit(path, edited)
-            record = room.record(place, go_on=job.go_on)
+            record = room.record(place, job.options)
             ran = self.verifier.sandbox.run(
                 Command(
                     record.keeping(self.tests.command),

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from lopen.verification.syntax import Node
 
 MOST = 12
+MOST_OF_ONE = 6  # function
 MOST_CONSIDERED = 2_000  # edits of one function
 LONGEST_EDITED = 2_000  # bytes that one edit replaces
 _SHOWN = 60  # characters of the text that was replaced
@@ -102,20 +103,27 @@ class Mutant:
         return content[: self.start] + self.now.encode() + content[self.end :]
 
 
-def mutants(changes: Sequence[FileChange], most: int = MOST) -> tuple[Mutant, ...]:
-    """Return at most `most` mutants of the functions that differ between the two sides, by path and line.
+def mutants(
+    changes: Sequence[FileChange], stated: str = "", most: int = MOST, most_of_one: int = MOST_OF_ONE
+) -> tuple[Mutant, ...]:
+    """Return at most `most` mutants of the functions that differ between the two sides, `most_of_one` of each function.
 
-    Each function gets its turn; in one, kinds take turns, and lines that the change added come first. Tests and their
-    support, configuration, generated files and languages without a grammar have none.
+    The weightiest come first. Each function gets its turn, those that the `stated` criteria name first; in one, kinds take turns, and lines that
+    the change added come first. Tests and their support, configuration, generated files and languages without a
+    grammar have none.
     """
+    spoken = set(re.findall(r"\w+", stated))
     per_function = [
-        (hashlib.sha256(f"{change.path}\0{function}".encode("utf-8", "replace")).hexdigest(), edits)
+        (
+            name not in spoken,
+            hashlib.sha256(f"{change.path}\0{function}".encode("utf-8", "replace")).digest(),
+            edits,
+        )
         for change in changes
-        for function, edits in (_functions(change) if language_of(change.path) in _MUTATED else ())
+        for name, function, edits in (_functions(change) if language_of(change.path) in _MUTATED else ())
     ]
-    turns = zip_longest(*(edits for _, edits in sorted(per_function, key=lambda pair: pair[0])))
-    chosen = [mutant for turn in turns for mutant in turn if mutant is not None][:most]
-    return tuple(sorted(chosen, key=lambda m: (m.path, m.start, m.end)))
+    turns = zip_longest(*(edits[:most_of_one] for *_, edits in sorted(per_function, key=lambda row: row[:2])))
+    return tuple([mutant for turn in turns for mutant in turn if mutant is not None][:most])
 
 
 def language_of(path: str) -> str | None:
@@ -125,8 +133,8 @@ def language_of(path: str) -> str | None:
     return GRAMMAR_OF.get(path.rpartition(".")[2])
 
 
-def _functions(change: FileChange) -> Iterator[tuple[str, list[Mutant]]]:
-    """Yield the changed functions of a file as source text, with the mutants of each in the order of their worth."""
+def _functions(change: FileChange) -> Iterator[tuple[str, str, list[Mutant]]]:
+    """Yield the changed functions of a file, as name and source text, with the mutants of each in the order of their worth."""
     old_lines = {line.strip() for line in (change.before or "").encode("utf-8", "replace").split(b"\n")}
     lines = (change.after or "").encode("utf-8", "replace").split(b"\n")
     for after, node in changed_functions(change):
@@ -137,7 +145,8 @@ def _functions(change: FileChange) -> Iterator[tuple[str, list[Mutant]]]:
             counts[stays, kind] += 1
             ranked.append((stays, counts[stays, kind], mutant.start, mutant))
         if ranked:
-            yield after.of(node), [mutant for *_, mutant in sorted(ranked, key=lambda row: row[:3])]
+            name = after.name(node.child_by_field_name("name"))
+            yield name, after.of(node), [mutant for *_, mutant in sorted(ranked, key=lambda row: row[:3])]
 
 
 def changed_functions(change: FileChange) -> Iterator[tuple[ParsedFile, Node]]:

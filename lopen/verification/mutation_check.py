@@ -8,84 +8,98 @@ from typing import Any, Literal
 
 from lopen.verification.findings import Finding
 
-SHOWN = 6  # places in a message
+SHOWN = 5  # places in a message
+LONGEST = 40  # characters of an edit in a message
+SLOW_S = 5.0  # from which on a run of the tests is slow
 
 Control = Literal["noticed", "unnoticed", "none", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class MutantOutcome:
-    """One mutant: at `line` of `path`, `was` was replaced by `now`; the tests `noticed` it by failing."""
+    """One mutant: at `line` of `path`, from the byte `start`, `was` was replaced by `now`.
+
+    The tests `noticed` it by failing; None where the compiler refused it.
+    """
 
     path: str
     line: int
+    start: int
     was: str
     now: str
-    noticed: bool
+    noticed: bool | None
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}: `{self.was}` -> `{self.now}`"
+        was, now = (t if len(t) <= LONGEST else f"{t[:LONGEST]}…" for t in (self.was, self.now))
+        return f"{self.path}:{self.line} `{was}` → `{now}`"
 
 
 @dataclass(frozen=True, slots=True)
 class MutationCheck:
-    """The negative control of a change, and the mutants that ran of those `made`. `reason`: why not all ran.
+    """The negative control of a change, and the outcomes of the mutants that were tried of those `made`.
 
     `control`: with each function in `broken` failing at its start, the tests noticed it or not; "none" where the change
-    has nothing to break, "unknown" where no run tells (`why_unknown`).
+    has nothing to break, "unknown" where no run tells (`why_unknown`). `reaching` are the tests that failed then. A run
+    of the tests takes `run_s`; all runs have taken `seconds`.
     """
 
     made: int
     outcomes: tuple[MutantOutcome, ...] = ()
-    reason: str = ""
     control: Control = "none"
     broken: tuple[str, ...] = ()
     why_unknown: str = ""
+    reaching: tuple[str, ...] = ()
+    run_s: float = 0.0
+    seconds: float = 0.0
 
     @property
-    def noticed(self) -> int:
-        """The number of mutants with which the tests failed."""
-        return sum(outcome.noticed for outcome in self.outcomes)
+    def untried(self) -> int:
+        """The number of mutants for which there was no time yet."""
+        return 0 if self.control == "unnoticed" else self.made - len(self.outcomes)
 
-    @property
-    def survivors(self) -> tuple[MutantOutcome, ...]:
-        """The mutants with which the tests passed."""
-        return tuple(outcome for outcome in self.outcomes if not outcome.noticed)
-
-    def lines(self) -> Iterator[str]:
-        """Yield the result for people and for the judge: the control, the share of mutants, then the survivors."""
+    def __str__(self) -> str:
+        """The result in one sentence for the person, the builder and the judge."""
         one = len(self.broken) == 1
-        are_broken = f"{len(self.broken)} changed {'function is' if one else 'functions are'} broken"
-        match self.control:
-            case "noticed":
-                yield f"negative control: the tests fail when {are_broken}"
-            case "unnoticed":
-                yield f"negative control: the tests still pass when {are_broken}"
-            case "none":
-                yield "no negative control: the change has no function to break"
-            case "unknown":
-                yield f"no negative control: {self.why_unknown}"
-        ran = len(self.outcomes)
-        if ran:
-            unknown = f"; {self.made - ran} more did not run" if self.reason else ""
-            yield f"the tests notice {self.noticed} of {ran} mutants ({100 * self.noticed // ran} %){unknown}"
-        if self.reason:
-            yield f"{'why' if ran else 'no mutants'}: {self.reason}"
-        if self.survivors:
-            yield "not noticed, each a change of one place with which all tests still pass:"
-        yield from (f"  {outcome}" for outcome in self.survivors)
+        broken = f"{len(self.broken)} changed {'function is' if one else 'functions are'} broken"
+        if self.control == "unnoticed":
+            return f"tests still pass when {broken}"
+        told = []
+        if self.control == "unknown":
+            told.append(f"no run tells whether tests fail when {broken}: {self.why_unknown}")
+        elif not self.made:
+            told.append(f"tests fail when {broken}" if self.broken else "the change has no function to break")
+        if self.made:
+            told.append(self._counted())
+        survivors = [*dict.fromkeys(str(o) for o in self.outcomes if o.noticed is False)]
+        if survivors:
+            more = f" and {len(survivors) - SHOWN} more" if len(survivors) > SHOWN else ""
+            told.append(f"not noticed: {', '.join(survivors[:SHOWN])}{more}")
+        return "; ".join(told)
 
-    def finding(self, *, blocks: bool) -> Finding | None:
-        """Return the finding where the control passed: an error, or a warning where it does not block yet."""
+    def _counted(self) -> str:
+        noticed = [outcome.noticed for outcome in self.outcomes if outcome.noticed is not None]
+        slow = f": a run of the tests takes {self.run_s:.0f} s, and quicker tests would show more"
+        late = f"{self.untried}{' more' if noticed else ''} had no time{slow if self.run_s >= SLOW_S else ''}"
+        if noticed:
+            counted = f"tests noticed {sum(noticed)} of {len(noticed)} mutants"
+            return f"{counted} ({late})" if self.untried else counted
+        return f"no mutant was tried ({late if self.untried else 'the compiler refused them'})"
+
+    def findings(self, *, blocks: bool) -> Iterator[Finding]:
+        """Yield what the verdict says of it: an error where the control passed, or a warning where it does not block yet;
+        else the sentence.
+        """
         if self.control != "unnoticed":
-            return None
+            if self.made or self.broken:
+                yield Finding("info", str(self))
+            return
         more = f" and {len(self.broken) - SHOWN} more" if len(self.broken) > SHOWN else ""
         message = (
             "the tests do not test this work: the test command still passes when every function that the work adds or "
             f"changes fails at its start ({', '.join(self.broken[:SHOWN])}{more}). Add tests that call these functions "
             "and compare what they return, raise or write with what is expected"
         )
-        return Finding("error" if blocks else "warning", message, self.broken[0].partition(":")[0])
+        yield Finding("error" if blocks else "warning", message, self.broken[0].partition(":")[0])
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as JSON values for storage; `mutation_from_json` reads it back."""
@@ -96,4 +110,5 @@ def mutation_from_json(stored: Mapping[str, Any]) -> MutationCheck:
     """Return the check that `MutationCheck.to_json` wrote."""
     outcomes = tuple(MutantOutcome(**outcome) for outcome in stored["outcomes"])
     own = {field.name: stored[field.name] for field in fields(MutationCheck)}  # its base is stored beside it
-    return MutationCheck(**{**own, "outcomes": outcomes, "broken": tuple(own["broken"])})
+    lists = {name: tuple(stored[name]) for name in ("broken", "reaching")}
+    return MutationCheck(**{**own, **lists, "outcomes": outcomes})

@@ -27,7 +27,7 @@ from lopen.verification.test_run import TestRun, read_run
 
 _FOLDER = ".tests"
 _SITE = "site"
-_GO_ON = "go_on"
+_OPTIONS = "options"
 _NOTES = "notes"
 _SOURCES = tuple(
     Path(__file__).with_name("test_startup") / name for name in ("sitecustomize.py", "record.cjs")
@@ -93,26 +93,25 @@ class RunRecord:
         files: Iterable[str] = (),
         *,
         mounted: bool,
-        go_on: bool = False,
+        options: Iterable[str] = (),
     ) -> None:
         """`mounted`: the sandbox shows the room's HOME at a place of its own, and can show files read-only. `files` are
-        the paths of the tree in the room. `go_on`: pytest runs the other tests where a file cannot be loaded.
+        the paths of the tree in the room. `options` are asked of runners that know them: `go_on` where a file cannot
+        be loaded, `stop` at the first failure, `only NAME` for the files of these tests alone.
         """
         self._notes = room.home / _FOLDER / _NOTES
         site = room.home / _FOLDER / _SITE
         site.mkdir(parents=True, exist_ok=True)
         for source in _SOURCES:
             (site / source.name).write_bytes(source.read_bytes())
-        if go_on:
-            (site / _GO_ON).touch()
-        else:
-            (site / _GO_ON).unlink(missing_ok=True)
+        options = tuple(options)
+        (site / _OPTIONS).write_text("\n".join(options), "utf-8")
         self.room = replace(room, fixed=(*room.fixed, (site, site))) if mounted else room
         seen = (ROOM_HOME if mounted else room.home) / _FOLDER / _SITE
         self.variables: Mapping[str, str] = {
             "PYTHONPATH": str(seen),
             "NODE_OPTIONS": f'--require "{seen / _SOURCES[1].name}"',
-            "GOFLAGS": "-v",
+            "GOFLAGS": "-v -failfast" if "stop" in options else "-v",
         }
         self._reports = tuple(_report_folders(path for path in files if path.endswith(tuple(_REPORTS))))
         self._before = {

@@ -43,7 +43,7 @@ class ExaminedChange:
     """A change from the tree `base` to the tree `tree`, with the texts of both sides.
 
     `unchanged` gives texts of the files that did not change, `read` that of any file after the change. `module` and
-    `may_go` word the way out for tests that are to go.
+    `may_go` word the way out for tests that are to go. `stated` are the words of the work and its criteria.
     """
 
     base: str
@@ -54,6 +54,7 @@ class ExaminedChange:
     read: Read
     module: str
     may_go: MayGo
+    stated: str = ""
 
 
 def words(text: str) -> frozenset[str]:

@@ -40,12 +40,14 @@ class VerificationLog:
     audit: AuditTrail
     clock: Clock
 
-    def keep(self, result: VerifyResult) -> None:
-        """Store a result with its output, for the task in progress, and tell of it."""
+    def keep(self, result: VerifyResult, *, told: bool = True) -> VerifyResult:
+        """Store a result with its output, for the task in progress, and tell of it; return it with its number."""
         task = self.journal.session.task
         at = self.clock.now().isoformat(timespec="seconds")
         with self.journal.transaction():
             kept = self.audit.verification(replace(result, task=task.id if task else None, at=at))
+            if not told:
+                return kept
             self.journal.tell(
                 VerificationRan(
                     kept.tool,
@@ -57,6 +59,7 @@ class VerificationLog:
                     kept.output[-EVENT_TAIL:],
                 )
             )
+        return kept
 
 
 class Verifier:
@@ -81,7 +84,6 @@ class Verifier:
         self.root = self.repository.root
         self._timeout_s = timeout_s
         self._results: dict[str, VerifyResult] = {}
-        self._set_up_on: dict[str, str] = {}  # tool → the tree on which verify-setup ran before it
         self._own_files: dict[str, str] = {}
         self._tree: str | None = None
         self._trying = False
@@ -115,22 +117,37 @@ class Verifier:
         return [path for path in self.repository.left_out() if not path.endswith(NOISE)][:SHOWN]
 
     def fresh(self, tool: str) -> VerifyResult | None:
-        """Return the command's result on the current tree, None if it did not run on it."""
-        result = self._results.get(tool)
-        return result if result is not None and result.tree == self.tree() else None
+        """Return the command's result on the current tree, None if it did not run on it.
+
+        An earlier process of the session may have run it; a failure of that time is not taken over.
+        """
+        result, tree = self._results.get(tool), self.tree()
+        if (result is None or result.tree != tree) and (command := self._command(tool)) is not None:
+            result = self.log.audit.verified(tool, command, tree)
+            if result is not None and result.passed:
+                self._results[tool] = result
+        return result if result is not None and result.tree == tree else None
+
+    def _command(self, tool: str) -> str | None:
+        return self.commands.get(tool.replace("_", "-"))
 
     def run(self, tool: str) -> VerifyResult | None:
-        """Run the command of a verify tool; return None if the specification has no such command."""
+        """Run the command of a verify tool; return None if the specification has no such command.
+
+        A command that passed on this tree is not run again: the call may be one that was cut off.
+        """
+        self.touch()  # a person may have changed the work tree
+        known = self.fresh(tool)
+        if known is not None and known.passed and known.command == self._command(tool):
+            return known
         result = self._run_tool(tool)
         self.room.mark_used()
         return result
 
     def _run_tool(self, tool: str) -> VerifyResult | None:
-        name = tool.replace("_", "-")
-        if (command := self.commands.get(name)) is None:
+        if (command := self._command(tool)) is None:
             return None
-        self.touch()  # a person may have changed the work tree
-        if name == "verify-setup":
+        if tool == "verify_setup":
             result = self._set_up(command)
         else:
             result = self._run_after_setup(tool, command)
@@ -158,19 +175,20 @@ class Verifier:
         known = self.fresh(tool)
         if not anew:
             return known or self.run(tool)
-        if known is not None and self._set_up_on.get(tool, "") in ("", known.tree):
+        if known is not None and known.installed_on in ("", known.tree):
             return known
+        self.touch()  # a person may have changed the work tree
         if self.room.set_up_on not in ("", self.tree()):
             self.room.forget_installed()
         return self._run_tool(tool)
 
     def _run_after_setup(self, tool: str, command: str) -> VerifyResult:
-        setup = self._setup_due()
+        setup = self.set_up()
         if setup is not None and not setup.passed:
             return _not_run(tool, command, setup)
         return self._run(tool, command)
 
-    def _setup_due(self) -> VerifyResult | None:
+    def set_up(self) -> VerifyResult | None:
         """Run verify-setup if necessary: before the first verify command, after a change of a file by which it
         installs, and as long as it fails. Return its result, None if it did not run.
         """
@@ -196,7 +214,7 @@ class Verifier:
 
     def _run(self, tool: str, command: str) -> VerifyResult:
         tree, setting_up = self.tree(), tool == "verify_setup"
-        self._set_up_on[tool] = self.room.set_up_on
+        installed_on = self.room.set_up_on
         room = self.room.enter(tree)
         record = self.room.record(room) if tool == "verify_tests" else None
         started = self.log.clock.monotonic()
@@ -233,6 +251,7 @@ class Verifier:
             seconds,
             hint,
             left,
+            installed_on=installed_on,
         )
         if not self._trying:
             self.log.keep(result)

@@ -12,12 +12,14 @@ from lopen.sandbox.command import CommandResult, Room
 from lopen.verification.run_record import RunRecord
 
 
-def recorded_run(where: Path, files: Mapping[str, str], line: str) -> tuple[RunRecord, CommandResult]:
+def recorded_run(
+    where: Path, files: Mapping[str, str], line: str, *options: str
+) -> tuple[RunRecord, CommandResult]:
     """The record of the shell's `line` in a folder with these files, and what it printed."""
     for path, content in files.items():
         (where / "files" / path).parent.mkdir(parents=True, exist_ok=True)
         (where / "files" / path).write_text(content)
-    record = RunRecord(Room(where / "files", where / "home"), files, mounted=False)
+    record = RunRecord(Room(where / "files", where / "home"), files, mounted=False, options=options)
     home = Path(pwd.getpwuid(os.getuid()).pw_dir)  # the tests' own HOME has no toolchain of rustup's
     kept = {"RUSTUP_HOME": str(home / ".rustup"), **{name: os.environ[name] for name in ("PATH", "HOME")}}
     ran = subprocess.run(

@@ -58,8 +58,9 @@ CASES = {
 def test_every_language_has_its_mutants(what: str) -> None:
     path, text, expected = CASES[what]
 
-    found = mutants([FileChange(path, None, text)], most=50)
+    every = mutants([FileChange(path, None, text)], most=50, most_of_one=50)
 
+    found = sorted(every, key=lambda m: m.start)
     assert [f"{m.was} -> {m.now}" for m in found] == expected
     for mutant in found:
         edited = mutant.applied(text.encode()).decode()
@@ -78,6 +79,8 @@ def test_only_changed_functions_are_mutated_and_each_gets_its_turn() -> None:
     assert len(whole) == MOST
     assert len({m.line for m in whole}) == 10
     assert whole == mutants([FileChange("calc.py", None, many)])
+    # The budget goes to the function that a criterion names first.
+    assert mutants([FileChange("calc.py", None, many)], "f7 returns 7")[0].line == 30
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,33 @@ def test_a_run_is_noted_beside_what_it_prints(tmp_path: Path, line: str) -> None
         assert (reason in why, bool(why)) == (True, bool(reason))
 
 
+OTHERS = {
+    "test_one.py": "def test_a(): pass\ndef test_b(): assert False\ndef test_c(): assert False\n",
+    "test_two.py": "def test_d(): pass\n",
+    "test_case.py": "import unittest\n\nclass TestIt(unittest.TestCase):\n    def test_a(self): self.fail()\n    def test_b(self): self.fail()\n",
+}
+ASKED = {
+    (
+        f"{PY} -m pytest -v",
+        ("stop", "only test_one.py::test_b"),
+    ): "pytest ran 1 of 3 collected tests, 1 failed",
+    (f"{PY} -m pytest -v", ("only test_two.py",)): "pytest ran 1 of 1 collected tests, 0 failed",
+    (f"{PY} -m pytest -v", ("only gone.py::test_d",)): "pytest ran 6 of 6 collected tests, 4 failed",
+    (f"{PY} -m unittest -q test_case", ("stop",)): "unittest ran 1 of 2 collected tests, 1 failed",
+}
+
+
+@pytest.mark.parametrize(("line", "options"), ASKED)
+def test_a_run_is_asked_to_stop_and_to_run_some_files(
+    tmp_path: Path, line: str, options: tuple[str, ...]
+) -> None:
+    record, ran = recorded_run(tmp_path, OTHERS, line, *options)
+
+    assert line_of(record).endswith(ASKED[line, options]), ran.output
+    assert bool(ran.exit_code) == ("0 failed" not in ASKED[line, options])
+    assert ran.exit_code or not record.why_not_passed(ran)
+
+
 def test_what_a_command_wrote_into_the_record_is_read_as_data(tmp_path: Path) -> None:
     record = RunRecord(Room(tmp_path, tmp_path), mounted=False)
     notes = tmp_path / ".tests" / "notes"

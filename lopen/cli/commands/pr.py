@@ -116,10 +116,11 @@ def report(store: SessionStore, session: Session, budget: BudgetState | None) ->
     yield from _questions(verdicts)
     standing = standing_work(session)
     kept = [v for v in verifications(store, session.id) if (v.task or session.module) in standing]
+    mutants = [each for each in kept if each.tool == "mutation_check"]  # the last one saw the widest work
     yield from _check(
         "Do the tests notice faults?",
         "lopen put small faults (mutants) into the new code, one at a time, and ran the tests on each.",
-        {each.task or session.module: each.output for each in kept if each.tool == "mutation_check"},
+        {each.task or session.module: each.output for each in mutants[-1:]},
     )
     yield from _check(
         "Do changed tests still tell the old code from the new?",

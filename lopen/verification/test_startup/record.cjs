@@ -8,6 +8,13 @@ const fs = require('fs');
 const path = require('path');
 
 const NOTES = path.join(path.dirname(__dirname), 'notes');
+const OPTIONS = (() => {
+  try {
+    return fs.readFileSync(path.join(__dirname, 'options'), 'utf8').split('\n');
+  } catch {
+    return [];
+  }
+})(); // what lopen asks of this run: `stop` at the first failure, and with `only FILE::NAME` these files alone
 const MOST_NAMED = 400000; // characters of names of tests
 const RUNNERS = new Set(['jest', 'vitest', 'mocha', '_mocha']);
 const QUESTIONS = new Set(['--version', '-v', '-V', '--help', '-h', '--listTests', '--list-files', '--showConfig', '--init', '--clearCache', 'list', 'init', 'bench']);
@@ -114,7 +121,9 @@ function startNode() {
   const given = reporters ? [] : ['--test-reporter', spec];
   if (!destinations && reporters < 2) given.push('--test-reporter-destination', 'stdout');
   const ours = ['--test-reporter', __filename, '--test-reporter-destination', '/dev/null'];
-  const words = [...process.execArgv, ...given, ...ours, ...process.argv.slice(1)];
+  const asked = [...new Set(OPTIONS.filter((line) => line.startsWith('only ')).map((line) => line.slice(5).split('::')[0]))];
+  const files = asked.length && asked.every((file) => fs.existsSync(file)) ? asked : process.argv.slice(1);
+  const words = [...process.execArgv, ...given, ...ours, ...files];
   const ended = spawnSync(process.execPath, words, { stdio: 'inherit' });
   if (ended.error) return;
   if (ended.signal) process.kill(process.pid, ended.signal);
@@ -159,7 +168,7 @@ function start() {
   if (!RUNNERS.has(runner)) return; // a program that may start a runner
   forget();
   if (words.some((word) => QUESTIONS.has(word))) return;
-  const ours = [];
+  const ours = OPTIONS.includes('stop') ? [runner === 'vitest' ? '--bail=1' : '--bail'] : [];
   if (runner === 'jest' && !jestSpeaksOf('testResultsProcessor', words)) {
     ours.push(`--testResultsProcessor=${__filename}`);
   } else if (runner === 'jest' && !jestSpeaksOf('reporters', words)) {

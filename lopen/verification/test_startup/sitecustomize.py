@@ -9,11 +9,23 @@ import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _NOTES = os.path.join(os.path.dirname(_HERE), "notes")
-_GO_ON = os.path.join(_HERE, "go_on")  # there where one file that cannot be loaded hides no other one
+_OPTIONS = os.path.join(_HERE, "options")
 _PROCESS = os.getpid()
 _QUESTIONS = {"--version", "-V", "-VV", "--help", "-h", "--markers"}  # of the runner itself: no test runs
 
 _MOST_NAMED = 400_000  # characters of names of tests
+
+
+def _options() -> "list[str]":
+    """Return what lopen asks of this run: `go_on` where a file cannot be loaded, `stop` at the first failure, and with
+    `only NAME` the files of these tests alone.
+    """
+    try:
+        with open(_OPTIONS, "rb") as asked:
+            return asked.read().decode("utf-8", "replace").splitlines()
+    except OSError:
+        return []
+
 
 _reported: "set[str]" = set()
 _failed: "set[str]" = set()
@@ -94,14 +106,30 @@ def _named(words: list) -> str:  # type: ignore[type-arg]
 
 
 def pytest_configure(config) -> None:  # type: ignore[no-untyped-def]
-    """Remove what made pytest load this file, and have it go on where it is asked to."""
-    if os.path.exists(_GO_ON):
+    """Remove what made pytest load this file, and have it go on or stop as it is asked to."""
+    if "go_on" in _options():
         config.option.continue_on_collection_errors = True
+    if "stop" in _options():
+        config.option.maxfail = 1
     others = [name for name in os.environ.get("PYTEST_PLUGINS", "").split(",") if name != __name__]
     if any(others):
         os.environ["PYTEST_PLUGINS"] = ",".join(others)
     else:
         os.environ.pop("PYTEST_PLUGINS", None)
+
+
+def pytest_collection_modifyitems(config, items) -> None:  # type: ignore[no-untyped-def]
+    """Keep the tests of the files that are asked for, those that are named themselves first."""
+    named = {line[5:] for line in _options() if line.startswith("only ")}
+    files = tuple("/" + name.split("::")[0] for name in named)
+    known = {item: "/" + item.nodeid.split("::")[0] for item in items}
+    asked = {file for file in set(known.values()) if any(file.endswith(f) or f.endswith(file) for f in files)}
+    kept = [item for item, file in known.items() if file in asked]
+    if not kept:
+        return
+    if len(kept) < len(items):
+        config.hook.pytest_deselected(items=[item for item, file in known.items() if file not in asked])
+    items[:] = sorted(kept, key=lambda item: item.nodeid.split("[")[0] not in named)
 
 
 def pytest_collection_finish(session) -> None:  # type: ignore[no-untyped-def]
@@ -157,6 +185,7 @@ def _watch_unittest() -> None:
     run = TextTestRunner.run
 
     def noted(self, test):  # type: ignore[no-untyped-def]
+        self.failfast = self.failfast or "stop" in _options()
         _depth.append(1)
         try:
             collected = test.countTestCases()
