@@ -37,7 +37,7 @@ class Screen:
             lacking("tmux")
         self._sockets = tempfile.TemporaryDirectory(prefix="screen-")  # the path of a socket has to be short
         self._socket = f"{self._sockets.name}/tmux"
-        run = f"{shlex.join(command)}; echo EXIT $?; exec sleep 600"
+        run = f"trap : INT; {shlex.join(command)}; echo EXIT $?; exec sleep 600"  # Ctrl-C ends the command alone
         size = ["-x", str(width), "-y", str(height)]
         self._start = ["new-session", "-d", "-c", str(folder), *size, run]
         self._environ = {**environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "SHELL": "/bin/sh"}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lopen.settings.schema import Settings
     from lopen.settings.sources import Loaded
     from lopen.store.sessions import SessionStore
-    from lopen.tools.workbench import Person
+    from lopen.tools.questions import Person
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Presentation:
 
     def person(self, context: CommandContext, settings: Settings, view: View) -> Person:
         """Return the person who answers the model's questions."""
-        from lopen.tools.workbench import Nobody
+        from lopen.tools.questions import Nobody
 
         return Nobody()
 

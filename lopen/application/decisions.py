@@ -41,7 +41,7 @@ from lopen.store.folder import (
     module_holder,
     module_lock,
 )
-from lopen.store.journal import Journal, PersonRequest, add_request
+from lopen.store.journal import Journal, PersonRequest, add_request, take_requests
 from lopen.store.project_documents import write_plan
 from lopen.store.sessions import SessionStore
 from lopen.workflow import changes
@@ -261,29 +261,43 @@ def confirm(context: CommandContext, store: SessionStore, session_id: str, note:
     return pause
 
 
-def answer(context: CommandContext, store: SessionStore, session_id: str, text: str) -> Question:
-    """Answer the question that a session waits for; return it as it was. A new answer replaces the last one.
+def answer(context: CommandContext, store: SessionStore, session_id: str, text: str) -> tuple[Question, bool]:
+    """Answer the question that a session waits for; return it as it was, and True if a running session takes the answer.
+
+    Until a run takes it, a new answer replaces the last one.
 
     Raises:
         LopenError: there is no open question.
         WrongUsage: the answer is empty.
-        Locked: a process works on the session.
     """
-    with module_lock(context.root, store.load(session_id).module):
-        found = store.load(session_id)
-        question = found.pause
-        if not isinstance(question, Question):  # a run closes the question when it uses the answer
-            raise LopenError(f"{session_id} has no open question", hint=f"lopen status {found.module}")
-        if not text.strip():
-            raise _empty(session_id, question)
-        answered = replace(question, answer=text)
-        after = changes.ask_person(found, answered)
-        event = QuestionAsked(question.text, question.options, question.default, text)
-        body = KnownSecrets(context.root, os.environ).redact(event.body())
-        now = datetime.now(UTC)
+    question = _open_question(store, session_id, text)
+    given = PersonRequest("answer", {"text": text})
+    try:
+        with module_lock(context.root, store.load(session_id).module):
+            question = _open_question(store, session_id, text)
+            after = changes.ask_person(store.load(session_id), replace(question, answer=text))
+            event = QuestionAsked(question.text, question.options, question.default, text)
+            body = KnownSecrets(context.root, os.environ).redact(event.body())
+            now = datetime.now(UTC)
+            with store.database.transaction():
+                take_requests(store.database, session_id, "answer")
+                store.save(after, now)
+                store.append_event(session_id, now, event.name, body)
+            return question, False
+    except Locked:  # a terminal shows the question
         with store.database.transaction():
-            store.save(after, now)
-            store.append_event(session_id, now, event.name, body)
+            take_requests(store.database, session_id, "answer")
+            add_request(store.database, session_id, given)
+        return question, True
+
+
+def _open_question(store: SessionStore, session_id: str, text: str) -> Question:
+    session = store.load(session_id)
+    question = session.pause
+    if not isinstance(question, Question):  # a run closes the question when it uses the answer
+        raise LopenError(f"{session_id} has no open question", hint=f"lopen status {session.module}")
+    if not text.strip():
+        raise _empty(session_id, question)
     return question
 
 

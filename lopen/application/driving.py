@@ -18,7 +18,7 @@ from lopen.application.estimate import preview
 from lopen.application.open_store import created, one_session, open_store, store_of
 from lopen.application.reverting import refuse_unfinished
 from lopen.application.workplaces import require_repository
-from lopen.core.errors import ExitCode, LopenError, StorageError, WrongUsage, did_you_mean
+from lopen.core.errors import ExitCode, LopenError, Stopped, StorageError, WrongUsage, did_you_mean
 from lopen.core.files import signature_at
 from lopen.loop.context import SessionContext
 from lopen.sandbox.ancestry import deny_inspection
@@ -26,10 +26,11 @@ from lopen.settings.schema import Settings
 from lopen.specification.drift import compare_hashes, section_hashes
 from lopen.specification.modules import find_modules, module_name, spec_path
 from lopen.specification.spec import load_specification
-from lopen.store.folder import module_lock
+from lopen.store.folder import module_lock, require_free
 from lopen.store.project_documents import write_plan
 from lopen.store.sessions import SessionStore
 from lopen.workflow import changes
+from lopen.workflow.pauses import asks_now
 from lopen.workflow.session import Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
 
@@ -56,6 +57,8 @@ def drive_module(
         if dry_run:
             return preview(context, store, found, loaded, options.model)
         return _continue(context, store, found, options, only)
+    if not dry_run:
+        require_free(context.root, module)
     if only == "requirement_gathering" and not options.prompt:
         _ask_to_draft(context, module, loaded.settings.models.requirement_gathering)
     last = store_of(store, module).latest(module=module)
@@ -107,6 +110,7 @@ def _continue(
     """Resume a session; that of a demo goes on with its recorded answers unless a model is named."""
     from lopen.models.replay import ReplayMismatch
 
+    require_free(context.root, session.module)
     if plays_recording(store, session, options):
         context, options = as_demo(context), replace(options, model=RECORDED)
     _require_model(context.load(options.flags()).settings, options)
@@ -169,7 +173,7 @@ def _drive(
     from lopen.application.earlier_modules import start_on_earlier
     from lopen.application.session_model import check_models
     from lopen.application.wiring import wired
-    from lopen.loop.run import drive, pause
+    from lopen.loop.run import drive, pause, stopped
     from lopen.loop.startup import failed, start
 
     deny_inspection()  # no command of the model reads this process's memory, where the key is
@@ -194,7 +198,12 @@ def _drive(
         tried, database = not resumed, signature_at(store.database.path)[:2]
         with _failing_disk(context):
             try:
-                waits = start(loop, resumed=resumed)
+                try:
+                    waits = start(loop, resumed=resumed)
+                except Stopped:
+                    if asks_now(loop.record.journal.session.pause):
+                        stopped(loop)
+                    raise
                 tried = True
                 session = pause(loop, waits) if waits else drive(loop, UNTIL[only])
             except StorageError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from lopen.application.wiring import StandIns, wired
 from lopen.application.workplaces import person_repository, recording_path, temporary_workplace
 from lopen.core.clock import SystemClock
 from lopen.core.errors import LopenError
-from lopen.core.events import QuestionAsked, Recorded
+from lopen.core.events import QuestionAsked, Recorded, SessionPaused
 from lopen.git.clones import clone_repository
 from lopen.git.repository import Repository
 from lopen.git.trees import TreeChange
@@ -29,7 +29,7 @@ from lopen.settings.schema import Settings
 from lopen.specification.drift import spec_hash
 from lopen.store.sessions import SessionStore
 from lopen.workflow import changes
-from lopen.workflow.pauses import BudgetThreshold, Confirmation, interrupted
+from lopen.workflow.pauses import BudgetThreshold, Confirmation, Question, interrupted
 from lopen.workflow.session import Approval, Session
 
 
@@ -164,17 +164,25 @@ class RecordedPerson:
     """Answers the model's questions as recorded."""
 
     def __init__(self, history: Iterable[Recorded]) -> None:
-        self._asked = [r.event for r in history if isinstance(r.event, QuestionAsked) and not r.event.assumed]
+        self._asked: list[QuestionAsked] = []
+        ended = True  # the run, after the last question
+        for event in (recorded.event for recorded in history):
+            if isinstance(event, QuestionAsked) and not event.assumed:
+                if not ended and not self._asked[-1].answer and self._asked[-1].question == event.question:
+                    self._asked.pop()  # that is its answer
+                self._asked.append(event)
+                ended = False
+            ended = ended or isinstance(event, SessionPaused)
 
-    def ask(self, question: str, options: tuple[str, ...], default: str) -> str | None:
+    def ask(self, question: Question, settled: Callable[[], bool]) -> str | None:
         """Return the next recorded answer to this question, None if nobody answered it at that moment.
 
         A question that the history lacks (older rows are archived) gets its default: the recorded model answers
         do not depend on it.
         """
-        event = next((e for e in self._asked if e.question == question), None)
+        event = next((e for e in self._asked if e.question == question.text), None)
         if event is None:
-            return default
+            return question.default
         self._asked.remove(event)
         return event.answer or None
 

@@ -33,7 +33,7 @@ from lopen.store.audit import (
 from lopen.store.folder import is_worked_on
 from lopen.store.sessions import SessionStore
 from lopen.workflow.next_step import displayed_step, scope_of, standing_work
-from lopen.workflow.pauses import Question
+from lopen.workflow.pauses import Question, asks_now
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step, phase_of
 from lopen.workflow.task_tree import State, Task, progress
@@ -172,7 +172,7 @@ class Standstill:
 
 
 def standstill(root: Path, store: SessionStore, session: Session) -> Standstill | None:
-    """Return the pause of a session; None if it is complete or a process works on it."""
+    """Return the pause of a session; None if it is complete, or a process works on it and asks nothing."""
     command, pause = f"lopen resume {session.id}", session.pause
     if pause is not None and pause.kind == "gate" and _is_approved(root, store, session):
         return Standstill("ready", "the specification is approved by now", "", command)
@@ -211,10 +211,14 @@ def standstill_lines(root: Path, store: SessionStore, session: Session) -> list[
 
 
 def shown_status(root: Path, session: Session) -> str:
-    """Return the session's status; "interrupted" where it should run and no process works on it."""
-    if session.status == "running" and not is_worked_on(root, session.module):
+    """Return the session's status: "interrupted" where it should run and no process works on it, "waiting" where a
+    process asks the person at its terminal.
+    """
+    if session.status != "running":
+        return session.status
+    if not is_worked_on(root, session.module):
         return "interrupted"
-    return session.status
+    return "waiting" if asks_now(session.pause) else "running"
 
 
 def _specification(root: Path, session: Session) -> Specification | None:

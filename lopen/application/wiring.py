@@ -48,8 +48,9 @@ from lopen.store.project_documents import Specifications, write_plan
 from lopen.store.sessions import SessionStore
 from lopen.store.upkeep import Upkeep, log_limits
 from lopen.tools.catalogue import Tool
+from lopen.tools.questions import Person
 from lopen.tools.running import Watch
-from lopen.tools.workbench import Person, Project
+from lopen.tools.workbench import Project
 from lopen.verification.clean_room import CleanRoom
 from lopen.verification.verifier import VerificationLog, Verifier
 from lopen.workflow.session import Session

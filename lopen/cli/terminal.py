@@ -5,6 +5,7 @@ Each part is imported where it is used: most commands need none of them.
 
 from __future__ import annotations
 
+import select
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from lopen.settings.schema import Settings
     from lopen.specification.spec import Specification
     from lopen.store.sessions import SessionStore
-    from lopen.tools.workbench import Person
+    from lopen.tools.questions import Person
+    from lopen.workflow.pauses import Question
     from lopen.workflow.session import Session
 
 DIFF_LINES = 200
@@ -30,16 +32,33 @@ def at_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def yes(question: str) -> bool:
-    """Ask a yes-or-no question; any other answer counts as no."""
-    return answer_to(f"{question} [y/N]") in ("y", "yes")
+POLL_S = 0.3  # between two looks at what another shell answered
 
 
-def answer_to(question: str) -> str:
-    """Ask a question and return the answer in lower case; "" at the end of input."""
+def yes(question: str, settled: Callable[[], bool] | None = None) -> bool:
+    """Ask a yes-or-no question until the answer is one; an empty one is no, `settled` elsewhere counts as yes."""
+    while (answer := answer_to(f"{question} [y/N]", settled)) not in ("y", "yes", "n", "no", ""):
+        if answer is None:
+            return True
+        sys.stdout.write("please answer y or n: ")
+    return answer in ("y", "yes")
+
+
+def answer_to(question: str, settled: Callable[[], bool] | None = None) -> str | None:
+    """Ask a question and return the answer in lower case; "" at the end of input, None where it is `settled` elsewhere."""
     sys.stdout.write(f"{inert(question)} ")
     sys.stdout.flush()
-    return sys.stdin.readline().strip().casefold()
+    line = _typed_line(settled)
+    return None if line is None else line.strip().casefold()
+
+
+def _typed_line(settled: Callable[[], bool] | None) -> str | None:
+    """Return the line that the person types, "" at the end of input; None once it is `settled` elsewhere."""
+    while settled is not None and not select.select([sys.stdin], [], [], POLL_S)[0]:
+        if settled():
+            sys.stdout.write("\n")
+            return None
+    return sys.stdin.readline()
 
 
 class TerminalPerson:
@@ -48,24 +67,24 @@ class TerminalPerson:
     def __init__(self, view: View) -> None:
         self._view = view
 
-    def ask(self, question: str, options: tuple[str, ...], default: str) -> str | None:
-        """Return the answer: the default for an empty line, None at the end of input."""
+    def ask(self, question: Question, settled: Callable[[], bool]) -> str | None:
+        """Return the answer: the default for an empty line, None at the end of input or where it is `settled`."""
         with self._view.suspended():
             told = [
                 "",
-                inert(question, lines=True),
-                *(f"  {number}. {inert(option)}" for number, option in enumerate(options, 1)),
-                f"[{inert(default)}] > ",
+                inert(question.text, lines=True),
+                *(f"  {number}. {inert(option)}" for number, option in enumerate(question.options, 1)),
+                f"[{inert(question.default)}] > ",
             ]
             sys.stdout.write("\n".join(told))
             sys.stdout.flush()
-            line = sys.stdin.readline()
+            line = _typed_line(settled)
         if not line:
             return None
         answer = line.strip()
-        if answer.isdigit() and 1 <= int(answer) <= len(options):
-            return options[int(answer) - 1]
-        return answer or default
+        if answer.isdigit() and 1 <= int(answer) <= len(question.options):
+            return question.options[int(answer) - 1]
+        return answer or question.default
 
 
 class TerminalApprover:
@@ -82,6 +101,7 @@ class TerminalApprover:
         from lopen.application.decisions import checked, record, show
         from lopen.application.estimate import tell
         from lopen.sandbox.ancestry import enclosing_session
+        from lopen.specification.drift import spec_hash
 
         if enclosing_session() is not None:
             return False
@@ -93,8 +113,16 @@ class TerminalApprover:
                 return False
             show(self._context, spec, self._store.approval(spec.module))
             tell(self._context, spec, self._settings)
-            if not yes(f"approve {spec.module} and build it?"):
+            digest = spec_hash(spec.outline)
+
+            def settled() -> bool:
+                newest = self._store.approval(spec.module)
+                return newest is not None and newest.spec_hash == digest
+
+            if not yes(f"approve {spec.module} and build it?", settled):
                 return False
+            if settled():  # in another shell
+                return True
         record(self._store, spec, "approved at the terminal")
         return True
 

@@ -143,14 +143,16 @@ def _description(judged: BoundaryVerdict, scope: Scope) -> str:
 
 def at_gate(context: SessionContext, spec: Specification) -> Pause | None:
     """Pass the gate if a person opened it for exactly this specification; otherwise wait for them."""
-    given = valid_approval(context, spec)
+    given, module = valid_approval(context, spec), context.record.journal.session.module
+    waits = gate(module, "the specification passes `lopen check` and waits for approval")
     if given is None and not isinstance(context.people.approver, NoApprover):
         context.models.calls.connect()  # a person is not asked in vain
+        # first: any shell shows and gives it
+        context.record.journal.save(changes.ask_person(context.record.journal.session, waits))
         if context.people.approver.approve(spec):
             given = valid_approval(context, spec)
     if given is None:
-        module = context.record.journal.session.module
-        return gate(module, "the specification passes `lopen check` and waits for approval")
+        return waits
     pass_gate(context, spec, given)
     return None
 

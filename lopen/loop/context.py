@@ -18,8 +18,9 @@ from lopen.store.audit import AuditTrail
 from lopen.store.journal import ConversationStore, Journal
 from lopen.store.sessions import SessionStore
 from lopen.tools.catalogue import Registry, Tool, catalogue
+from lopen.tools.questions import Person
 from lopen.tools.running import Watch
-from lopen.tools.workbench import Person, Project
+from lopen.tools.workbench import Project
 from lopen.workflow.steps import Step, phase_of
 
 

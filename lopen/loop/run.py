@@ -30,7 +30,7 @@ from lopen.store.audit import last_failure
 from lopen.store.journal import drop_request, requested, take_requests
 from lopen.workflow import changes
 from lopen.workflow.next_step import Outcome, decide, idle
-from lopen.workflow.pauses import Pause, interrupted, paused_by_person
+from lopen.workflow.pauses import Pause, asks_now, interrupted, paused_by_person
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
 
@@ -57,7 +57,7 @@ def drive(context: SessionContext, until: frozenset[Step] = frozenset()) -> Sess
             wait_for_storage(context, error)
             continue
         except Stopped:
-            pause(context, interrupted(context.record.journal.session.id))
+            stopped(context)
             raise
         if session.finished:
             finish(context)
@@ -125,6 +125,8 @@ def heed(context: SessionContext) -> Pause | None:
     with journal.transaction():
         take_guidance(journal)
         asked = bool(take_requests(journal.database, journal.session.id, "pause"))
+        for late in take_requests(journal.database, journal.session.id, "answer"):
+            journal.tell(Notice("warning", f"no question is open for this answer: {late.body['text']}"))
     for request in requested(journal.database, journal.session.id, "skip"):  # each saves on its way
         _skip(context, request.body)
         drop_request(journal.database, journal.session.id, request)
@@ -195,6 +197,19 @@ def finish(context: SessionContext) -> None:
         told.append(Notice("info", left))
     context.record.journal.tell(*told, completed(context))
     context.record.write_plan()
+
+
+def stopped(context: SessionContext) -> None:
+    """Save that a signal ended the run; what a person was being asked stays open."""
+    session = context.record.journal.session
+    if session.pause is None or not asks_now(session.pause):
+        pause(context, interrupted(session.id))
+        return
+    pause(context, session.pause)
+    asked = "approval" if session.pause.kind == "gate" else "question"
+    how = "give it" if session.pause.kind == "gate" else "answer it"
+    told = f"the {asked} stays open; {how} with: {session.pause.command}"
+    context.record.journal.tell(Notice("info", told))
 
 
 def pause(context: SessionContext, why: Pause, corrections: tuple[str, ...] = ()) -> Session:

@@ -13,6 +13,7 @@ from lopen.guardrails.completion import tool_name
 from lopen.loop.context import SessionContext
 from lopen.specification.spec import SKILLS_AND_HOOKS
 from lopen.store.journal import drop_pauses
+from lopen.tools.questions import answered
 from lopen.tools.task_completion import adopt
 from lopen.verification.run_files import is_manifest
 from lopen.verification.verify_programs import start_failure
@@ -143,20 +144,10 @@ def _answered(context: SessionContext, question: Question) -> Question | None:
     if question.answer is not None:
         context.record.journal.save(changes.answer_question(session, question.text, question.answer))
         return None
-    assumed = context.settings.workflow.unattended
-    answer = (
-        question.default
-        if assumed
-        else context.people.person.ask(question.text, question.options, question.default)
-    )
-    if answer is None:
-        return question
-    after = (
-        changes.assume(session, f"{question.text} Assumed: {answer}")
-        if assumed
-        else changes.answer_question(session, question.text, answer)
-    )
-    told = QuestionAsked(question.text, question.options, question.default, answer, assumed)
+    if not context.settings.workflow.unattended:
+        return None if answered(context.record.journal, context.people.person, question) else question
+    told = QuestionAsked(question.text, question.options, question.default, question.default, assumed=True)
+    after = changes.assume(session, f"{question.text} Assumed: {question.default}")
     context.record.journal.save(after, told)
     return None
 

@@ -172,8 +172,8 @@ async def answer(project: Chosen, session_id: SessionId, order: AnswerRequest) -
     """Answer the model's question. Until the session continues, a new answer replaces it."""
 
     def work(opened: OpenProject) -> dict[str, Any]:
-        question = decisions.answer(opened.context, opened.store, session_id, order.text)
-        return _decided(session_id, f"answered: {question.text}")
+        question, taken = decisions.answer(opened.context, opened.store, session_id, order.text)
+        return _decided(session_id, f"answered: {question.text}", done=not taken)
 
     return await project.run(work)
 

@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -230,7 +230,7 @@ def _lock_at_once(lock: int, folder: Path, name: str, what: str) -> None:
     except BlockingIOError as error:
         holder = lock_holder(folder, name)
         raise Locked(
-            f"process {holder.get('pid', '?')} on {holder.get('host', '?')} is working on {what}",
+            _works_on(holder, what),
             hint="wait until it ends, or stop that process",
         ) from error
     except OSError as error:
@@ -246,6 +246,25 @@ def _record(folder: Path, name: str, holder: Mapping[str, object]) -> None:
 
 @contextmanager
 def module_lock(root: Path, module: str) -> Iterator[None]:
-    """Hold the lock of a module; raises `Locked` like `exclusive_lock`."""
-    with exclusive_lock(state_folder(root) / "locks", f"module-{module}", f"module {module}"):
+    """Hold the lock of a module; raises `Locked` like `exclusive_lock`, with what a person can do about the run."""
+    with ExitStack() as stack:
+        try:
+            folder = state_folder(root) / "locks"
+            stack.enter_context(exclusive_lock(folder, f"module-{module}", f"module {module}"))
+        except Locked as error:
+            raise _beside_run(error.message, module) from error
         yield
+
+
+def require_free(root: Path, module: str) -> None:
+    """Raise `Locked` if a process drives the module now; nothing is made for that."""
+    if is_worked_on(root, module):
+        raise _beside_run(_works_on(module_holder(root, module), f"module {module}"), module)
+
+
+def _beside_run(message: str, module: str) -> Locked:
+    return Locked(message, hint=f"to follow it: lopen attach {module}; to stop it: lopen pause {module}")
+
+
+def _works_on(holder: Mapping[str, object], what: str) -> str:
+    return f"process {holder.get('pid', '?')} on {holder.get('host', '?')} is working on {what}"

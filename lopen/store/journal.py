@@ -129,13 +129,13 @@ class Journal:
             subscriber(record)
 
 
-RequestKind = Literal["pause", "skip", "tell"]
+RequestKind = Literal["pause", "skip", "tell", "answer"]
 
 
 @dataclass(frozen=True, slots=True)
 class PersonRequest:
     """One request. `body`: for `skip` the `task`, the `reason` and `keep` ("" for no), for `pause` the `pid` of the process that is asked,
-    for `tell` the `text`.
+    for `tell` and `answer` the `text`.
     """
 
     kind: RequestKind

@@ -14,6 +14,7 @@ from lopen.specification.sections import AmbiguousSection, NoSuchSection
 from lopen.specification.spec import parse_specification
 from lopen.tools import calls
 from lopen.tools.calls import ToolResult, done, failed
+from lopen.tools.questions import answered
 from lopen.tools.workbench import Workbench
 from lopen.workflow import changes
 from lopen.workflow.pauses import Question
@@ -114,14 +115,12 @@ def ask_user(bench: Workbench, wanted: calls.AskUser) -> ToolResult:
     session = changes.count_question(session) if capped else session
     if bench.settings.workflow.unattended or spent:
         return _assume(bench, session, wanted, options)
-    answer = bench.person.ask(wanted.question, options, wanted.default)
-    if answer is not None:
-        told = QuestionAsked(wanted.question, options, wanted.default, answer)
-        bench.journal.save(changes.answer_question(session, wanted.question, answer), told)
-        return done(answer=answer, assumed=False)
     question = Question(session.id, wanted.question, options, wanted.default)
     told = QuestionAsked(wanted.question, options, wanted.default)
-    bench.journal.save(changes.ask_person(session, question), told)
+    bench.journal.save(changes.ask_person(session, question), told)  # first: any shell shows and answers it
+    answer = answered(bench.journal, bench.person, question)
+    if answer is not None:
+        return done(answer=answer, assumed=False)
     return replace(done(answer=None, assumed=False, waiting=True), pause=question)
 
 

@@ -37,7 +37,7 @@ INTERRUPTED = {
 
 def runs_again(tool: Tool | None) -> bool:
     """Return whether a call that was cut off may simply be run once more: it changes nothing of the project."""
-    return tool is not None and (tool.read_only or tool.name.startswith("verify_"))
+    return tool is not None and (tool.read_only or tool.name.startswith("verify_") or tool.name == "ask_user")
 
 
 @dataclass

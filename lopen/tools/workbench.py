@@ -20,25 +20,11 @@ from lopen.specification.spec import Specification
 from lopen.store.journal import Journal
 from lopen.store.project_documents import Specifications
 from lopen.tools.calls import ToolResult
+from lopen.tools.questions import Person
 from lopen.verification.test_files import is_data, looks_like_test
 from lopen.verification.verifier import Verifier
 from lopen.workflow.pauses import Pause
 from lopen.workflow.session import Session
-
-
-class Person(Protocol):
-    """The person at the terminal, if there is one."""
-
-    def ask(self, question: str, options: tuple[str, ...], default: str) -> str | None:
-        """Return the answer; None where nobody can answer now."""
-        ...
-
-
-class Nobody:
-    """The person of a run at which nobody is present."""
-
-    def ask(self, question: str, options: tuple[str, ...], default: str) -> str | None:
-        return None
 
 
 @dataclass(frozen=True)

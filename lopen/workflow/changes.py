@@ -125,7 +125,8 @@ def join_group(session: Session, group: str) -> Session:
 
 def approve(session: Session, approval: Approval) -> Session:
     """Take a person's approval of the specification as the one to plan from."""
-    return replace(session, approval=approval, plan=replace(session.plan, sections=dict(approval.sections)))
+    plan = replace(session.plan, sections=dict(approval.sections))
+    return replace(session, approval=approval, plan=plan, pause=None)
 
 
 def note_drift(session: Session, sections: Mapping[str, str], replan: Step | None, note: str) -> Session:
@@ -357,8 +358,8 @@ def _forget_failures(session: Session, subject: str) -> Session:
     return _limits(session, replace(session.limits, confirmed=tuple(kept)))
 
 
-def ask_person(session: Session, asked: Question | Confirmation | None) -> Session:
-    """Record a question or confirmation for a person; an answered one stays until the next run takes it up."""
+def ask_person(session: Session, asked: Pause | None) -> Session:
+    """Record a question, a confirmation or the gate for a person; an answered one stays until the next run takes it up."""
     return session if asked is None else replace(session, pause=asked)
 
 

@@ -164,3 +164,10 @@ def waits_for_answer(pause: Pause | None) -> bool:
             return isinstance(pause.reason, FailuresInRow | AddedTasks)
         case _:
             return False
+
+
+def asks_now(pause: Pause | None) -> bool:
+    """Return True for a question without an answer, and for the gate: a run that a signal ends leaves them open."""
+    return (isinstance(pause, Question) and pause.answer is None) or (
+        pause is not None and pause.kind == "gate"
+    )

@@ -27,7 +27,6 @@ def test_a_second_process_is_told_whose_turn_it_is(make_project: MakeProject) ->
                 ("run", "calc", "--new"),
                 ("resume",),
                 ("revert", "calc"),
-                ("answer", session, "yes"),
                 ("confirm", session),
             )
         ]
@@ -44,6 +43,7 @@ def test_a_second_process_is_told_whose_turn_it_is(make_project: MakeProject) ->
     for other in refused:
         assert other.code == 1
         assert f"process {meanwhile.pid} on {socket.gethostname()}" in other.err
+        assert "to follow it: lopen attach calc; to stop it: lopen pause calc" in other.err
     assert (another_module.code, another_module.last_line) == (3, "next: lopen approve tax --run")
     assert log.code == 0
     assert log.named("session_started")

@@ -26,7 +26,8 @@ from lopen.store.project_documents import Specifications
 from lopen.store.sessions import SessionStore
 from lopen.tools.calls import ToolResult, done
 from lopen.tools.catalogue import Registry, catalogue
-from lopen.tools.workbench import Nobody, Project, Workbench
+from lopen.tools.questions import Nobody
+from lopen.tools.workbench import Project, Workbench
 from lopen.verification.clean_room import CleanRoom
 from lopen.verification.verifier import VerificationLog, Verifier
 from lopen.workflow.pauses import Pause

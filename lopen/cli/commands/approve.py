@@ -60,6 +60,7 @@ def approve(
     from lopen.files.protection import ToolRefused
     from lopen.settings.sources import load
     from lopen.specification.modules import module_name
+    from lopen.store.folder import is_worked_on
 
     removals = tuple(allow_test_removal or ())
     try:  # here, not at a verdict
@@ -90,6 +91,9 @@ def approve(
         for glob in removals:
             context.say(f"tests may be removed from: {exact(glob)}")
         context.emit("approved", module=module, spec_hash=digest, note=note, test_removals=removals)
+    if all(is_worked_on(context.root, module) for module in modules):  # it asks at its own terminal
+        context.say(f"the run that waits for it goes on; to follow it: lopen attach {modules[0]}")
+        return ExitCode.OK
     if not run:
         context.say(f"next: lopen run {' '.join(modules)}")
         return ExitCode.OK

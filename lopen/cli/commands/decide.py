@@ -48,11 +48,13 @@ def answer(context: CommandContext, session: SessionArgument, text: TextArgument
 
     store = open_store(context)
     session = one_session(store, session).id
-    question = decisions.answer(context, store, session, text)
+    question, taken = decisions.answer(context, store, session, text)
     instead = "" if question.answer is None else f" (replaces: {question.answer})"
     context.say(f"answered: {question.text}{instead}")
     context.emit("answered", session=session, question=question.text, answer=text)
-    context.say(f"next: lopen resume {session}")
+    context.say(
+        f"the run takes it and goes on: lopen attach {session}" if taken else f"next: lopen resume {session}"
+    )
     return ExitCode.OK
 
 
