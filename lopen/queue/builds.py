@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 from lopen.core.errors import ExitCode
 
-Result = Literal["complete", "waits", "failed", "skipped"]
+Result = Literal["complete", "waits", "failed", "not started"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,13 @@ class Ending:
     seconds: float = 0.0
     reason: str = ""
     command: str = ""
+    started: bool = True  # False where an earlier module is not complete
 
     @property
     def result(self) -> Result:
         """The result in one word."""
+        if not self.started:
+            return "not started"
         if self.code is ExitCode.OK:
             return "complete"
         if self.code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED, ExitCode.HUNG_UP):
@@ -68,12 +71,11 @@ class Listed:
     complete: frozenset[str] = frozenset()  # before the command began
     endings: dict[str, Ending] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
-    stopped: bool = False
 
     def take(self) -> Build | None:
         """Return the first build in the list that waits for none."""
         self._skip_hopeless()
-        return None if self.stopped else next(self._ready(), None)
+        return next(self._ready(), None)
 
     def ended(self, ending: Ending) -> None:
         """Keep the ending."""
@@ -83,7 +85,7 @@ class Listed:
     def open(self) -> bool:
         """True while a build is left that has not been taken and can still start."""
         self._skip_hopeless()
-        return not self.stopped and any(b.module not in self.taken | self.endings.keys() for b in self.builds)
+        return any(b.module not in self.taken | self.endings.keys() for b in self.builds)
 
     def waits_for(self, build: Build) -> tuple[str, ...]:
         """Return the modules before this one that are not complete yet."""
@@ -108,9 +110,9 @@ class Listed:
             lost = [n for n in self.waits_for(build) if n in self.endings or n not in known]
             if lost:
                 reason = f"it comes after {', '.join(lost)}, which {'is' if len(lost) == 1 else 'are'} not complete"
-                code = ExitCode.PERSON_NEEDED
+                command = f"lopen run {build.module}"
                 self.endings[build.module] = Ending(
-                    build.module, code, 0.0, reason, f"lopen run {build.module}"
+                    build.module, ExitCode.FAILED, reason=reason, command=command, started=False
                 )
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from lopen.application.command_context import CommandContext, ResumeOptions, RunOptions
 from lopen.application.decisions import checked, record, show, specification
 from lopen.application.open_store import NOWHERE, looked_up, open_store, store_of
 from lopen.application.reports import standstill
 from lopen.application.workplaces import require_repository
-from lopen.core.errors import ExitCode, LopenError, Stopped, WrongUsage
+from lopen.core.errors import ExitCode, LopenError, WrongUsage
 from lopen.core.money import cost_text
 from lopen.limits.records import new_id
 from lopen.queue.builds import Build, Ending, Listed, default_jobs, exit_code
@@ -23,7 +23,17 @@ from lopen.specification.spec import Specification, load_specification
 from lopen.store.sessions import SessionStore
 from lopen.workflow.task_tree import progress
 
-Watch = Callable[[Listed, Sequence[str]], None]
+
+class Watch(Protocol):
+    """A shell's way to show the builds while they go on."""
+
+    def __call__(self, listed: Listed, running: Sequence[str]) -> None:
+        """Show what has happened since the last call."""
+        ...
+
+    def close(self) -> None:
+        """Leave the terminal to what is printed next."""
+        ...
 
 
 def run_together(
@@ -142,11 +152,10 @@ def _build(
     )
     try:
         crew.work(listed)
-    except Stopped:
-        listed.stopped = True
+    finally:
+        watch(listed, ())
+        watch.close()
         tell_endings(context, listed)
-        raise
-    tell_endings(context, listed)
     return exit_code(listed.endings)
 
 

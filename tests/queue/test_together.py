@@ -7,8 +7,9 @@ import threading
 
 from tests.endpoint import status
 from tests.fake_api import Answer
-from tests.project import TIMEOUT_S, plan
+from tests.project import TIMEOUT_S, build, plan
 from tests.queue.conftest import MakeProject, two_turns
+from tests.screen import Screen, lopen
 
 
 def test_modules_are_built_side_by_side_and_one_that_fails_stops_no_other(make_project: MakeProject) -> None:
@@ -52,6 +53,8 @@ def test_an_interrupt_pauses_all_and_resume_all_goes_on(make_project: MakeProjec
     assert running.returncode == 130, out + err
     assert out.splitlines()[-1] == "next: lopen resume --all"
     assert [project.status(m)["status"] for m in ("alpha", "beta")] == ["paused", "paused"]
+    shown = project.lopen("status").out.splitlines()
+    assert [line.split(":")[0].strip() for line in shown[-3:]] == ["2 wait for you", "beta", "alpha"]
     resumed = project.lopen("resume", "--all", "--json")
     assert resumed.code == 0, resumed.out + resumed.err
     assert [(e["module"], e["result"]) for e in resumed.named("build_ended")] == [
@@ -74,3 +77,35 @@ def test_check_finds_unknown_names_and_circles(make_project: MakeProject) -> Non
         in checked.out
     )
     assert "specs/gamma/SPECIFICATION.md:1: after: there is no module named nobody" in checked.out
+
+
+def test_the_live_view_has_a_line_a_module_and_enter_opens_one(make_project: MakeProject) -> None:
+    opened, held = threading.Event(), threading.Event()
+
+    def held_back(_: object) -> Answer:
+        opened.set()
+        held.wait(TIMEOUT_S)
+        return plan()
+
+    project = make_project(
+        "alpha", "beta", after={"beta": "alpha"}, alpha=[held_back, build("alpha-t1", "alpha")]
+    )
+    assert project.lopen("approve", "alpha", "beta", "--yes").code == 0
+    with Screen(project.root, lopen("run", "--all"), project.environment(), width=100) as screen:
+        rows = screen.until(lambda rows: any("step 2 of 7" in row for row in rows))
+        assert [row[:22].rstrip() for row in rows if row.startswith(("> alpha", "  beta"))] == [
+            "> alpha  step 2 of 7:",
+            "  beta   comes after a",
+        ]
+        assert opened.wait(TIMEOUT_S)
+        screen.type("Enter")
+        screen.until(lambda rows: any("iteration 1" in row for row in rows))
+        screen.type("Enter")
+        screen.until(lambda rows: any(row.startswith("> alpha") for row in rows))
+        held.set()
+        assert screen.until_end() == 0
+        table = screen.shown()
+    assert [row.split()[:3] for row in table if row.endswith(("merge alpha", "merge beta"))] == [
+        ["alpha", "complete", "1/1"],
+        ["beta", "complete", "1/1"],
+    ]

@@ -63,7 +63,18 @@ def status(context: CommandContext, wanted: StatusArgument = None, all: AllOptio
         if not context.json:
             whole = all or context.verbose
             context.say("\n".join(lines(context, store, session, limits, whole=whole)))
+    _tell_waiting(context, store, sessions)
     return ExitCode.OK
+
+
+def _tell_waiting(context: CommandContext, store: SessionStore, sessions: Sequence[Session]) -> None:
+    """Say at the end which of several modules wait for the person, each with its command."""
+    from lopen.application.reports import standstill
+
+    waits = {s.module: found for s in sessions if (found := standstill(context.root, store, s)) is not None}
+    if len(sessions) > 1 and waits:
+        told = [f"{len(waits)} {'waits' if len(waits) == 1 else 'wait'} for you:"]
+        context.say("\n".join([*told, *(f"  {module}: {found.command}" for module, found in waits.items())]))
 
 
 def _named(context: CommandContext, store: SessionStore, wanted: str) -> Session:

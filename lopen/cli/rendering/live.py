@@ -17,7 +17,7 @@ import sys
 import termios
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
@@ -381,6 +381,10 @@ class Keyboard:
         return ""
 
 
+UP, DOWN, ENTER = "k", "j", "\n"
+KEY_NAMES = {UP: "↑", DOWN: "↓", ENTER: "Enter"}
+
+
 class ViewKey(NamedTuple):
     """A key of the live view: its effect in one word, and the action, which returns the view to show."""
 
@@ -410,8 +414,11 @@ class LiveView(View):
         redact: Callable[[str], str] = str,
         color: bool = True,
         keys: Mapping[str, ViewKey] | None = None,
+        overview: Callable[[], Sequence[tuple[str, str]]] = tuple,
     ) -> None:
+        """`overview`: lines with their styles that take the place of a session's picture while there are any."""
         self._out = out
+        self._overview = overview
         self._console = Console(
             file=out, force_terminal=True, no_color=not color or None, highlight=False, legacy_windows=False
         )
@@ -441,6 +448,14 @@ class LiveView(View):
         if not isinstance(recorded.event, e.ModelText | e.ModelInput):
             self._snapshot = self._take_snapshot()
             self._start()
+
+    def open(self, history: Iterable[e.Recorded]) -> None:
+        """Show the session of these events, none of which is printed, or the overview if there are none."""
+        board = Board()
+        for recorded in history:
+            board = board.after(replace(recorded, event=self._without_secrets(recorded.event)))
+        self._board, self._snapshot = board, self._take_snapshot()
+        self._start()
 
     def shows(self, text: str, style: str = "") -> bool:
         """Print lines above the picture; False if there is none, and the caller prints them."""
@@ -502,13 +517,13 @@ class LiveView(View):
         self._failure = None if self._gone else error
 
     def _obey(self, pressed: str) -> None:
-        for letter in dict.fromkeys(pressed):
+        for letter in dict.fromkeys(pressed.replace("\x1b[A", UP).replace("\x1b[B", DOWN)):
             if key := self._keys.get(letter.lower()):
                 try:
                     said = key.action()
                 except LopenError as error:
                     said = f"{error.message}{f'; {error.hint}' if error.hint else ''}"
-                for line in self._redact(inert(said, lines=True)).split("\n"):
+                for line in self._redact(inert(said, lines=True)).split("\n") if said else ():
                     change = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
                     self._waiting.append(Text(line, change))
 
@@ -539,13 +554,15 @@ class LiveView(View):
 
     def _picture(self) -> str:
         """Return the picture as it is printed; the cursor ends at its first character."""
-        lines = frame(
-            self._board,
-            self._snapshot,
-            height=self._console.height - 1,
-            now=self._clock.now(),
-            keys="  ".join(f"{letter} {key.label}" for letter, key in self._keys.items()),
+        height = self._console.height - 1
+        keys = "  ".join(
+            f"{KEY_NAMES.get(letter, letter)} {key.label}".strip() for letter, key in self._keys.items()
         )
+        lines = [Text(inert(text), style) for text, style in self._overview()[: height - 1]]
+        if lines:
+            lines.append(Text(keys, "dim"))
+        else:
+            lines = frame(self._board, self._snapshot, height=height, now=self._clock.now(), keys=keys)
         with self._console.capture() as printed:
             for line in lines:
                 shown = Text(self._redact(line.plain), line.style)

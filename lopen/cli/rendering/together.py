@@ -1,19 +1,32 @@
-"""The terminal while several modules are built: a line for each event behind its module's name, or JSON lines."""
+"""The terminal while several modules are built: a line a module, one module's own view, plain lines, or JSON lines."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lopen.application.command_context import CommandContext, ResumeOptions
-from lopen.application.event_lines import rows
-from lopen.application.open_store import open_store
+from lopen.application.event_lines import rows, step_title
+from lopen.application.open_store import looked_up, open_store
 from lopen.cli.rendering.views import mode_for, safe_json, shown_when_quiet
 from lopen.core.events import Recorded
+from lopen.core.money import cost_text
+from lopen.limits.budget import BudgetState
 from lopen.queue.builds import Listed
 from lopen.queue.together import Watch
 from lopen.store.sessions import SessionStore, newest_event
+from lopen.workflow.next_step import displayed_step
+from lopen.workflow.session import Session
+from lopen.workflow.task_tree import progress
+
+if TYPE_CHECKING:
+    from lopen.cli.rendering.live import Snapshot, ViewKey
+
+STYLES = {"complete": "green", "waits": "bold yellow", "failed": "bold red", "not started": "dim"}
 
 
 @contextmanager
@@ -22,7 +35,14 @@ def watching(context: CommandContext, options: ResumeOptions) -> Iterator[Watch]
     store = open_store(context, new=True)
     mode = mode_for(sys.stdout, json=context.json, quiet=options.quiet)
     try:
-        yield EventLines(store, mode, verbose=context.verbose)
+        if mode == "live":
+            overview = Overview(context, store, color=not options.no_color and not os.environ.get("NO_COLOR"))
+            try:
+                yield overview
+            finally:
+                overview.close()
+        else:
+            yield EventLines(store, mode, verbose=context.verbose)
     finally:
         store.database.close()
 
@@ -34,18 +54,18 @@ class EventLines:
         self._store = store
         self._mode = mode
         self._verbose = verbose
-        self._first = newest_event(store)
-        self._last: dict[str, int] = {}  # session → number of the last event that was shown
+        self._news = News(store)
 
     def __call__(self, listed: Listed, running: Sequence[str]) -> None:
         """Show the new events of the modules that run or have ended."""
         for module in dict.fromkeys((*running, *listed.endings)):
-            for session in self._store.ids(module=module)[:1]:
-                for record in self._store.events(session, after=self._last.get(session, self._first)):
-                    self._last[session] = record.seq
-                    for line in self._lines(module, record):
-                        sys.stdout.write(f"{line}\n")
+            for record in self._news.of(module):
+                for line in self._lines(module, record):
+                    sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
+
+    def close(self) -> None:
+        """Nothing is held."""
 
     def _lines(self, module: str, record: Recorded) -> list[str]:
         if self._mode == "json":
@@ -53,3 +73,138 @@ class EventLines:
         if self._mode == "quiet" and not shown_when_quiet(record.event):
             return []
         return [f"{module}: {row}" for row in rows(record, verbose=self._verbose)]
+
+
+class News:
+    """The events of modules' newest sessions since they were asked for last."""
+
+    def __init__(self, store: SessionStore) -> None:
+        self._store = store
+        self._first = newest_event(store)
+        self._last: dict[str, int] = {}  # session → number of the last event that was given
+
+    def of(self, module: str) -> Iterator[Recorded]:
+        """Yield the new events of a module."""
+        for session in self._store.ids(module=module)[:1]:
+            for record in self._store.events(session, after=self._last.get(session, self._first)):
+                self._last[session] = record.seq
+                yield record
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleLine:
+    """A module in the overview: its newest session, and what it does in a few words."""
+
+    module: str
+    text: str
+    style: str
+    session: Session | None = None
+
+
+class Overview:
+    """A line a module; Enter opens one in the view that a single run has, with its keys."""
+
+    def __init__(self, context: CommandContext, store: SessionStore, *, color: bool) -> None:
+        from lopen.cli.rendering.live import DOWN, ENTER, UP, LiveView, ViewKey
+        from lopen.cli.terminal import view_keys
+
+        self._context = context
+        self._store = store
+        self._news = News(store)
+        self._lines: list[ModuleLine] = []
+        self._budgets: dict[str, BudgetState] = {}
+        self._chosen, self._started = 0, False
+        self._wanted = self._opened = ""  # the module that Enter opened, and the one that the view shows
+        keys: dict[str, ViewKey] = {
+            UP: ViewKey("", lambda: self._move(-1)),
+            DOWN: ViewKey("", lambda: self._move(1)),
+            ENTER: ViewKey("open or close", self._enter),
+            **view_keys(context, self._session),
+        }
+        self.view = LiveView(
+            sys.stdout, snapshot=self._snapshot, color=color, keys=keys, overview=self._overview
+        )
+
+    def __call__(self, listed: Listed, running: Sequence[str]) -> None:
+        """Bring the picture up to date; the reader's thread draws it."""
+        self._budgets = {b.budget_id: b for b in looked_up(self._context, self._store.database).budgets}
+        self._lines = [self._line(listed, build.module, running) for build in listed.builds]
+        if not self._started or self._wanted != self._opened:
+            self._started, self._opened = True, self._wanted
+            session = self._session_of(self._opened) if self._opened else None
+            self.view.open(self._store.events(session.id) if session else ())
+        for module in dict.fromkeys((*running, *listed.endings)):
+            for record in self._news.of(module):
+                if module == self._opened:
+                    self.view(record)
+                elif shown_when_quiet(record.event):
+                    for row in rows(record):
+                        self.view.shows(f"{module}: {row}")
+
+    def close(self) -> None:
+        """Restore the terminal."""
+        self.view.close()
+
+    def _line(self, listed: Listed, module: str, running: Sequence[str]) -> ModuleLine:
+        session = self._session_of(module)
+        ending = listed.endings.get(module)
+        parts: list[str] = []
+        if session is not None:
+            done = progress(session.tree)
+            task = session.task
+            parts += [f"{done.tasks_done}/{done.tasks} tasks"] if done.tasks else []
+            if budget := self._budgets.get(f"session:{session.id}"):
+                parts.append(cost_text(budget.cost_usd, budget.unpriced_tokens))
+            if ending is None and module in running:
+                parts.insert(0, step_title(displayed_step(session)))
+                parts += [f"{task.id} {task.name}"] if task else []
+            if ending is not None and session.pause is not None:
+                parts.append(session.pause.message)
+        if ending is not None:
+            parts = [ending.result, *parts, ending.reason]
+        elif module not in running:
+            build = next(b for b in listed.builds if b.module == module)
+            waits = listed.waits_for(build)
+            parts.insert(0, f"comes after {', '.join(waits)}" if waits else "waits for a free place")
+        style = STYLES[ending.result] if ending else "" if module in running else "dim"
+        return ModuleLine(module, " · ".join(filter(None, parts)), style, session)
+
+    def _session_of(self, module: str) -> Session | None:
+        return self._store.latest(module=module)
+
+    def _overview(self) -> list[tuple[str, str]]:
+        """Return the lines of the picture; none while a module is open."""
+        lines = self._lines
+        if self._opened or not lines:
+            return []
+        width = max(len(line.module) for line in lines)
+        return [
+            (f"{'>' if at == self._chosen else ' '} {line.module.ljust(width)}  {line.text}", line.style)
+            for at, line in enumerate(lines)
+        ]
+
+    def _move(self, by: int) -> str:
+        self._chosen = max(0, min(len(self._lines) - 1, self._chosen + by))
+        return ""
+
+    def _enter(self) -> str:
+        self._wanted = "" if self._wanted else self._lines[self._chosen].module
+        return ""
+
+    def _session(self) -> Session:
+        """Return the session that the keys act on: of the line that is chosen, or of the module that is open."""
+        from lopen.core.errors import LopenError
+
+        found = self._lines[self._chosen].session
+        if found is None:
+            raise LopenError(f"{self._lines[self._chosen].module} has not begun yet")
+        return found
+
+    def _snapshot(self) -> Snapshot:
+        from lopen.cli.rendering.live import Snapshot, snapshot_of
+
+        session = self._session_of(self._opened) if self._opened else None
+        if session is None:
+            return Snapshot()
+        own = self._budgets.get(f"session:{session.id}")
+        return snapshot_of(session.tree, [own] if own else [], session.limits.max_cost_usd or 0.0)
