@@ -24,7 +24,7 @@ from lopen.store.sessions import SessionStore
 from lopen.workflow.task_tree import progress
 
 
-class Watch(Protocol):
+class BuildsView(Protocol):
     """A shell's way to show the builds while they go on."""
 
     def __call__(self, listed: Listed, running: Sequence[str]) -> None:
@@ -37,7 +37,7 @@ class Watch(Protocol):
 
 
 def run_together(
-    context: CommandContext, modules: Sequence[str], options: RunOptions, jobs: int | None, watch: Watch
+    context: CommandContext, modules: Sequence[str], options: RunOptions, jobs: int | None, watch: BuildsView
 ) -> ExitCode:
     """Build these modules, or all that are approved and not complete, and tell how each ended."""
     known = find_modules(context.root)
@@ -58,7 +58,7 @@ def run_together(
 
 
 def resume_together(
-    context: CommandContext, options: ResumeOptions, jobs: int | None, watch: Watch
+    context: CommandContext, options: ResumeOptions, jobs: int | None, watch: BuildsView
 ) -> ExitCode:
     """Resume every unfinished session, and tell how each ended."""
     if options.prompt:
@@ -139,7 +139,7 @@ def _approve(context: CommandContext, store: SessionStore, selection: Selection,
 
 
 def _build(
-    context: CommandContext, selection: Selection, options: ResumeOptions, jobs: int | None, watch: Watch
+    context: CommandContext, selection: Selection, options: ResumeOptions, jobs: int | None, watch: BuildsView
 ) -> ExitCode:
     builds = [Build(name, spec.after) for name, spec in selection.specs.items()]
     listed = Listed(builds, selection.complete, dict(selection.endings))

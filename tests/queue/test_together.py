@@ -54,7 +54,7 @@ def test_an_interrupt_pauses_all_and_resume_all_goes_on(make_project: MakeProjec
     assert out.splitlines()[-1] == "next: lopen resume --all"
     assert [project.status(m)["status"] for m in ("alpha", "beta")] == ["paused", "paused"]
     shown = project.lopen("status").out.splitlines()
-    assert [line.split(":")[0].strip() for line in shown[-3:]] == ["2 wait for you", "beta", "alpha"]
+    assert [line.split(":")[0].strip() for line in shown[-3:]] == ["2 wait for you", "alpha", "beta"]
     resumed = project.lopen("resume", "--all", "--json")
     assert resumed.code == 0, resumed.out + resumed.err
     assert [(e["module"], e["result"]) for e in resumed.named("build_ended")] == [

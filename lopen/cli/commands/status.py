@@ -74,7 +74,9 @@ def _tell_waiting(context: CommandContext, store: SessionStore, sessions: Sequen
     waits = {s.module: found for s in sessions if (found := standstill(context.root, store, s)) is not None}
     if len(sessions) > 1 and waits:
         told = [f"{len(waits)} {'waits' if len(waits) == 1 else 'wait'} for you:"]
-        context.say("\n".join([*told, *(f"  {module}: {found.command}" for module, found in waits.items())]))
+        context.say(
+            "\n".join([*told, *(f"  {module}: {found.command}" for module, found in sorted(waits.items()))])
+        )
 
 
 def _named(context: CommandContext, store: SessionStore, wanted: str) -> Session:

@@ -17,7 +17,7 @@ from lopen.core.events import Recorded
 from lopen.core.money import cost_text
 from lopen.limits.budget import BudgetState
 from lopen.queue.builds import Listed
-from lopen.queue.together import Watch
+from lopen.queue.together import BuildsView
 from lopen.store.sessions import SessionStore, newest_event
 from lopen.workflow.next_step import displayed_step
 from lopen.workflow.session import Session
@@ -30,7 +30,7 @@ STYLES = {"complete": "green", "waits": "bold yellow", "failed": "bold red", "no
 
 
 @contextmanager
-def watching(context: CommandContext, options: ResumeOptions) -> Iterator[Watch]:
+def watching(context: CommandContext, options: ResumeOptions) -> Iterator[BuildsView]:
     """Yield the function that shows what has happened since it was called last."""
     store = open_store(context, new=True)
     mode = mode_for(sys.stdout, json=context.json, quiet=options.quiet)
@@ -54,7 +54,7 @@ class EventLines:
         self._store = store
         self._mode = mode
         self._verbose = verbose
-        self._news = News(store)
+        self._news = NewEvents(store)
 
     def __call__(self, listed: Listed, running: Sequence[str]) -> None:
         """Show the new events of the modules that run or have ended."""
@@ -75,7 +75,7 @@ class EventLines:
         return [f"{module}: {row}" for row in rows(record, verbose=self._verbose)]
 
 
-class News:
+class NewEvents:
     """The events of modules' newest sessions since they were asked for last."""
 
     def __init__(self, store: SessionStore) -> None:
@@ -110,7 +110,7 @@ class Overview:
 
         self._context = context
         self._store = store
-        self._news = News(store)
+        self._news = NewEvents(store)
         self._lines: list[ModuleLine] = []
         self._budgets: dict[str, BudgetState] = {}
         self._chosen, self._started = 0, False
