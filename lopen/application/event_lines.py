@@ -22,16 +22,6 @@ STEP_TITLES = {
     Step.REPEAT: "checking for remaining components",
     Step.COMPLETE: "complete",
 }
-TEXT_LINES = 40  # of the model's text per turn; -v shows all
-# Tools whose success has an event of its own: the end of the call adds nothing.
-TOOLS_WITH_EVENTS = (
-    "ask_user",
-    "log_research",
-    "record_",
-    "select_component",
-    "update_task_status",
-    "verify_",
-)
 MARKS = {State.PENDING: "○", State.IN_PROGRESS: "▶", State.COMPLETE: "✓", State.FAILED: "✗"}
 
 
@@ -60,7 +50,7 @@ def _session(event: e.Event) -> str | None:
     """Progress of the session itself."""
     match event:
         case e.SessionStarted(module, step, resumed):
-            return f"{'resumed' if resumed else 'started'} {module} at {step_title(step)}"
+            return f"{'resumed' if resumed else 'started'} {module}{_after(' at ', step_title(step)) if resumed else ''}"
         case e.SessionPaused("interrupted", _, command):
             return f"paused{_after('; resume with: ', command)}"
         case e.SessionPaused(_, message):  # the last line of the command names the next one
@@ -83,7 +73,7 @@ def _session(event: e.Event) -> str | None:
         case e.Waiting(reason, seconds):
             return f"waiting {seconds:.0f} s: {reason}"
         case e.Notice(level, message, hint):
-            return f"{'' if level == 'info' else level + ': '}{message}{_after('; ', hint)}"
+            return f"{level + ': ' if level in ('warning', 'error') else ''}{message}{_after('; ', hint)}"
         case _:
             return None
 
@@ -101,7 +91,7 @@ def _model(event: e.Event) -> str | None:
                 f"{event.seconds:.1f} s, {event.stop_reason}"
             )
         case e.ModelRetry(reason, attempt, wait, retries):
-            return f"{reason}; retry {attempt}{f' of {retries}' if retries else ''} in {wait:.1f} s"
+            return f"{reason}; trying again, {attempt}{f' of {retries}' if retries else ''}, in {wait:.1f} s"
         case e.ModelFallback(reason, before, after):
             return f"{before}: {reason}; using {after} instead"
         case e.ToolEnded(_, tool, summary, outcome, seconds, error):
@@ -127,14 +117,16 @@ def _work(event: e.Event) -> str | None:
             found = f" ({', '.join(told)})" if told else ""
             return f"{tool} `{command}`: {'passed' if passed else 'failed'}{found}, {seconds:.1f} s"
         case e.VerdictGiven(scope, subject, passed, confidence, summary, findings, cached):
-            details = f"{confidence} confidence, {counted(findings, 'finding')}{', cached' if cached else ''}"
-            return f"verdict on {scope} {subject}: {'passed' if passed else 'failed'} ({details}){_after(': ', summary)}"
-        case e.SpecApproved(who, note, spec_hash):
-            return f"specification {spec_hash} approved by {who}{_after(': ', note)}"
+            sure = "" if confidence == "high" else f", {confidence} confidence"
+            noted = f", {counted(findings, 'remark')}" if passed and findings else ""
+            result = f"{'passed' if passed else 'failed'}{noted}{sure}{' (as before)' if cached else ''}"
+            return f"verdict on {scope} {subject}: {result}{_after(': ', summary)}"
+        case e.SpecApproved(who, note):
+            return f"specification approved by {who}{_after(': ', note)}"
         case e.PlanRecorded("component", names):
             return f"selected component: {', '.join(names)}"
         case e.PlanRecorded(what, names):
-            return f"recorded {what}: {', '.join(names) or 'none'}"
+            return f"planned {what}: {', '.join(names) or 'none'}"
         case e.TaskChanged(task, task_name, component, state, reason):
             why = "" if reason == state else _after(", ", reason)
             return f"task {task} {task_name} in {component}: {state.replace('_', ' ')}{why}"
@@ -207,9 +199,9 @@ def _after(separator: str, text: str) -> str:
 
 
 def rows(recorded: e.Recorded, *, verbose: bool = False) -> list[str]:
-    """Return the event's line with the time of day, and the lines below it; none for an event that repeats another."""
+    """Return the event's line with the time of day, and the lines below it; without `verbose` none for a detail."""
     event = recorded.event
-    if _is_repeated(event) and not verbose:
+    if not verbose and is_detail(event):
         return []
     text = line(event)
     shown_by = _shown_by(event) if verbose else ""
@@ -234,23 +226,39 @@ def _details(event: e.Event, *, verbose: bool) -> list[str]:
     """Return the lines below an event: the model's text, and the end of a command's output."""
     match event:
         case e.TurnEnded(purpose="turn", text=text):
-            return _first_lines(text, None if verbose else TEXT_LINES)
+            return _lines_of(text)
         case e.VerificationRan(output=output) if verbose:
-            return _first_lines(output, None)
+            return _lines_of(output)
         case e.SessionPaused(output=output):
-            return _first_lines(output, None)
+            return _lines_of(output)
+        case e.VerdictGiven(reasons=reasons):
+            return [inert(reason) for reason in reasons]
         case _:
             return []
 
 
-def _is_repeated(event: e.Event) -> bool:
-    return (
-        isinstance(event, e.ToolEnded) and event.outcome == "ok" and event.tool.startswith(TOOLS_WITH_EVENTS)
-    )
+def is_detail(event: e.Event) -> bool:
+    """Return True for an event that tells how the work goes on, beside its tasks, verifications, verdicts and commits."""
+    match event:
+        case e.StepEntered() | e.IterationStarted() | e.IterationEnded() | e.TurnEnded() | e.ToolEnded():
+            return True
+        case e.GuardrailRaised():
+            return event.guard != "churn" or event.verdict == "block"  # the pause that follows says why
+        case e.Notice(level):
+            return level == "detail"
+        case e.PlanRecorded(what):
+            return what not in ("components", "tasks")
+        case e.TaskChanged(state=state):
+            return state == State.COMPLETE.value  # the commit says so
+        case e.VerdictGiven(passed=passed, cached=cached):
+            return passed and cached
+        case e.ModelRetry(attempt=attempt):
+            return attempt > 1
+        case e.AlertRaised(alert_type):
+            return alert_type == "circuit_tripped"  # the pause says so
+        case _:
+            return False
 
 
-def _first_lines(text: str, limit: int | None) -> list[str]:
-    lines = inert(text, lines=True).strip("\n").split("\n") if text.strip() else []
-    if limit is None or len(lines) <= limit:
-        return lines
-    return [*lines[:limit], f"… {len(lines) - limit} more lines: lopen log -v"]
+def _lines_of(text: str) -> list[str]:
+    return inert(text, lines=True).strip("\n").split("\n") if text.strip() else []

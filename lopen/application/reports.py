@@ -17,7 +17,7 @@ from lopen.application.open_store import looked_up, store_of
 from lopen.core.clock import SystemClock
 from lopen.core.errors import LopenError, did_you_mean
 from lopen.core.events import SessionFailed, from_fields
-from lopen.judge.verdict import established, verdict_from_json
+from lopen.judge.verdict import established, rejection, verdict_from_json
 from lopen.limits.admin_actions import NoSuch
 from lopen.limits.budget import BudgetState
 from lopen.specification.modules import find_modules
@@ -163,12 +163,14 @@ class Standstill:
     """The reason why an unfinished session does not run, how to mend it, and the command that continues it.
 
     `kind` is that of its pause; `ready` where nothing has to be settled first; else `failed` or `interrupted`.
+    `cause` is the verdict that led to it, in lines for a person.
     """
 
     kind: str
     message: str
     mend: str
     command: str
+    cause: tuple[str, ...] = ()
 
 
 def standstill(root: Path, store: SessionStore, session: Session) -> Standstill | None:
@@ -179,7 +181,8 @@ def standstill(root: Path, store: SessionStore, session: Session) -> Standstill 
     if isinstance(pause, Question) and pause.answer is not None:
         return Standstill("ready", pause.message, "", command)
     if pause is not None:
-        return Standstill(pause.kind, pause.message, "", pause.command)
+        cause = rejection(store.verdicts(session.id), getattr(pause, "reason", None))
+        return Standstill(pause.kind, pause.message, "", pause.command, tuple(cause))
     if session.status == "failed":
         if _commands_changed(root, store, session):
             command = f"lopen approve {session.module} --run"
@@ -191,7 +194,7 @@ def standstill(root: Path, store: SessionStore, session: Session) -> Standstill 
     return Standstill("interrupted", INTERRUPTED, "", command)
 
 
-def waiting_object(root: Path, store: SessionStore, session: Session) -> dict[str, str] | None:
+def waiting_object(root: Path, store: SessionStore, session: Session) -> dict[str, Any] | None:
     """Return the same for a program."""
     found = standstill(root, store, session)
     return None if found is None else asdict(found)
@@ -204,7 +207,7 @@ def standstill_lines(root: Path, store: SessionStore, session: Session) -> list[
         return []
     label = "failed" if found.kind == "failed" else "waits"
     lines = [f"{label}: {found.message}"] if found.message else []
-    lines += [f"  {line}" for line in found.mend.splitlines()]
+    lines += [f"  {line}" for line in (*found.mend.splitlines(), *found.cause)]
     if failure := last_failure(store.database, session.id):
         lines += failure.excerpt().splitlines()
     return [*lines, f"next: {found.command}"]
@@ -408,7 +411,7 @@ def task_details(context: CommandContext, store: SessionStore, session: Session,
     if task is None or owner is None:
         raise no_details(context, store, task_id)
     verdicts = present_verdicts(store, session)
-    own = [v for v in verdicts if v["subject"] == task.id]
+    own = [v for v in verdicts if task.id in (v["subject"], v.get("task"))]
     wider = [v for v in verdicts if v["subject"] in (owner.id, session.module)] if task.commit else []
     covering = [v for v in verdicts if v in own or v in wider]
     verdict = next(reversed(own or wider), None)

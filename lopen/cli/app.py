@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.main import get_command
 
 from lopen import __version__
@@ -133,6 +133,9 @@ def load_command(entry: CommandEntry) -> Any:
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
         single.command(entry.name, short_help=entry.help)(found)
         loaded = get_command(single)
+    for argument in loaded.params:
+        if isinstance(argument, TyperArgument):  # as the error for a missing one spells it
+            argument.metavar = (argument.metavar or argument.name or "").upper()
     if entry.examples:  # \b keeps click from filling the lines of a paragraph
         loaded.epilog = "\b\nExamples:\n" + "\n".join(f"  {example}" for example in entry.examples)
     return loaded

@@ -183,7 +183,7 @@ def view_keys(context: CommandContext, session: Callable[[], Session]) -> dict[s
 
     return {
         "d": ViewKey("diff", lambda: _diff_text(context, session())),
-        "p": ViewKey("pause", lambda: _request_pause(context, session())),
+        "p": ViewKey("pause", lambda: _request_pause(context, session()), "pausing"),
     }
 
 

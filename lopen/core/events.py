@@ -68,7 +68,7 @@ class SessionStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class SessionPaused(Event):
-    """`output` is the end of the last verification, if it failed."""
+    """`output` is the verdict that led to it, and the end of the last verification, where they failed."""
 
     name: ClassVar[str] = "session_paused"
     kind: str
@@ -312,6 +312,8 @@ class VerificationRan(Event):
 
 @dataclass(frozen=True, slots=True)
 class VerdictGiven(Event):
+    """`findings` is their number; `reasons` are those of a failed verdict, each on a line for people."""
+
     name: ClassVar[str] = "verdict_given"
     scope: str
     subject: str
@@ -321,6 +323,7 @@ class VerdictGiven(Event):
     findings: int
     cached: bool = False
     evidence_hash: str = ""
+    reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,10 +355,10 @@ class Waiting(Event):
 
 @dataclass(frozen=True, slots=True)
 class Notice(Event):
-    """A message for the user. `level`: info, warning or error."""
+    """A message for the user. `level`: detail (only `-v` shows it), info, warning or error."""
 
     name: ClassVar[str] = "notice"
-    level: Literal["info", "warning", "error"]
+    level: Literal["detail", "info", "warning", "error"]
     message: str
     hint: str = ""
 

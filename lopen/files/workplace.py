@@ -180,7 +180,7 @@ class Workplace:
         self.remember(branch)
 
     def close(self) -> str:
-        """Remove the clone after the session's end unless it holds uncommitted work; return a message for the person."""
+        """Remove the clone after the session's end; where it holds uncommitted work, keep it and return why."""
         branch = self.repository.head().branch or ""
         try:
             lost = unsaved_files(self.home, self.repository)
@@ -195,7 +195,7 @@ class Workplace:
         shutil.rmtree(self.folder, ignore_errors=True)
         with suppress(OSError):
             self.folder.parent.rmdir()  # succeeds for the project's last clone
-        return f"lopen removed its clone {self.root}; its work is on {branch}"
+        return ""
 
 
 def module_documents(root: Path, module: str) -> dict[str, bytes]:

@@ -55,7 +55,7 @@ def check(facts: GuardFacts) -> GuardResult:
     gate = confirmation_at(failures, threshold)
     if gate <= session.limits.confirmed_failures(facts.subject):
         return GuardResult(NAME, reason, correction, action="continues")
-    told = f"{reason}; look at `lopen log {session.id}` for the cause, then confirm (--note TEXT tells the model what to do)"
+    told = f"{reason}; confirm another try (--note TEXT tells the model what to do)"
     pause = Confirmation(session.id, FailuresInRow(facts.subject, gate), told)
     verb = "halts" if pressure is Pressure.HALTED else "pauses"
     skip = f", or skips the task with lopen skip {task.id}" if task else ""
@@ -63,8 +63,12 @@ def check(facts: GuardFacts) -> GuardResult:
 
 
 def _reason(facts: GuardFacts, failures: int, reasons: Sequence[str]) -> str:
+    subject, refused = facts.session.dialogue.refused
+    if subject == facts.subject and refused:
+        cause = one_line(refused.partition("\n")[0].partition(": ")[2], 200).rstrip(".")
+        return f"{_what(facts)} was not accepted in {failures} attempts: {cause}"
     if reasons and all(reason.startswith(ENDED_EARLY) for reason in reasons):
-        return f"the model ended its turn {times(failures)} without doing {_what(facts)}"
+        return f"the model ended its turn {times(failures)} without doing {_what(facts)}; `lopen log -v` shows its words"
     causes = "; ".join(dict.fromkeys(one_line(r, 120) for r in reasons if r.strip()))
     return f"{_what(facts)} failed {times(failures)} in a row{f' ({causes})' if causes else ''}"
 

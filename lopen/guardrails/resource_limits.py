@@ -41,7 +41,7 @@ def check_circuits(facts: GuardFacts) -> GuardResult:
         "was not executed. Do not repeat what led there: take another next step."
     )
     if circuit.needs_ack:
-        pause = circuit_open(facts.session.id, reason, f"lopen circuit ack {circuit.id}")
+        pause = circuit_open(facts.session.id, one_line(circuit.reason), f"lopen circuit ack {circuit.id}")
         action = "pauses until a person acknowledges the circuit"
         return GuardResult(CIRCUITS, reason, correction, pause, action)
     wait_s = 0.0 if circuit.until is None else (circuit.until - facts.now).total_seconds()

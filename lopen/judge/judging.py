@@ -197,6 +197,7 @@ class AskedJudge:
                 len(verdict.findings),
                 judged.cached,
                 verdict.evidence_hash,
+                () if passed else verdict.reasons,
             )
         )
         pause = None
@@ -261,6 +262,6 @@ class AskedJudge:
             verdict.scope,
             verdict.subject,
             self.verifier.log.clock.now(),
-            verdict.to_json(),
+            {"task": self.session.task.id if self.session.task else ""} | verdict.to_json(),
             limit=self.settings.memory.evidence_max,
         )

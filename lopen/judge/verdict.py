@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from lopen.verification.findings import Finding, Severity
+from lopen.workflow.pauses import BOUNDARIES
 
 Confidence = Literal["high", "medium", "low"]
 Scope = Literal["task", "component", "module"]
@@ -64,6 +65,12 @@ class Verdict:
     by_person: bool = False
     due: tuple[str, ...] = ()
     questions: tuple[AnsweredQuestion, ...] = ()
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The findings in words: its errors, or all where it names none."""
+        errors = [finding for finding in self.findings if finding.severity == "error"]
+        return tuple(finding.shown for finding in errors or self.findings)
 
     def to_tool_result(self) -> dict[str, Any]:
         """Return the fields of a `verify_*_completion` result beside `ok`; `passed` is the rule's, not the judge's."""
@@ -175,13 +182,30 @@ def established(verdicts: Iterable[Verdict], standing: Collection[str]) -> froze
     return frozenset(held)
 
 
+def rejection(stored: Sequence[Mapping[str, Any]], reason: object) -> list[str]:
+    """Return the newest verdict in lines for a person, where the work that a pause's `reason` names did not pass it."""
+    last = stored[-1] if stored else None
+    subject, digest = getattr(reason, "subject", None), getattr(reason, "evidence_hash", None)
+    if last is None or not (
+        digest == last["evidence_hash"]
+        or (subject and subject in (last.get("task"), last["subject"], BOUNDARIES))
+    ):
+        return []
+    verdict = verdict_from_json(last)
+    if accepted(verdict):
+        return []
+    head = f"verdict on {verdict.scope} {verdict.subject}: {verdict.summary}"
+    return [head, *(f"  {reason}" for reason in verdict.reasons)]
+
+
 def settled(verdict: Verdict, own: Sequence[Finding] = ()) -> Verdict:
     """Return the verdict with lopen's own findings merged in, and `passed` by the rule.
 
     A criterion that does not hold becomes an error that names it, where no error does; so does a change that is not
-    justified. An error of lopen's own fails the verdict against any word of the judge, and is then its summary.
-    Settling twice changes nothing more.
+    justified. An error fails the verdict against the judge's word that the work passed, and is then its summary; one of
+    lopen's own is it in any case. Settling twice changes nothing more.
     """
+    own = [replace(finding, by="lopen") for finding in own]
     findings = [*own, *verdict.findings]
     named = {finding.criterion for finding in findings if finding.severity == "error"}
     wrong = [finding for finding in own if finding.severity == "error"]
@@ -200,8 +224,8 @@ def settled(verdict: Verdict, own: Sequence[Finding] = ()) -> Verdict:
         findings.append(Finding("warning", LOW_CONFIDENCE))
     unique = tuple(dict.fromkeys(findings))
     merged = replace(verdict, findings=tuple(sorted(unique, key=lambda f: _ORDER[f.severity])))
-    told = [finding for finding in wrong if finding in own or verdict.passed] or (
-        undecided if verdict.passed else ()
-    )
+    told = [finding for finding in wrong if finding in own or verdict.passed]
+    if verdict.passed and not told:
+        told = [f for f in verdict.findings if f.severity == "error"] or list(undecided)
     summary = next((finding.message.partition("\n")[0] for finding in told), verdict.summary)
     return replace(merged, passed=accepted(merged), summary=summary)

@@ -135,7 +135,7 @@ def _logged(rows: Rows, decision: CallDecision, now: datetime) -> CallDecision:
     )
     if not decision.needs_ack:
         return decision
-    alert = Alert(new_id(), circuit_id, "circuit_tripped", decision.text(now), timestamp=now)
+    alert = Alert(new_id(), circuit_id, "circuit_tripped", decision.seen, timestamp=now)
     rows.add_alert(alert)
     return replace(decision, alerts=(alert,))
 
@@ -286,6 +286,10 @@ class CallGate:
 
     def external_call(self, turn: int, name: str = "oracle") -> ToolPass | CallDecision:
         """Ask for one of lopen's own calls to another model; where the window is full, the answer has `until`."""
+        if not self.book[
+            "external_api"
+        ].enabled:  # a recording, or a model on this machine: nothing is counted
+            return self.spending() or ToolPass(name, "", counted=False)
         now = self._clock.now()
         mark = f"{self._running}/{self._asked}" if self._running else new_id()
         call = self._call(name, f"external:{name}", turn, "oracle", mark, inner=True)

@@ -274,11 +274,12 @@ class Meter:
         room = affordable(quote, max_tokens, self.max_cost - cost) if cost < self.max_cost else 0
         if room:
             return room
-        request = quote(max_tokens) or 0.0
+        own = self._latest.get(f"session:{self._session}")
+        usual = cost / own.requests_used if own and own.requests_used else 0.0
+        request = max(usual, quote(SMALLEST_ANSWER) or 0.0)
         message = f"this session has cost {dollars(cost)} of the {dollars(self.max_cost)} it may"
-        if cost < self.max_cost:
-            message += f", and another request may cost {dollars(request)}"
-        cents = math.ceil(round(100 * (cost + max(self.max_cost, request)), 4))  # as much again
+        message += f", and another request may cost {dollars(request)}"
+        cents = math.ceil(round(100 * (cost + request), 4))  # the least that goes on
         raise BudgetReached(PAUSE, message, f"lopen resume {self._session} --max-cost {cents / 100:g}")
 
     def _charge(self, grant: Grant, usage: messages.Usage, cost_usd: float | None, model: str) -> Charge:
@@ -366,6 +367,11 @@ class Meter:
             unpriced += charge.unpriced_tokens
         return tokens, cost, unpriced
 
+    def spent_in_words(self) -> str:
+        """Return the cost of the task in progress, or of the session."""
+        last = next(reversed(self.states()), None)
+        return f"{last.budget_id.replace(':', ' ')} has cost {dollars(last.cost_usd)} so far" if last else ""
+
     @property
     def knows_spent(self) -> bool:
         """False where the store has been gone since this process began: what earlier ones spent is unknown."""
@@ -407,4 +413,4 @@ def _cut_off_notice(dead: Sequence[Reservation]) -> tuple[Event, ...]:
     one = "a request that was cut off counts"
     what = one if len(dead) == 1 else f"{len(dead)} requests that were cut off count"
     tokens = sum(left.used_at_most for left in dead)
-    return (Notice("info", f"{what} as ≤ {tokens:,} tokens: the input, and the answer as far as it came"),)
+    return (Notice("detail", f"{what} as ≤ {tokens:,} tokens: the input, and the answer as far as it came"),)

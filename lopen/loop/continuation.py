@@ -63,7 +63,7 @@ def continue_conversation(context: SessionContext, stored: StoredConversation) -
     stopped = interruption(found, changed_files(context, stored))
     notice = "\n\n".join(filter(None, (*new, stopped)))
     turn = found.counts.turn + (found.response is None)
-    context.record.journal.tell(Notice("info", f"{CONTINUING} {session.limits.iterations} in turn {turn}"))
+    context.record.journal.tell(Notice("detail", f"{CONTINUING} {session.limits.iterations} in turn {turn}"))
     return conversation_of(context, bench, found.request, list(found.messages), replace(found, notice=notice))
 
 

@@ -238,7 +238,7 @@ class ModelCalls:
     def _held_by(self, trip: CallDecision) -> CallPaused:
         """Only a person lets this go on; the trip is told."""
         self._tell(trip)
-        return CallPaused(circuit_open(self.journal.session.id, trip.text(self.clock.now()), trip.command))
+        return CallPaused(circuit_open(self.journal.session.id, trip.seen, trip.command))
 
     def _tell(self, trip: CallDecision) -> None:
         self.journal.tell(*trip.events(self.clock.now()))
@@ -247,5 +247,5 @@ class ModelCalls:
         """Wait in the process, with a line saying so; for a moment at least, or a limit that is lifted now would spin."""
         now = self.clock.now()
         seconds = max(0.1, (trip.until or 0.0) - now.timestamp())
-        self.journal.tell(Waiting(trip.text(now), seconds))
+        self.journal.tell(Waiting(trip.seen, seconds))
         self.clock.sleep(seconds)

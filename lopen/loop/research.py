@@ -32,7 +32,7 @@ def research(context: SessionContext, bench: Workbench, topic: str, question: st
         why = refused.text(context.models.calls.clock.now())
         refusal = failed(why, "go on without research", outcome="refused")
         if refused.needs_ack:
-            return replace(refusal, pause=circuit_open(bench.session.id, why, refused.command))
+            return replace(refusal, pause=circuit_open(bench.session.id, refused.seen, refused.command))
         return refusal
     try:
         with gate.inside(agent):
@@ -50,7 +50,7 @@ def research(context: SessionContext, bench: Workbench, topic: str, question: st
     name = f"specs/{context.record.journal.session.module}/RESEARCH-{slug(topic)}.md"
     context.project.place.write_document(name, render_note(topic, summary, answer, (), ""))
     context.project.verifier.mark_own_file(name)
-    context.record.journal.tell(Notice("info", f"research logged: {name}"))
+    context.record.journal.tell(Notice("detail", f"research logged: {name}"))
     return done(path=name, summary=summary)
 
 

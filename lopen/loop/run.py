@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from lopen.core.errors import LopenError, PersonNeeded, Stopped, StorageError
 from lopen.core.events import IterationEnded, Notice, SessionPaused, Waiting
@@ -11,6 +12,7 @@ from lopen.files.skipped_work import skip
 from lopen.guardrails.pipeline import GUARDRAILS, Passed, events
 from lopen.guardrails.pipeline import run as run_guardrails
 from lopen.judge.judging import open_remarks
+from lopen.judge.verdict import rejection
 from lopen.loop.context import SessionContext
 from lopen.loop.continuation import continue_conversation, continues, stored_conversation
 from lopen.loop.conversation import Conversation
@@ -30,7 +32,7 @@ from lopen.store.audit import last_failure
 from lopen.store.journal import drop_request, requested, take_requests
 from lopen.workflow import changes
 from lopen.workflow.next_step import Outcome, decide, idle
-from lopen.workflow.pauses import Pause, asks_now, interrupted, paused_by_person
+from lopen.workflow.pauses import Halt, Pause, asks_now, interrupted, paused_by_person
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
 
@@ -180,7 +182,8 @@ def check(context: SessionContext) -> Passed:
     if told:
         context.record.journal.tell(*told)
     if passed.wait_s and not passed.pause:
-        context.record.journal.tell(Waiting("a circuit cools down", passed.wait_s))
+        why = next(result.reason for result in passed.results if result.wait_s)
+        context.record.journal.tell(Waiting(why, passed.wait_s))
         context.clock.sleep(passed.wait_s)
     return passed
 
@@ -216,9 +219,12 @@ def pause(context: SessionContext, why: Pause, corrections: tuple[str, ...] = ()
     """Save that the session waits, and tell the command that lets it go on; the model hears `corrections` then."""
     context.record.journal.tell(*context.guards.meter.settle_up())
     session = context.record.journal.session
+    if isinstance(why, Halt) and why.kind == "circuit":
+        why = replace(why, message=f"{why.message}; {context.guards.meter.spent_in_words()}")
     session = changes.pause_for(session, why, corrections)
+    lines = rejection(context.record.store.verdicts(session.id), getattr(why, "reason", None))
     failure = last_failure(context.record.store.database, session.id)
-    output = failure.excerpt() if failure else ""
+    output = "\n".join([*lines, *([failure.excerpt()] if failure else [])])
     saved = context.record.journal.save(session, SessionPaused(why.kind, why.message, why.command, output))
     context.record.write_plan()
     return saved

@@ -90,7 +90,7 @@ def try_commands(context: SessionContext) -> None:
     if session.commands_started == digest:
         return
     if any(commands.values()):
-        context.record.journal.tell(Notice("info", TRYING_COMMANDS))
+        context.record.journal.tell(Notice("detail", TRYING_COMMANDS))
     for name, line in start_failures(context, commands):
         raise CannotStart(
             f"{name} cannot start: {line}",

@@ -199,6 +199,7 @@ class TransientFailure(ModelError):
 
     retry_after_s: float | None = None
     hardly_transient: bool = False  # a second one ends the retries
+    unreachable: bool = False  # no connection to the endpoint: no model answers there
 
 
 @dataclass(eq=False)

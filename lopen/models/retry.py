@@ -95,6 +95,8 @@ def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
 
 def _message(refusal: Refusal) -> str:
     """Return the refusal on one line, with the endpoint's message shortened."""
+    if refusal.status == 401:
+        return f"the model endpoint refused the key (HTTP 401): {' '.join(refusal.message.split())[:MAX_MESSAGE_CHARS]}"
     where = "the stream" if refusal.status < 300 else f"HTTP {refusal.status}"
     kind, reason = (" ".join(text.split())[:MAX_MESSAGE_CHARS] for text in (refusal.kind, refusal.message))
     return f"the model endpoint refused ({where}{', ' + kind if kind else ''}): {reason or 'no reason given'}"
@@ -242,6 +244,8 @@ class Retries:
                 return response
             except TransientFailure as failure:
                 self._give_up_on_long_wait(failure)
+                if failure.unreachable:  # the other models are behind the same address
+                    raise Unavailable(f"{failure}, tried {most + 1} times") from failure
                 failures.append(str(failure))
             except Rejected as rejection:
                 if name == request.model:

@@ -334,7 +334,7 @@ def _unanswered(
         )
     if isinstance(error, (anthropic.APIConnectionError, httpx2.HTTPError, httpx2.StreamError)):
         if isinstance(cause, (httpx2.ConnectError, httpx2.ConnectTimeout)):
-            return TransientFailure(f"cannot reach {host} ({said})")
+            return TransientFailure(f"cannot reach {host} ({said})", unreachable=True)
         return TransientFailure(f"the connection to {host} failed: {said}")
     if isinstance(error, (anthropic.APIError, json.JSONDecodeError, UnicodeDecodeError, RecursionError)):
         return TransientFailure(f"cannot read the endpoint's answer: {said}")

@@ -122,7 +122,11 @@ def set_value(scope: Scope, project: Path, key: str, text: str) -> Path:
         mine = _checked(_from_file(own, user_file(), "user"), problems, strict=True)
         if scope == "project":
             theirs = _checked(_from_file(after, path, "project"), problems, strict=True)
-            problems += _objections(theirs, {s.name: s.value for s in mine})
+            named = (
+                replace(s, source=replace(s.source, location="config set")) if s.name == key else s
+                for s in theirs
+            )
+            problems += _objections(named, {s.name: s.value for s in mine})
             mine = [*mine, *theirs]
         if not problems:
             _assemble(project, mine)

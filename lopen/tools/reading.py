@@ -159,7 +159,7 @@ def log_research(bench: Workbench, wanted: calls.LogResearch) -> ToolResult:
     name = f"specs/{bench.session.module}/RESEARCH-{slug(wanted.topic)}.md"
     bench.project.place.write_document(name, text)
     bench.project.verifier.mark_own_file(name)
-    bench.journal.tell(Notice("info", f"research logged: {name}"))
+    bench.journal.tell(Notice("detail", f"research logged: {name}"))
     return done(path=name)
 
 

@@ -55,7 +55,7 @@ class Watch:
     pause: Pause | None = None
     turn: int = 0
     _passes: dict[str, ToolPass] = field(default_factory=dict)
-    _until: float | None = None  # seconds since the epoch
+    _wait: tuple[float, str] = (0.0, "")  # until when, in seconds since the epoch, and why
 
     def begin_iteration(self, subject: str, shown: Collection[str] = ()) -> None:
         """Begin a conversation about a task's id or a planning step. `shown`: files that its prompt carries whole."""
@@ -74,25 +74,23 @@ class Watch:
         if isinstance(answer, ToolPass):
             self._passes[use.id] = answer
             return None
-        self._tripped(answer)
+        self._tripped(answer, summarised(use))
         return refused(answer.text(self.clock.now()), "do something else than before", circuit=answer.rule)
 
-    def _tripped(self, trip: CallDecision) -> None:
-        now = self.clock.now()
-        self.journal.tell(*trip.events(now))
+    def _tripped(self, trip: CallDecision, call: str) -> None:
+        self.journal.tell(*trip.events(self.clock.now()))
+        told = f"{trip.seen}{f' ({call})' if call else ''}"
         if trip.needs_ack:
-            self.pause = circuit_open(self.journal.session.id, trip.text(now), trip.command)
+            self.pause = circuit_open(self.journal.session.id, told, trip.command)
         elif trip.until is not None:
-            self._until = trip.until
+            self._wait = (trip.until, told)
 
     def rest(self) -> None:
         """Wait out a cooldown, outside any transaction."""
-        if self._until is None:
-            return
-        seconds = self._until - self.clock.now().timestamp()
-        self._until = None
+        (until, why), self._wait = self._wait, (0.0, "")
+        seconds = until - self.clock.now().timestamp()
         if seconds > 0:
-            self.journal.tell(Waiting("a circuit cools down", seconds))
+            self.journal.tell(Waiting(why, seconds))
             self.clock.sleep(seconds)
 
     def cut_off(self, use: ToolUse) -> None:
@@ -117,7 +115,7 @@ class Watch:
             passed, self._end(use, result, before, tree), passed_verify=verified
         )
         if trip is not None:
-            self._tripped(trip)
+            self._tripped(trip, summarised(use))
         return self._told(habits)
 
     def end_turn(self) -> str:

@@ -19,13 +19,25 @@ QuestionKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong or worth knowing. `line` counts from 1; `criterion` is an acceptance criterion's id."""
+    """One thing that is wrong or worth knowing. `line` counts from 1; `criterion` is an acceptance criterion's id.
+
+    `by` is "lopen" where lopen itself found it; else the judge did.
+    """
 
     severity: Severity
     message: str
     path: str | None = None
     line: int | None = None
     criterion: str | None = None
+    by: Literal["lopen"] | None = None
+
+    @property
+    def shown(self) -> str:
+        """The finding on one line for people: whose it is, how grave, where."""
+        place = f"{self.path}{f':{self.line}' if self.line else ''}: " if self.path else ""
+        criterion = f" [{self.criterion}]" if self.criterion else ""
+        message = " ".join(self.message.split())
+        return f"{self.by or 'the judge'}, {self.severity}: {place}{message[:1_000]}{criterion}"
 
     def __str__(self) -> str:
         criterion = f" [{self.criterion}]" if self.criterion else ""

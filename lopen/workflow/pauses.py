@@ -126,7 +126,10 @@ def budget_reached(session: str, message: str, command: str, *, confirms: bool) 
 
 def circuit_open(session: str, message: str, acknowledge: str = "") -> Halt:
     """Return the pause for an open circuit; `acknowledge` closes it, "" where it closes by itself."""
-    return Halt("circuit", message, acknowledge or f"lopen resume {session}")
+    way = "acknowledge it, then resume (-p TEXT tells the model another way)"
+    return Halt(
+        "circuit", f"{message}; {way}" if acknowledge else message, acknowledge or f"lopen resume {session}"
+    )
 
 
 def iterations_used(session: str, iterations: int) -> Halt:

@@ -46,7 +46,7 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
     ),
     (
         e.VerdictGiven("task", "T1", True, "high", "All there.", 0, cached=True),
-        "verdict on task T1: passed (high confidence, 0 findings, cached): All there.",
+        "verdict on task T1: passed (as before): All there.",
     ),
     (
         e.DriftFound(("Overview",), (), ("Notes", "Old"), "nothing is redone"),
@@ -122,16 +122,28 @@ def _shown(mode: str, *events: e.Event, verbose: bool = False) -> list[str]:
 
 def test_the_model_s_text_follows_its_turn() -> None:
     turn = e.TurnEnded(1, "m", "end_turn", 1, 1, 0, 0, 0.0, 1.0, "one\ntwo sk-1\x1b[2J")
-    assert [text[9:] for text in _shown("plain", turn)[1:]] == ["| one", "| two [secret]␛[2J"]
+    shown = _shown("plain", turn, verbose=True)
+    assert [text[9:] for text in shown[1:]] == ["| one", "| two [secret]␛[2J"]
 
 
-def test_a_tool_with_an_event_of_its_own_is_shown_once_unless_it_fails() -> None:
-    told = e.ToolEnded("c", "verify_tests", "", "ok", 0.1)
-    refused = e.ToolEnded("c", "update_task_status", "T1", "refused", 0.0, "verify first")
-    edited = e.ToolEnded("c", "edit_file", "a.py", "ok", 0.0)
-    shown = [text.split(" ", 1)[1] for text in _shown("plain", told, refused, edited)]
-    assert shown == ["update_task_status T1: refused, 0.0 s: verify first", "edit_file a.py: ok, 0.0 s"]
-    assert len(_shown("plain", told, verbose=True)) == 1
+def test_the_log_tells_work_and_its_results_and_details_only_where_asked() -> None:
+    details = (
+        e.StepEntered("repeat", 7, "building", "x"),
+        e.IterationEnded(2, "recorded", turns=6),
+        e.TurnEnded(1, "m", "end_turn", 1, 1, 0, 0, 0.0, 1.0, "text"),
+        e.ToolEnded("c", "edit_file", "a.py", "ok", 0.0),
+        e.VerdictGiven("task", "T1", True, "high", "As before.", 0, cached=True),
+        e.ModelRetry("busy", 2, 0.5, 8),
+    )
+    failed = e.VerdictGiven("task", "T1", False, "high", "No.", 1, reasons=("the judge, error: a.py:1: off",))
+    begun = e.TaskChanged("T1", "Terms", "Parser", "in_progress")
+    shown = [text.split(" ", 1)[1].strip() for text in _shown("plain", begun, *details, failed)]
+    assert shown == [
+        "task T1 Terms in Parser: in progress",
+        "verdict on task T1: failed: No.",
+        "| the judge, error: a.py:1: off",
+    ]
+    assert len(_shown("plain", *details, verbose=True)) == len(details) + 1
 
 
 def test_quiet_keeps_what_a_person_has_to_see() -> None:

@@ -150,7 +150,7 @@ with subscriber(mode, sys.stdout, snapshot=lambda: Snapshot(TREE), redact=lambda
     tell(e.ToolStarted("c", "run_command", "echo sk-1 \\x1b]0;evil\\x07"))
     tell(e.StepEntered("repeat", 7, "building", "assessment"))
     time.sleep(0.3)
-    tell(e.TurnEnded(1, "m", "end_turn", 1, 1, 0, 0, 0.0, 1.0, "[bold]as written[/bold] sk-1"))
+    tell(e.Notice("info", "[bold]as written[/bold] sk-1"))
     with view.suspended():
         print("a question?", flush=True)
     tell(e.Committed("abc", "feat: x", "lopen/calc"))

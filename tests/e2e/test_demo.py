@@ -101,7 +101,7 @@ def test_the_example_is_built_in_a_hostile_home_also_when_it_is_interrupted(tmp_
     told = ""
     for line in process.stdout:
         told += line
-        if "iteration 1:" in line:
+        if "planned components" in line:
             break
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=TIMEOUT_S)

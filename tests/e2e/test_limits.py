@@ -89,7 +89,7 @@ def test_what_a_killed_run_left_unsettled_counts_as_spent(make_project: MakeProj
     settled = budget(project, "session")
     told = f"a request that was cut off counts as ≤ {settled['estimated_tokens']:,} tokens: "
     assert [n["message"].startswith(told) for n in on.named("notice")].count(True) == 1
-    assert told in project.lopen("log").out
+    assert told in project.lopen("log", "-v").out
     assert 0 < settled["estimated_tokens"] < 16_000  # its input, and no answer that nobody saw
     real = billed(*planned.named("turn_ended"), *on.named("turn_ended"))
     assert settled["tokens_used"] == real + settled["estimated_tokens"]

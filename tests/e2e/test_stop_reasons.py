@@ -39,7 +39,7 @@ def test_a_failing_step_keeps_its_cause_through_every_resume_and_is_not_to_be_sk
     told = [ran.named("session_paused")[0]["message"] for ran in runs]
     assert told[0].startswith(cause), told[0]
     assert told == [told[0]] * 3
-    assert ("result (" in told[0], "look at `lopen log" in told[0]) == (False, True)
+    assert ("result (" in told[0], "`lopen log -v` shows its words" in told[0]) == (False, True)
     session = project.status()["session"]
     assert "lopen skip" not in told[0]
     assert [ran.last_line for ran in runs] == [f"next: lopen confirm {session}"] * 3

@@ -38,5 +38,5 @@ def test_a_cooldown_is_waited_out_and_the_model_is_told(seconds: float, wait_s: 
 
 def test_a_circuit_that_wants_a_person_blocks() -> None:
     waits = OpenCircuit("auth-1", "duplicate_call", "the same call\n5 times", needs_ack=True)
-    reason = "duplicate_call paused calls: the same call 5 times"
+    reason = "the same call 5 times; acknowledge it, then resume (-p TEXT tells the model another way)"
     assert check_circuits(facts(circuit=waits)).pause == Halt("circuit", reason, "lopen circuit ack auth-1")

@@ -255,8 +255,11 @@ def test_an_error_that_lopen_found_fails_without_asking_and_is_the_summary() -> 
     result = judged(changed(EVIDENCE, findings=(found,)), Endpoint())
 
     assert (accepted(result.verdict), result.asked) == (False, 0)
-    assert result.verdict.findings[0] == found
+    assert result.verdict.findings[0] == replace(found, by="lopen")
     assert result.verdict.summary == "gone: 1 test test_add"
+    assert result.verdict.reasons[0] == (
+        "lopen, error: tests/test_money.py:3: gone: 1 test test_add and its output"
+    )
 
 
 ASKED = changed(

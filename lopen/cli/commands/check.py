@@ -54,7 +54,8 @@ def _chosen(root: Path, given: str | None) -> tuple[dict[str, Path], list[tuple[
 
     path = Path(given) if given and ("/" in given or given.endswith(".md")) else None
     if path is not None:
-        if not path.exists() and not path.parent.exists():
+        stray = path.suffix == ".md" and path.name != FILE_NAME
+        if not path.exists() and (stray or not path.parent.exists()):
             raise LopenError(
                 f"{given} does not exist",
                 hint="name a module, its folder or its file; lopen status lists them",

@@ -16,6 +16,7 @@ from lopen.application.command_context import CommandContext, RunOptions
 from lopen.cli import parameters as o
 from lopen.cli.command import command
 from lopen.core.errors import ExitCode, LopenError
+from lopen.core.money import dollars
 from lopen.example import INTERPRETER, MODULE
 
 FolderArgument = Annotated[
@@ -99,26 +100,42 @@ def own_command() -> str:
 
 
 def _show(context: CommandContext, typed: str) -> ExitCode:
-    """Show the commits, and how to look at the result. `typed` is the command that starts lopen."""
-    from lopen.application.open_store import open_store
+    """Show the built, proved and spent, and how to look at it. `typed` is the command that starts lopen."""
+    from lopen.application.open_store import looked_up, open_store
+    from lopen.application.reports import criterion_states, present_verdicts
     from lopen.application.workplaces import person_repository
+    from lopen.cli.rendering.lines import counted, test_counts
     from lopen.core.clock import SystemClock
     from lopen.sandbox.known_secrets import KnownSecrets
+    from lopen.store.audit import verifications
 
-    session = open_store(context).latest()
+    store = open_store(context)
+    session = store.latest()
     assert session is not None
     assert session.branch is not None
     secrets = KnownSecrets(context.root, os.environ)
     repository = person_repository(context.root, context.load().settings, SystemClock(), secrets)
     commits = repository.session_commits(session.id, within=session.branch)
-    context.say(f"\nCommits on {session.branch}, one per task:")
+    context.say(f"\nBuilt on {session.branch}, one commit a task:")
     for commit in commits:
         context.say(f"  {commit.sha[:8]} {commit.subject}")
-    context.say("\nThe model's answers were recorded. Everything else happened in this repository:")
-    context.say(f"  cd {shlex.quote(str(context.root))}")
+    verdicts = present_verdicts(store, session)
+    tests = [v for v in verifications(store, session.id) if v.tool == "verify_tests" and v.passed]
+    rejected = sum(not verdict["passed"] for verdict in verdicts)
     context.say(
-        f"  {typed} status {MODULE}\n  {typed} log\n  {typed} diff {MODULE}\n  {typed} merge {MODULE}"
+        f"Proved: {test_counts(tests[-1].output)} at the end, passed in a clean checkout of each commit;"
+        f" the judge rejected {counted(rejected, 'attempt')}; at the end"
     )
+    for criterion in criterion_states(session, verdicts, session.plan.criteria):
+        context.say(
+            f"  {criterion.id} {'holds' if criterion.holds == 'yes' else 'is open'}: {criterion.text}"
+        )
+    for budget in looked_up(context, store.database).budgets:
+        if budget.budget_id == f"session:{session.id}":
+            spent = f"{dollars(budget.cost_usd)}, {budget.tokens_used:,} tokens"
+            context.say(f"Spent: {spent} when it was recorded, nothing now")
+    context.say(f"To look at it:\n  cd {shlex.quote(str(context.root))}")
+    context.say(f"  {typed} status\n  {typed} log\n  {typed} diff {MODULE}\n  {typed} merge {MODULE}")
     context.emit(
         "demo_complete",
         session=session.id,

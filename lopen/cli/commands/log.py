@@ -35,7 +35,7 @@ def log(
     guardrails: GuardrailsOption = False,
     last: LastOption = None,
 ) -> ExitCode:
-    """Show turns, tool calls, verdicts, guardrails and commits of a session."""
+    """Show tasks, verifications, verdicts, commits and pauses of a session; with -v also turns and tool calls."""
     from lopen.application.detached import follow as history
     from lopen.application.event_lines import rows
     from lopen.application.open_store import one_session, open_store, store_with
@@ -50,11 +50,12 @@ def log(
         store = store_with(store, session)
     found = one_session(store, session)
 
-    with subscriber("json" if context.json else "plain", sys.stdout, verbose=context.verbose) as view:
+    verbose = context.verbose or guardrails
+    with subscriber("json" if context.json else "plain", sys.stdout, verbose=verbose) as view:
         every = chain.from_iterable(history(context.root, store, found)) if follow else store.events(found.id)
         wanted = (r for r in every if not guardrails or isinstance(r.event, GUARDRAIL_EVENTS))
         if last is not None and not context.json:  # the others are not shown
-            wanted = (r for r in wanted if rows(r, verbose=context.verbose))
+            wanted = (r for r in wanted if rows(r, verbose=verbose))
         for record in wanted if last is None else deque(wanted, last):
             view(record)
     if follow and store.load(found.id).status == "running":

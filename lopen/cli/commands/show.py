@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,6 +36,7 @@ DiffTask = Annotated[
         autocompletion=tasks,
     ),
 ]
+StatOption = Annotated[bool, typer.Option("--stat", help="Only the files, with their numbers of lines.")]
 HOLDS = {"yes": "holds", "no": "does not hold", "cannot_tell": "not known", "open": "not judged"}
 LINES_OF_OTHERS = 10  # of a verification that is shown among others
 
@@ -58,7 +60,7 @@ def show(context: CommandContext, wanted: ShownArgument) -> ExitCode:
 
 
 @command
-def diff(context: CommandContext, task: DiffTask = None) -> ExitCode:
+def diff(context: CommandContext, task: DiffTask = None, stat: StatOption = False) -> ExitCode:
     """Show what a task or module changed; without a name, what the latest session has changed since it began."""
     from lopen.application.open_store import one_session, open_store, store_of
     from lopen.application.reports import find_task, module_diff, task_diff
@@ -72,8 +74,18 @@ def diff(context: CommandContext, task: DiffTask = None) -> ExitCode:
         text = task_diff(context, session, found)
     context.emit("diff", session=session.id, task=task, diff=text)
     if not context.json:
-        context.say(text.rstrip("\n") or "no changes")
+        shown = "\n".join(stat_lines(text)) if stat else text.rstrip("\n")
+        context.say(shown or "no changes")
     return ExitCode.OK
+
+
+def stat_lines(diff: str) -> Iterator[str]:
+    """Yield each file of a diff with the number of lines that are new and that are gone."""
+    from lopen.judge.diff_files import split_diff
+
+    for part in split_diff(diff):
+        marks = Counter(line[:1] for line in part.text.partition("\n@@")[2].split("\n")[1:])
+        yield f"{part.path}: +{marks['+']} -{marks['-']}"
 
 
 def _task_lines(found: TaskDetails) -> Iterator[str]:
@@ -83,7 +95,7 @@ def _task_lines(found: TaskDetails) -> Iterator[str]:
     if task.aside:
         yield f"its uncommitted work is in {task.aside}; to bring it back: lopen revert {found.module} --undo"
     if task.failures:
-        yield f"failed {task.failures} in a row: {'; '.join(task.reasons)}"
+        yield f"failed {task.failures} in a row: {'; '.join(dict.fromkeys(task.reasons))}"
     yield from (f"  {line}" for line in task.description.splitlines())
     if task.subtasks:
         yield "subtasks:"
@@ -94,9 +106,8 @@ def _task_lines(found: TaskDetails) -> Iterator[str]:
     for criterion in found.criteria:
         told = f"  {criterion.id} {HOLDS[criterion.holds]}: {criterion.text}"
         yield f"{told} ({criterion.evidence})" if criterion.evidence else told
-    yield from (next(iter(verdict_lines(verdict))) for verdict in found.earlier)
-    if found.verdict is not None:
-        yield from verdict_lines(found.verdict)
+    for verdict in (*found.earlier, *([found.verdict] if found.verdict else [])):
+        yield from verdict_lines(verdict)
     yield from _among_others(found.verifications)
     spent = found.spent
     cost = cost_text(spent.cost_usd, spent.unpriced_tokens)
@@ -111,15 +122,13 @@ def verdict_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
     from lopen.application.reports import verdict_name
     from lopen.judge.verdict import outcome, verdict_from_json
 
-    result = outcome(verdict_from_json(verdict)).replace("_", " ")
+    given = verdict_from_json(verdict)
+    result = outcome(given).replace("_", " ")
     yield (
         f"{verdict_name(verdict)} on {verdict['scope']} {verdict['subject']}: {result}"
         f" ({verdict['confidence']} confidence): {verdict['summary']}"
     )
-    for finding in verdict["findings"]:
-        where = ":".join(str(p) for p in (finding.get("path"), finding.get("line")) if p)
-        named = f" [{finding['criterion']}]" if finding.get("criterion") else ""
-        yield f"  {finding['severity']}: {where + ': ' if where else ''}{finding['message']}{named}"
+    yield from (f"  {finding.shown}" for finding in given.findings)
     for criterion in verdict.get("criteria", ()):
         yield f"  {criterion['id']} {HOLDS[criterion['holds']]}: {criterion['evidence']}".rstrip(": ")
     for question in verdict.get("questions", ()):

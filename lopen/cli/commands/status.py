@@ -151,14 +151,17 @@ def lines(
             f" · tasks {done.tasks_done}/{done.tasks}"
         )
     tail = [*limits.lines, *_spent(session, limits, whole=whole)]
-    tail += [_verdict_line(verdict) for verdict in present_verdicts(store, session)[-3 if whole else -1 :]]
+    verdicts = present_verdicts(store, session)[-3 if whole else -1 :]
+    waits = standstill_lines(context.root, store, session)
+    for verdict in verdicts[:-1] if any(line.startswith("  verdict") for line in waits) else verdicts:
+        tail += _verdict_lines(verdict)
     tail += [f"branch: {session.branch}"] if session.branch else []
     tail += work_tree_lines(context, session)
     if whole:
         tail += [f"decided by a person: {asked} {answer}" for asked, answer in session.dialogue.answers]
         tail += [f"assumed: {line}" for line in session.dialogue.assumptions]
         tail += [f"accepted by a person: {line}" for line in session.dialogue.accepted]
-    tail += standstill_lines(context.root, store, session)
+    tail += waits
     tail += closing_lines(context, session) if session.finished else []
     tree, room = tree_lines(session.tree, session.plan.selected), max(4, SCREEN - len(head) - len(tail) - 1)
     if not whole and len(tree) > room:
@@ -198,16 +201,18 @@ def _spent(session: Session, limits: ProjectLimits, *, whole: bool) -> list[str]
             told.append(f"spent: {cost}{most}, {budget.tokens_used:,}{tokens} tokens")
     near, now = [b for b in budgets if whole or b.status != "active"], datetime.now(UTC)
     told += budget_lines(near) if near else []
-    open_ones = [c for c in circuits if whole or c.state != "closed"]
+    paused = session.pause is not None and session.pause.kind == "circuit"  # which says the same
+    open_ones = [c for c in circuits if whole or (c.state != "closed" and not paused)]
     return [*told, *(line for c in open_ones for line in circuit_lines(c, limits.book, now))]
 
 
-def _verdict_line(verdict: Mapping[str, Any]) -> str:
-    result = "passed" if verdict["passed"] else "failed"
-    return (
-        f"the judge's verdict on {verdict['scope']} {verdict['subject']}: {result}"
-        f" ({verdict['confidence']} confidence)"
-    )
+def _verdict_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the result of a verdict, and the findings of a failed one."""
+    from lopen.judge.verdict import verdict_from_json
+
+    given = verdict_from_json(verdict)
+    yield f"verdict on {given.scope} {given.subject}: {'passed' if given.passed else f'failed: {given.summary}'}"
+    yield from (f"  {reason}" for reason in given.reasons if not given.passed)
 
 
 def work_tree_lines(context: CommandContext, session: Session) -> list[str]:

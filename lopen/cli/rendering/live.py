@@ -300,7 +300,7 @@ def style_of(event: e.Event) -> str:
         case e.ToolEnded():
             return "" if event.outcome == "ok" else "yellow"
         case e.Notice():
-            return "" if event.level == "info" else "yellow"
+            return "yellow" if event.level in ("warning", "error") else ""
         case e.GuardrailRaised() | e.AlertRaised() | e.DriftFound() | e.ModelRetry() | e.ModelFallback():
             return "yellow"
         case e.IterationEnded():
@@ -386,21 +386,11 @@ KEY_NAMES = {UP: "↑", DOWN: "↓", ENTER: "Enter"}
 
 
 class ViewKey(NamedTuple):
-    """A key of the live view: its effect in one word, and the action, which returns the view to show."""
+    """A key of the live view: its effect in one word, the action, which returns the view to show, and the word after it."""
 
     label: str
     action: Callable[[], str]
-
-
-def scrolls(event: e.Event) -> bool:
-    """False for an event of which only the log with details has a line: the picture shows the same."""
-    match event:
-        case e.IterationEnded():
-            return event.outcome != "recorded"
-        case e.IterationStarted() | e.TurnEnded():
-            return False
-        case _:
-            return True
+    after: str = ""
 
 
 class LiveView(View):
@@ -484,11 +474,8 @@ class LiveView(View):
         return lines
 
     def _lines_to_print(self, recorded: e.Recorded) -> Iterator[Text]:
-        event, style = recorded.event, style_of(recorded.event)
-        lines = rows(recorded, verbose=self._detailed)
-        if not self._detailed and not scrolls(event):
-            lines = [row for row in lines if row.startswith(" ")]  # the model's text
-        for row in lines:
+        style = style_of(recorded.event)
+        for row in rows(recorded, verbose=self._detailed):
             yield Text(self._redact(row), "dim" if row.startswith(" ") else style)
 
     def _start(self) -> None:
@@ -521,6 +508,7 @@ class LiveView(View):
             if key := self._keys.get(letter.lower()):
                 try:
                     said = key.action()
+                    self._keys[letter.lower()] = key._replace(label=key.after or key.label)
                 except LopenError as error:
                     said = f"{error.message}{f'; {error.hint}' if error.hint else ''}"
                 for line in self._redact(inert(said, lines=True)).split("\n") if said else ():

@@ -83,7 +83,7 @@ class LineWriter(View):
 
 
 class PlainView(LineWriter):
-    """One line per event with the time of day, and the model's text below its turn.
+    """One line per event with the time of day; details, the model's text among them, where it is verbose.
 
     In quiet mode: only the end of the run, alerts, questions and warnings.
     """
@@ -104,7 +104,7 @@ class PlainView(LineWriter):
 def shown_when_quiet(event: e.Event) -> bool:
     """Return True for an event that is shown with `--quiet`: an end, an alert, a question or a warning."""
     if isinstance(event, e.Notice):
-        return event.level != "info"
+        return event.level in ("warning", "error")
     shown = e.SessionPaused | e.SessionFailed | e.SessionComplete | e.AlertRaised | e.QuestionAsked
     return isinstance(event, shown)
 

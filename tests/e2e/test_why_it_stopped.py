@@ -1,0 +1,105 @@
+"""Why a build stopped: the run, `status`, `log` and `show` say it in one place, in a person's words."""
+
+from __future__ import annotations
+
+import socket
+
+from tests.e2e.behaviours import run
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import status, text, tools, verdict
+from tests.project import build, code, plan, verified
+
+AGAIN = [tools(*code(value="a + b" + " + 0" * n), *verified("calc-t1")[:2]) for n in range(3)]
+REJECTED = [
+    verdict(
+        passed=False,
+        summary="Not convinced.",
+        findings=[{"severity": "error", "message": f"negative sums {n}", "path": "calc.py", "line": 2}],
+    )
+    for n in range(3)
+]
+
+
+def test_after_three_rejections_the_pause_leads_with_the_findings(make_project: MakeProject) -> None:
+    script = [turn for attempt in AGAIN for turn in (attempt, *[text("Done.")] * 3)]
+    accepted = tools(*code(value="sum((a, b))"), *verified("calc-t1"))
+    project = make_project([plan(), *script, accepted], oracle=[*REJECTED, verdict()])
+    project.approve_module()
+    ran = project.lopen("run", "calc")
+    assert ran.code == 3
+    finding = "the judge, error: calc.py:2: negative sums 2"
+    paused = ran.out.partition(" paused: ")[2].splitlines()
+    assert paused[0].startswith(
+        "task calc-t1 (Write it) was not accepted in 3 attempts: Not convinced; confirm"
+    )
+    assert [line.strip(" |") for line in paused[1:3]] == ["verdict on module calc: Not convinced.", finding]
+    for said in ("look at `lopen log", "ended its turn", "cached", "1 finding"):
+        assert said not in ran.out
+    log, shown = project.lopen("log").out, project.lopen("status").out
+    assert all(log.count(f"negative sums {n}") == 1 + (n == 2) for n in range(3))
+    assert shown.count(finding) == 1
+    assert finding in project.status()["waiting"]["cause"][1]
+
+    assert project.lopen("confirm", "calc").code == 0
+    assert project.lopen("resume", "calc").code == 0
+    told = project.lopen("show", "calc-t1").out  # of the task that passed: the earlier verdicts in full
+    assert all(f"negative sums {n}" in told for n in range(3))
+
+
+def test_an_error_that_the_judge_named_beside_its_yes_is_the_reason(make_project: MakeProject) -> None:
+    torn = verdict(
+        summary="The work meets its requirements.",
+        findings=[{"severity": "error", "message": "zero is added twice", "path": "calc.py", "line": 2}],
+    )
+    first = tools(*code(value="0 + a + b"), *verified("calc-t1")[:2])
+    project = make_project([plan(), first, build("calc-t1")], oracle=[torn, verdict()])
+    log = project.run_module().out
+    assert "verdict on module calc: failed: zero is added twice" in log
+    assert "meets its requirements" not in log
+
+
+def test_a_tripped_circuit_is_one_line_in_a_person_s_words(make_project: MakeProject) -> None:
+    project = make_project([plan(), *[tools(run("echo once; false"))] * 5, build("calc-t1")])
+    told = project.run_module(code=3)
+    lines = [line for line in told.out.splitlines() if "5 times in a row" in line]
+    (line,) = lines
+    assert "run_command was called 5 times in a row with the same arguments (echo once; false)" in line
+    assert "task calc-t1 has cost $0." in line
+    assert "acknowledge it, then resume" in line
+    assert "Instead" not in told.out
+    shown = project.lopen("status").out
+    assert shown.count("5 times in a row") == 1
+    assert shown.count("circuit ack") == 1
+
+
+def test_max_cost_names_the_least_that_goes_on(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    stopped = project.run_module("--max-cost", "0.035", code=3)
+    assert "has cost $0.02 of the $0.04 it may, and another request may cost $0.0" in stopped.out
+    assert (
+        float(stopped.last_line.rpartition(" ")[2]) <= 0.05
+    )  # not what the longest possible answer would cost
+    assert project.lopen(*stopped.last_line.removeprefix("next: lopen ").split()).code == 0
+
+
+def test_a_refused_key_is_one_message(make_project: MakeProject) -> None:
+    project = make_project([status(401, "invalid x-api-key")])
+    assert project.run_module(code=1).err.splitlines() == [
+        "lopen: the model endpoint refused the key (HTTP 401): invalid x-api-key",
+        "  to set a key: export ANTHROPIC_API_KEY=sk-ant-...; to try it: lopen doctor --online",
+    ]
+
+
+def test_a_dead_host_is_told_once_with_its_count_and_no_fallback_is_asked(make_project: MakeProject) -> None:
+    project = make_project([])
+    project.approve_module()
+    with socket.socket() as taken:  # bound, but nobody listens
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        ran = project.start("run", "calc", LOPEN_MODEL__BASE_URL=f"http://{address}", ANTHROPIC_BASE_URL="")
+        out, _ = ran.communicate(timeout=60)
+    lines = [line for line in out.splitlines() if address in line]
+    assert len(lines) == 2
+    assert "trying again, 1 of 8" in lines[0]
+    assert "tried 9 times" in lines[1]
+    assert "using claude" not in out
