@@ -101,10 +101,10 @@ def own_command() -> str:
 
 def _show(context: CommandContext, typed: str) -> ExitCode:
     """Show the built, proved and spent, and how to look at it. `typed` is the command that starts lopen."""
+    from lopen.application.event_lines import counted, test_counts
     from lopen.application.open_store import looked_up, open_store
     from lopen.application.reports import criterion_states, present_verdicts
     from lopen.application.workplaces import person_repository
-    from lopen.cli.rendering.lines import counted, test_counts
     from lopen.core.clock import SystemClock
     from lopen.sandbox.known_secrets import KnownSecrets
     from lopen.store.audit import verifications
