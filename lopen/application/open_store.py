@@ -164,28 +164,15 @@ def one_session(store: SessionStore, wanted: str | None) -> Session:
     return store.load(wanted)
 
 
-def the_session(
-    store: SessionStore, wanted: str | None, fits: Callable[[Session], bool], state: str
-) -> Session:
-    """Return the session that a person names, else the only unfinished one that `fits`, which `state` words.
-
-    Raises:
-        WrongUsage: several fit, or none does.
-    """
-    if wanted is not None:
-        return one_session(store, wanted)
-    found = [session for session in store.readable(store.ids(unfinished=True)) if fits(session)]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise WrongUsage(f"no session {state}", hint="to see the sessions: lopen status")
-    named = ", ".join(session.module for session in found)
-    raise WrongUsage(f"several sessions {state.replace('waits', 'wait', 1)}: {named}", hint="name the module")
-
-
 STORE_HINT = "start it, or use the local store: lopen config set --user budget.store sqlite"
 SEEN_ALERTS = ("protected_path", "secret")
-LISTED = {"budget": "lopen budget show", "circuit": "lopen circuit status"}
+PLURAL = {"waits": "wait", "is": "are"}
+LISTED = {
+    "budget": "lopen budget show",
+    "circuit": "lopen circuit status",
+    "session": "lopen status",
+    "module": "lopen status",
+}
 
 
 @contextmanager
@@ -262,13 +249,17 @@ def resource_limits(settings: Settings) -> AgentLimits:
     return agent_limits(settings.resources.model_dump())
 
 
-def the_one(kind: str, waiting: list[str]) -> str:
-    """Return the only budget or circuit that waits for a person; `WrongUsage` if there is none, or there are several."""
-    if len(waiting) == 1:
-        return waiting[0]
-    if not waiting:
-        raise WrongUsage(f"no {kind} waits for a person", hint=f"to list them: {LISTED[kind]}")
-    raise WrongUsage(f"several {kind}s wait for a person: {', '.join(waiting)}", hint=f"name the {kind}")
+def the_one(kind: str, found: list[str], state: str = "waits for a person") -> str:
+    """Return the only budget, circuit, session or module that is as `state` says; `WrongUsage` if there is none, or
+    there are several.
+    """
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise WrongUsage(f"no {kind} {state}", hint=f"to list them: {LISTED[kind]}")
+    verb, _, rest = state.partition(" ")
+    those = f"several {kind}s {PLURAL[verb]} {rest}: {', '.join(found)}"
+    raise WrongUsage(those, hint=f"name the {kind if kind != 'session' else 'module'}")
 
 
 def no_such(kind: str, wanted: str) -> NoSuch:

@@ -176,7 +176,7 @@ class Standstill:
 def standstill(root: Path, store: SessionStore, session: Session) -> Standstill | None:
     """Return the pause of a session; None if it is complete, or a process works on it and asks nothing."""
     command, pause = f"lopen resume {session.id}", session.pause
-    if pause is not None and pause.kind == "gate" and _is_approved(root, store, session):
+    if pause is not None and pause.kind == "gate" and is_approved(root, store, session.module):
         return Standstill("ready", "the specification is approved by now", "", command)
     if isinstance(pause, Question) and pause.answer is not None:
         return Standstill("ready", pause.message, "", command)
@@ -224,28 +224,28 @@ def shown_status(root: Path, session: Session) -> str:
     return "waiting" if asks_now(session.pause) else "running"
 
 
-def _specification(root: Path, session: Session) -> Specification | None:
+def _specification(root: Path, module: str) -> Specification | None:
     """Return the module's specification as it is now; None if it cannot be read."""
     from lopen.specification.modules import spec_path
     from lopen.specification.spec import load_specification
 
     try:
-        return load_specification(spec_path(root, session.module), module=session.module)
+        return load_specification(spec_path(root, module), module=module)
     except LopenError:
         return None
 
 
-def _is_approved(root: Path, store: SessionStore, session: Session) -> bool:
+def is_approved(root: Path, store: SessionStore, module: str) -> bool:
     """Return True if a person approved the specification as it is now."""
     from lopen.specification.drift import spec_hash
 
-    spec, given = _specification(root, session), store.approval(session.module)
+    spec, given = _specification(root, module), store.approval(module)
     return spec is not None and given is not None and given.spec_hash == spec_hash(spec.outline)
 
 
 def _commands_changed(root: Path, store: SessionStore, session: Session) -> bool:
     """Return True if the specification has other verify commands than a person approved."""
-    spec, given = _specification(root, session), store.approval(session.module)
+    spec, given = _specification(root, session.module), store.approval(session.module)
     return spec is not None and given is not None and given.commands != spec.command_lines
 
 

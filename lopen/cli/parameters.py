@@ -61,6 +61,19 @@ def tasks(ctx: typer.Context, incomplete: str) -> Candidates:
     return _matching(_rows(_root(ctx), query), incomplete)
 
 
+def shown(ctx: typer.Context, incomplete: str) -> Candidates:
+    """Complete everything that `lopen show` takes: tasks, verdicts and verifications, newest sessions first."""
+    from lopen.store.database import RECORDED_TASKS
+
+    queries = (
+        f"SELECT t.id, t.state FROM {RECORDED_TASKS} t JOIN sessions ON sessions.id = t.session "  # noqa: S608 - fixed words only
+        "ORDER BY created_at DESC LIMIT 500",
+        "SELECT 'verdict-' || substr(evidence_hash, 1, 8), subject FROM verdicts ORDER BY rowid DESC LIMIT 200",
+        "SELECT 'verification-' || seq, tool FROM verifications ORDER BY seq DESC LIMIT 200",
+    )
+    return [found for query in queries for found in _matching(_rows(_root(ctx), query), incomplete)]
+
+
 ModuleArgument = Annotated[
     str, typer.Argument(help="Module: the name of its folder in specs/.", autocompletion=modules)
 ]

@@ -92,7 +92,7 @@ def test_config_set_writes_and_says_where(lopen: Lopen, project: Path) -> None:
 MISTYPED = {
     "stauts": "No such command 'stauts'. Did you mean 'status'?\n  see lopen --help",
     "run calc --dry-rn": "No such option: --dry-rn (Possible options: --dry-run)\n  see lopen run --help",
-    "approve": "Missing argument 'MODULE...'\n  see lopen approve --help",
+    "skip": "Missing argument 'TASK'\n  see lopen skip --help",
     "log -n": "Option '-n' requires an argument",
     "run calc --max-cost abc": "Invalid value for '--max-cost': it must be a number\n",
     "log -n 0": "Invalid value for '-n' / '--last': it must be greater than or equal to 1\n",

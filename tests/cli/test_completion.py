@@ -22,6 +22,10 @@ def state(project: Path) -> Path:
                 "INSERT INTO sessions VALUES (?, ?, ?, '2026', '2026', ?)",
                 (name, module, status, json.dumps({"plan": {"tree": tree}})),
             )
+        connection.execute(
+            "INSERT INTO verdicts (session, evidence_hash, scope, subject, given_at, body)"
+            " VALUES ('auth-1', '0123456789', 'task', 'auth-T1', '2026', '{}')"
+        )
     database.close()
     return project
 
@@ -57,6 +61,8 @@ OFFERED = {
     "config set workflow.unattended t": ["true"],
     "revert --to calc": ["calc-T1"],
     "resume a": ["auth-1"],
+    "show auth": ["auth-T1"],
+    "show v": ["verdict-01234567"],
 }
 
 

@@ -9,18 +9,10 @@ import typer
 
 from lopen.application.command_context import CommandContext
 from lopen.cli.command import command
-from lopen.cli.parameters import modules as completed_modules
+from lopen.cli.parameters import SeveralModules
 from lopen.core.errors import ExitCode, LopenError, WrongUsage
 from lopen.core.escape import exact
 
-ApprovedModules = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="MODULE...",
-        help="Modules: the names of their folders in specs/.",
-        autocompletion=completed_modules,
-    ),
-]
 NoteOption = Annotated[str, typer.Option("--note", metavar="TEXT", help="Note to store with the approval.")]
 ExpectOption = Annotated[
     str | None,
@@ -41,7 +33,7 @@ RunOption = Annotated[bool, typer.Option("--run", help="Run the module afterward
 @command
 def approve(
     context: CommandContext,
-    modules: ApprovedModules,
+    modules: SeveralModules = None,
     note: NoteOption = "",
     expect: ExpectOption = None,
     yes: YesOption = False,
@@ -55,6 +47,7 @@ def approve(
     """
     from lopen.application.decisions import checked, expected, record, show, specification
     from lopen.application.estimate import tell
+    from lopen.application.meant import module_to_approve
     from lopen.application.open_store import open_store
     from lopen.files.listing import glob_matcher
     from lopen.files.protection import ToolRefused
@@ -68,6 +61,8 @@ def approve(
             glob_matcher(glob)
     except ToolRefused as error:
         raise WrongUsage(f"--allow-test-removal: {error.error}") from error
+    if not modules:
+        modules = [module_to_approve(context, open_store(context))]
     for module in modules:
         module_name(module)  # before anything is written
     if len(modules) > 1 and expect is not None:

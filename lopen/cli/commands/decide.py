@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,13 +12,14 @@ from lopen.cli.parameters import (
     NO_REASON,
     OptionalSession,
     ReasonOption,
-    SessionArgument,
     TaskArgument,
     modules,
 )
 from lopen.core.errors import ExitCode
 
-TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help="Your answer.")]
+if TYPE_CHECKING:
+    from lopen.workflow.session import Session
+
 # One argument is the text, two are the module (or session) and the text
 OptionalOwner = Annotated[
     str,
@@ -41,13 +42,17 @@ NoteOption = Annotated[str, typer.Option("--note", metavar="TEXT", help="Note fo
 
 
 @command
-def answer(context: CommandContext, session: SessionArgument, text: TextArgument) -> ExitCode:
-    """Answer the question that a session waits for. Until `lopen resume`, a new answer replaces it."""
+def answer(context: CommandContext, wanted: OptionalOwner, text: OptionalText = None) -> ExitCode:
+    """Answer the model's question, also while a terminal shows it. Until a run takes it, a new answer replaces it."""
     from lopen.application import decisions
-    from lopen.application.open_store import one_session, open_store
+    from lopen.application.meant import the_session
+    from lopen.application.open_store import open_store
+    from lopen.workflow.pauses import Question
 
     store = open_store(context)
-    session = one_session(store, session).id
+    named, text = (wanted, text) if text is not None else (None, wanted)
+    asks = "waits for an answer"
+    session = the_session(store, named, lambda found: isinstance(found.pause, Question), asks).id
     question, taken = decisions.answer(context, store, session, text)
     instead = "" if question.answer is None else f" (replaces: {question.answer})"
     context.say(f"answered: {question.text}{instead}")
@@ -59,17 +64,22 @@ def answer(context: CommandContext, session: SessionArgument, text: TextArgument
 
 
 @command
-def confirm(context: CommandContext, session: SessionArgument, note: NoteOption = "") -> ExitCode:
+def confirm(context: CommandContext, session: OptionalSession = None, note: NoteOption = "") -> ExitCode:
     """Confirm what a paused session asks: `lopen resume` then continues it.
 
     This accepts finished work of which the judge could not tell whether it passes, or lets the session go on after
     failures in a row, with added tasks, or with most of the budget used.
     """
     from lopen.application import decisions
-    from lopen.application.open_store import one_session, open_store
+    from lopen.application.meant import the_session
+    from lopen.application.open_store import open_store
 
     store = open_store(context)
-    session = one_session(store, session).id
+
+    def asks(found: Session) -> bool:
+        return found.pause is not None and found.pause.kind in ("confirmation", "person")
+
+    session = the_session(store, session, asks, "waits for a confirmation").id
     pause = decisions.confirm(context, store, session, note)
     context.say(f"confirmed: {pause.message}")
     context.emit("confirmed", session=session, pause=pause.kind, note=note)
@@ -111,7 +121,8 @@ def tell(context: CommandContext, wanted: OptionalOwner, text: OptionalText = No
     It is kept as a decision of yours. Where nothing runs, the next turn after `lopen resume` brings it.
     """
     from lopen.application import decisions
-    from lopen.application.open_store import open_store, the_session
+    from lopen.application.meant import the_session
+    from lopen.application.open_store import open_store
 
     store = open_store(context)
     named, said = (wanted, text) if text is not None else (None, wanted)

@@ -54,10 +54,15 @@ def run(
     modules are built side by side; what --max-cost and budget.session_tokens allow, they share.
     Exit codes: 0 complete, 1 failed, 3 a person is needed (the last line names the command).
     """
-    if all or len(modules or ()) != 1:
+    if all or len(modules or ()) > 1:
         return _run_together(context, modules or [], options, all=all, jobs=jobs, single=dry_run or detach)
-    assert modules is not None
-    module = modules[0]
+    if modules:
+        module = modules[0]
+    else:
+        from lopen.application.meant import module_to_build
+        from lopen.application.open_store import open_store
+
+        module = module_to_build(context, open_store(context))
     if detach and not dry_run:
         from lopen.application.detached import run_detached
         from lopen.specification.modules import module_name
@@ -80,8 +85,6 @@ def _run_together(
     from lopen.cli.rendering.together import watching
     from lopen.queue.together import run_together
 
-    if not modules and not all:
-        raise WrongUsage("name a module, or take all with --all", hint="see lopen run --help")
     if modules and all:
         raise WrongUsage("--all takes every module: name none", hint="see lopen run --help")
     if single:

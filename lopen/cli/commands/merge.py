@@ -39,12 +39,14 @@ def merge(
     They run in a clone of their own. Your files and branches change only when all have passed.
     """
     from lopen.application.earlier_modules import merge_all
+    from lopen.application.meant import module_to_merge
     from lopen.application.merging import merge_module
+    from lopen.application.open_store import open_store
 
-    if all == (module is not None):
-        raise WrongUsage("name a module, or take all with --all", hint="see lopen merge --help")
-    if module is None:
+    if all and module is not None:
+        raise WrongUsage("--all takes every module: name none", hint="see lopen merge --help")
+    if all:
         merge_all(context, into)
-        return ExitCode.OK
-    merge_module(context, module, into)
+    else:
+        merge_module(context, module or module_to_merge(context, open_store(context)), into)
     return ExitCode.OK

@@ -11,7 +11,7 @@ import typer
 from lopen.application.command_context import CommandContext
 from lopen.application.event_lines import MARKS
 from lopen.cli.command import command
-from lopen.cli.parameters import tasks
+from lopen.cli.parameters import shown, tasks
 from lopen.core.errors import ExitCode
 from lopen.core.money import cost_text
 from lopen.store.audit import CallRecord, VerifyResult
@@ -25,7 +25,7 @@ ShownArgument = Annotated[
     typer.Argument(
         metavar="TASK|VERDICT|CALL",
         help="A task's or component's id, or verdict-HASH, call-N or verification-N as lopen log -v shows them.",
-        autocompletion=tasks,
+        autocompletion=shown,
     ),
 ]
 DiffTask = Annotated[
