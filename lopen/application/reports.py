@@ -224,7 +224,7 @@ def shown_status(root: Path, session: Session) -> str:
     return "waiting" if asks_now(session.pause) else "running"
 
 
-def _specification(root: Path, module: str) -> Specification | None:
+def specification_of(root: Path, module: str) -> Specification | None:
     """Return the module's specification as it is now; None if it cannot be read."""
     from lopen.specification.modules import spec_path
     from lopen.specification.spec import load_specification
@@ -239,13 +239,13 @@ def is_approved(root: Path, store: SessionStore, module: str) -> bool:
     """Return True if a person approved the specification as it is now."""
     from lopen.specification.drift import spec_hash
 
-    spec, given = _specification(root, module), store.approval(module)
+    spec, given = specification_of(root, module), store.approval(module)
     return spec is not None and given is not None and given.spec_hash == spec_hash(spec.outline)
 
 
 def _commands_changed(root: Path, store: SessionStore, session: Session) -> bool:
     """Return True if the specification has other verify commands than a person approved."""
-    spec, given = _specification(root, session.module), store.approval(session.module)
+    spec, given = specification_of(root, session.module), store.approval(session.module)
     return spec is not None and given is not None and given.commands != spec.command_lines
 
 

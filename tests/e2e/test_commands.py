@@ -98,7 +98,7 @@ def test_what_is_not_written_is_not_approved(make_project: MakeProject) -> None:
         "report: specified",
     ]
     assert last == "no sessions yet; to start one: lopen run MODULE"
-    found = project.lopen("status", "--json").named("module")
+    found = project.lopen("status", "--json").named("status")[0]["modules"]
     assert [(each["module"], each["state"]) for each in found] == [
         ("calc", "specified"),
         ("report", "specified"),

@@ -107,7 +107,7 @@ def test_a_model_without_a_known_price_is_counted_in_tokens(make_project: MakePr
     assert complete["tokens"] == sum(billed(t) for t in ran.named("turn_ended"))
     assert budgets(project)["session"]["unpriced_tokens"] == complete["tokens"]
     assert complete["unpriced_tokens"] == complete["tokens"]
-    [module] = project.lopen("status", "--json").named("module")
+    [module] = project.lopen("status", "--json").named("status")[0]["modules"]
     assert module["unpriced_tokens"] == module["tokens"] > 0
     for looking in (["status"], ["budget", "show"]):
         assert f"{module['tokens']:,} tokens without a known price" in project.lopen(*looking).out

@@ -7,7 +7,8 @@ import subprocess
 from pathlib import Path
 
 from tests.e2e.conftest import MakeProject
-from tests.project import build, plan
+from tests.endpoint import status, tools, verdict
+from tests.project import build, code, plan, verified
 
 
 def test_a_pull_request_says_what_was_built_with_the_model_s_text_as_plain_text(
@@ -19,10 +20,11 @@ def test_a_pull_request_says_what_was_built_with_the_model_s_text_as_plain_text(
 
     printed = project.lopen("pr", "--print")
     assert printed.code == 0, printed.err
-    assert printed.out.startswith("feat(calc): build calc\n")
+    assert printed.out.startswith("feat(calc): build calc\n\nThe module calc\n")
     shown = r"\<b\>x\</b\> @~octocat closes #~1 \<\!-- \`x\` \[a\](http://~evil) snake_case GH-~7"
     assert f"- {shown.replace('~', '&#8203;')}: complete" in printed.out
-    assert "- [x] **AC-1** add(1, 2) is 3" in printed.out
+    assert "- [x] **AC-1** add(1, 2) is 3 (" in printed.out
+    assert "judged with " in printed.out
     assert " AC-1 holds: add(1, 2) is 3" in project.lopen("show", "calc-t1").out
     assert project.git("rev-parse", "lopen/calc")[:12] in printed.out
     assert "Cost: $" in printed.out
@@ -47,3 +49,21 @@ def test_a_pull_request_says_what_was_built_with_the_model_s_text_as_plain_text(
         ["git", "-C", str(remote), "rev-parse", "lopen/calc"], capture_output=True, text=True, check=True
     )
     assert pushed.stdout.strip() == project.git("rev-parse", "lopen/calc")
+
+
+def test_before_planning_it_has_no_headings_and_then_says_what_to_look_at_first(
+    make_project: MakeProject,
+) -> None:
+    off = verdict(passed=False, summary="Sums are off.", findings=[{"severity": "error", "message": "zero"}])
+    first = tools(*code(value="0 + a + b"), *verified("calc-t1")[:2])
+    project = make_project([status(401, "no"), plan(), first, build("calc-t1")], oracle=[off, verdict()])
+    project.run_module(code=1)
+    assert "##" not in project.lopen("pr", "--print").out
+    [shown] = project.lopen("status", "--json").events
+    assert (shown["cost_usd"], shown["tokens"], shown["next"]) == (0.0, 0, f"lopen resume {shown['session']}")
+
+    assert project.resume().code == 0
+    printed = project.lopen("pr", "--print").out
+    assert "## Look at first\n\n- calc was rejected before it passed: Sums are off.\n" in printed
+    [shown] = project.lopen("status", "--json").events
+    assert (shown["cost_usd"] > 0, shown["next"], len(shown["modules"])) == (True, "lopen merge calc", 1)

@@ -142,7 +142,7 @@ def test_plan_build_and_the_commands_that_look(make_project: MakeProject) -> Non
     assert followed[0].named("status")[0]["components"][0]["tasks"][0]["state"] == "in_progress"
     assert "- [x] **Add** (`calc-t1`)" in project.read(".lopen/modules/calc/plan.md")
 
-    [module] = project.lopen("status", "--json").named("module")
+    [module] = project.lopen("status", "--json").named("status")[0]["modules"]
     assert (module["module"], module["tasks_done"], module["tasks"]) == ("calc", 2, 2)
     assert module["tokens"] > 0
     shown = project.lopen("status", "calc").out

@@ -176,7 +176,7 @@ def test_what_needs_no_limits_is_shown_while_redis_is_gone(
     assert project.lopen("run", "calc").code == 3
     redis.stop()
 
-    [module] = project.lopen("status", "--json").named("module")
+    [module] = project.lopen("status", "--json").named("status")[0]["modules"]
     assert module["state"] == "paused"
     assert (module["tokens"], module["cost_usd"], module["unpriced_tokens"]) == (None, None, None)
     shown = project.lopen("status")

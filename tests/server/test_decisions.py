@@ -113,5 +113,5 @@ def test_a_decision_reaches_the_project_on_whose_page_it_was_made(
         person.go("#/second/m/calc/gate")
         person.press("Only approve")
         expect(person.page.get_by_role("heading", level=1)).to_contain_text("approved")
-    states = [p.lopen("status", "--json").named("module")[0]["state"] for p in (first, second)]
+    states = [p.lopen("status", "--json").named("status")[0]["modules"][0]["state"] for p in (first, second)]
     assert states == ["specified", "approved"]

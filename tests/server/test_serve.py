@@ -30,17 +30,17 @@ def test_one_server_serves_several_projects(project: Project, tmp_path: Path) ->
         assert [m["module"] for m in server.get("/api/modules")["modules"]] == ["calc"]
         assert [m["module"] for m in server.get("/api/modules?project=shop-2")["modules"]] == ["other"]
         assert server.client.get("/api/modules?project=none").status_code == 404
-        assert other.lopen("status", "--json").named("server")[0]["url"] == server.url
+        assert other.lopen("status", "--json").named("status")[0]["servers"][0]["url"] == server.url
 
 
 def test_several_servers_are_told_apart(project: Project) -> None:
     """Each has its own cookie; `status` names them while they run; a link is made for one that runs."""
-    assert project.lopen("status", "--json").named("server") == []
+    assert project.lopen("status", "--json").named("status")[0]["servers"] == []
     refused = project.lopen("serve", "--link")
     assert refused.code == 1
     assert "lopen serve" in refused.err
     with serving(project) as first, serving(project) as second:
-        urls = {e["url"] for e in project.lopen("status", "--json").named("server")}
+        urls = {e["url"] for e in project.lopen("status", "--json").named("status")[0]["servers"]}
         assert urls == {first.url, second.url}
         assert first.url in project.lopen("status").out
         link = project.lopen("serve", "--link", "--json").named("link")[0]
@@ -53,7 +53,7 @@ def test_several_servers_are_told_apart(project: Project) -> None:
         taken = project.lopen("serve", "--port", first.url.rpartition(":")[2])
         assert taken.code == 1
         assert "--port 0" in taken.err
-    assert project.lopen("status", "--json").named("server") == []
+    assert project.lopen("status", "--json").named("status")[0]["servers"] == []
 
 
 def test_another_address_is_warned_of(project: Project) -> None:

@@ -42,6 +42,7 @@ def pr(
     Only a person may run this command.
     """
     from lopen.application.open_store import looked_up, one_session, open_store, store_with
+    from lopen.application.reports import specification_of
 
     store = open_store(context)
     session = one_session(store, module)
@@ -50,7 +51,9 @@ def pr(
     store = store_with(store, session.id)
     budgets = {b.budget_id: b for b in looked_up(context, store.database).budgets}
     title = title_of(session)
-    body = "\n".join(report(store, session, budgets.get(f"session:{session.id}")))
+    spec = specification_of(context.root, session.module)
+    described = spec.description if spec else ""
+    body = "\n".join(report(store, session, budgets.get(f"session:{session.id}"), described))
     found = () if print_ else (find_on_path(name, context.root) for name in ("gh", "glab"))
     program = next((path for path in found if path), None)
     remote = _git(context, "remote").splitlines()
@@ -96,42 +99,69 @@ def title_of(session: Session) -> str:
     return f"feat({session.module}): build {session.module}" + ("" if session.finished else " (not complete)")
 
 
-def report(store: SessionStore, session: Session, budget: BudgetState | None) -> Iterator[str]:
-    """Yield the text in Markdown: criteria with evidence, tasks with commits, notes for a person, and cost."""
+def report(
+    store: SessionStore, session: Session, budget: BudgetState | None, description: str = ""
+) -> Iterator[str]:
+    """Yield the text in Markdown: what it is, what to look at first, criteria with evidence, tasks, and cost."""
     from lopen.application.reports import criterion_states, present_verdicts
+    from lopen.judge.judging import open_remarks
 
     verdicts = present_verdicts(store, session)
-    yield "## Acceptance criteria\n"
+    tasks = list(session.tree.tasks)
+    names = {task.id: task.name for task in tasks} | {c.id: c.name for c in session.tree.components}
+    if description:
+        yield plain(description)
+    yield from _listed(
+        "Look at first",
+        [
+            *(f"{t.name} was skipped: {t.given_up}" for t in tasks if t.given_up),
+            *(
+                f"accepted by a person although the judge could not tell: {x}"
+                for x in session.dialogue.accepted
+            ),
+            *(f"assumed, since nobody answered: {x}" for x in session.dialogue.assumptions),
+            *(f"decided by a person: {asked} {answer}" for asked, answer in session.dialogue.answers),
+            *(f"remark of {remark.shown}" for remark in open_remarks(store, session)),
+            *(
+                f"{names.get(v['subject'], v['subject'])} was rejected before it passed: {v['summary']}"
+                for v in verdicts
+                if not v["passed"]
+            ),
+        ],
+    )
+    passed = [
+        v for v in reversed(verdicts) if v["passed"]
+    ]  # the first one that held it comes last, and stays
+    proved = {c["id"]: v["subject"] for v in passed for c in v.get("criteria", ()) if c["holds"] == "yes"}
+    commits = {task.id: f" {task.commit[:12]}" for task in tasks if task.commit}
+    if session.plan.criteria:
+        yield "\n## Acceptance criteria\n"
     for criterion in criterion_states(session, verdicts, session.plan.criteria):
-        evidence = f" ({plain(criterion.evidence)})" if criterion.evidence else ""
-        yield f"- [{'x' if criterion.holds == 'yes' else ' '}] **{criterion.id}** {criterion.text}{evidence}"
-    yield "\n## Tasks\n"
-    for task in session.tree.tasks:
+        subject = proved.get(criterion.id, "")
+        shown = (
+            criterion.evidence,
+            subject and f"judged with {names.get(subject, subject)}{commits.get(subject, '')}",
+        )
+        evidence = plain("; ".join(filter(None, shown)))
+        yield f"- [{'x' if criterion.holds == 'yes' else ' '}] **{criterion.id}** {criterion.text}{evidence and f' ({evidence})'}"
+    if tasks:
+        yield "\n## Tasks\n"
+    for task in tasks:
         given_up = f", skipped: {plain(task.given_up)}" if task.given_up else ""
         yield f"- {plain(task.name)}: {task.state.value.replace('_', ' ')}{given_up} {(task.commit or '')[:12]}".rstrip()
-    if verdicts:
-        last = verdicts[-1]
-        passed = "passed" if last["passed"] else "did not pass"
-        yield f"\nThe judge's last verdict, on {last['scope']} {plain(last['subject'])}, {passed}: {plain(last['summary'])}"
     yield from _questions(verdicts)
     standing = standing_work(session)
     kept = [v for v in verifications(store, session.id) if (v.task or session.module) in standing]
-    mutants = [each for each in kept if each.tool == "mutation_check"]  # the last one saw the widest work
     yield from _check(
         "Do the tests notice faults?",
         "lopen put small faults (mutants) into the new code, one at a time, and ran the tests on each.",
-        {each.task or session.module: each.output for each in mutants[-1:]},
+        {names.get(v.task or "", session.module): v.output for v in kept if v.tool == "mutation_check"},
     )
     yield from _check(
         "Do changed tests still tell the old code from the new?",
         "lopen ran the earlier versions of changed tests on the new code, and the new versions on the old code.",
-        {each.task or session.module: each.output for each in kept if each.tool == "earlier_tests"},
+        {names.get(v.task or "", session.module): v.output for v in kept if v.tool == "earlier_tests"},
     )
-    yield from _listed(
-        "Decided by a person", [f"{asked} {answer}" for asked, answer in session.dialogue.answers]
-    )
-    yield from _listed("Assumptions", session.dialogue.assumptions)
-    yield from _listed("Accepted by a person although the judge could not tell", session.dialogue.accepted)
     if budget is not None:
         yield f"\nTokens: {budget.tokens_used:,}. Cost: {cost_text(budget.cost_usd, budget.unpriced_tokens)}."
     yield f"\nBuilt with lopen, session {session.id}."

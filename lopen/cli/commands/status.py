@@ -35,7 +35,7 @@ AllOption = Annotated[
 def status(context: CommandContext, wanted: StatusArgument = None, all: AllOption = False) -> ExitCode:
     """Show the state of a session, what it has spent, and what waits for you, on one screen; without a name each module."""
     from lopen.application.open_store import looked_up, open_store, store_of, store_with
-    from lopen.application.reports import session_object
+    from lopen.application.reports import session_object, standstill
     from lopen.application.servers import running_servers
     from lopen.store.audit import last_failure
 
@@ -43,23 +43,36 @@ def status(context: CommandContext, wanted: StatusArgument = None, all: AllOptio
     if wanted is not None:
         store = store_with(store_of(store, wanted), wanted)
     limits = looked_up(context, store.database)
+    project: dict[str, Any] = {
+        "servers": [{"url": s.url, "pid": s.pid} for s in running_servers(context.root)]
+    }
     if wanted is not None:
         sessions = [_named(context, store, wanted)]
     else:
         newest = store.latest()
         sessions = list(store.readable(store.ids(unfinished=True))) or ([newest] if newest else [])
-        _tell_modules(context, store, sessions, limits)
-    for server in running_servers(context.root):
-        context.say(f"server: {server.url} (to open it: lopen serve --link --open)")
-        context.emit("server", url=server.url, pid=server.pid)
+        project["modules"] = _tell_modules(context, store, sessions, limits)
+    for server in project["servers"]:
+        context.say(f"server: {server['url']} (to open it: lopen serve --link --open)")
+    if not sessions:
+        context.emit("status", session="", **project)
     for session in sessions:
         failed = None if session.finished else last_failure(store.database, session.id)
+        waits = standstill(context.root, store, session)
+        own = next((b for b in limits.budgets if b.budget_id == f"session:{session.id}"), None)
         context.emit(
             "status",
             **session_object(context.root, store, session),
+            tokens=None if own is None else own.tokens_used,
+            cost_usd=None if own is None else own.cost_usd,
+            next=f"lopen {'merge' if session.finished else 'attach'} {session.module}"
+            if waits is None
+            else waits.command,
             failed_verification=None if failed is None else asdict(failed),
             limits_unknown=limits.unknown or None,
+            **project,
         )
+        project = {}  # told once
         if not context.json:
             whole = all or context.verbose
             context.say("\n".join(lines(context, store, session, limits, whole=whole)))
@@ -93,30 +106,29 @@ def _named(context: CommandContext, store: SessionStore, wanted: str) -> Session
 
 def _tell_modules(
     context: CommandContext, store: SessionStore, sessions: Sequence[Session], limits: ProjectLimits
-) -> None:
-    """Show each module whose session is not shown in a line, or say how to start one; a program gets every module."""
+) -> list[dict[str, Any]]:
+    """Show each module whose session is not shown in a line, or say how to start one; return every module."""
     from lopen.application.command_context import is_root
     from lopen.application.reports import module_object
     from lopen.specification.modules import find_modules
 
     budgets = {b.budget_id: b for b in limits.budgets}
-    names = find_modules(context.root)
+    names, every = find_modules(context.root), []
     for name in names:
         found = module_object(context.root, store, name, budgets.get(f"module:{name}"))
         spent = f"{found['tokens']:,} tokens, {cost_text(found['cost_usd'], found['unpriced_tokens'])}"
         if limits.unknown:
             found |= dict.fromkeys(("tokens", "cost_usd", "unpriced_tokens"))
-        context.emit("module", **found)
+        every.append(found)
         if all(session.module != name for session in sessions):
             done = f"{found['tasks_done']}/{found['tasks']} tasks" if found["tasks"] else "no tasks yet"
             context.say(f"{name}: {found['state']}, {done}, {'tokens unknown' if limits.unknown else spent}")
-    if sessions:
-        return
-    if names:
+    if names and not sessions:
         context.say("\n".join([*limits.lines[:1], "no sessions yet; to start one: lopen run MODULE"]))
-    else:
+    elif not names and not sessions:
         nothing = "no modules yet" if is_root(context.root) else "there is no project here"
         context.say(f"{nothing}; to start one: lopen init MODULE")
+    return every
 
 
 def lines(
