@@ -24,6 +24,7 @@ from tests.project import (
     Project,
     code,
     component,
+    plan,
     specification,
     task,
     verified,
@@ -188,28 +189,47 @@ def test_a_run_whose_terminal_is_closed_is_saved(make_project: MakeProject) -> N
     is_as_if_nothing_had_happened(project)
 
 
-def test_a_verification_that_was_cut_off_is_run_again_and_held_against_nobody(
+WORTH = "def worth(a, b):\n    if a > b and b > 0:\n        return a * 2 + b\n    return a - b\n"
+TEST_WORTH = """import unittest
+
+from calc import worth
+
+
+class TestWorth(unittest.TestCase):
+    def test_worth(self):
+        self.assertEqual([worth(5, 3), worth(3, 5), worth(3, 3), worth(3, 0), worth(1, -1)], [13, -2, 0, 3, 2])
+"""
+# Of the command's runs the first one is a try; 7, 9, 11, ... are the tests, the control and six mutants
+CUT_OFF = (2, 3, 4, 5, 6, 8, 10, 12, 14, 16)
+RUNS = 1 + len(CUT_OFF) + 2 + 6
+
+
+def test_a_verification_that_was_cut_off_goes_on_where_it_was_and_is_held_against_nobody(
     make_project: MakeProject,
 ) -> None:
-    # The command ends lopen, by the signal that the file names.
-    project = crashing(make_project)
-    file = project.root / ".git/stop"
-    stop = f"if test -f {file}; then s=$(cat {file}); rm {file}; kill -$s $PPID; sleep 60; fi"
-    project.specify(text=specification(commands={"verify-tests": f"{stop}; {UNITTEST}"}))
+    # The command kills lopen in some of its runs, which it counts outside of the tree.
+    written = [("calc.py", WORTH), ("test_calc.py", TEST_WORTH)]
+    files = [("write_file", {"path": path, "content": text}) for path, text in written]
+    project = make_project([plan(), tools(*files, *verified("calc-t1"))], LOPEN_ORACLE__MUTATION="")
+    ran, kills = project.root / ".git/ran", project.root / ".git/kills"
+    kills.write_text("".join(f"{n}\n" for n in CUT_OFF))
+    count = f"echo >> {ran}; if grep -qx $(wc -l < {ran}) {kills}; then kill -KILL $PPID; sleep 60; fi"
+    project.specify(text=specification(commands={"verify-tests": f"{count}; {UNITTEST}"}))
     assert project.lopen("approve", "calc", "--yes").code == 0
-    assert project.lopen("plan", "calc").code == 0  # the command is tried here, and starts
+    long = [["tests.crash.faults:replace", "lopen.verification.extra_runs:LEAST_MUTANTS_S", 600.0]]
 
-    for word in ("TERM", *["KILL"] * 5):
-        file.write_text(word)
-        ran = ended(begun(project))
-        assert ran.code == CODES[word], ran.out + ran.err
+    codes = [project.lopen("run", "calc", arrange=long).code for _ in (*CUT_OFF, "the end")]
 
-    on = project.lopen("resume")
-
-    assert on.code == 0, on.out + on.err
-    # The six runs of one verification are one call, and no circuit holds them against anybody.
-    assert "duplicate_call" not in project.lopen("circuit", "incidents").out
-    is_as_if_nothing_had_happened(project)
+    assert codes == [-signal.SIGKILL] * len(CUT_OFF) + [0]
+    assert project.subjects()[2:] == ["feat(calc): complete Write it in core"]
+    # What passed is not run again, no request is made twice, and no circuit holds the kills against anybody.
+    assert len(ran.read_text()) == RUNS
+    assert (len(project.requests), len(project.oracle_requests)) == (2, 1)
+    assert re.search(
+        r"tests noticed \d of 6 mutants; not noticed: calc.py:2 `",
+        str(project.oracle_requests[0]["messages"]),
+    )
+    assert project.lopen("circuit", "incidents", "--json").out == ""
 
 
 def test_a_commit_that_is_not_the_intended_one_is_not_adopted(make_project: MakeProject) -> None:
