@@ -43,7 +43,7 @@ from lopen.verification.examination import Examination, Runs, examine
 from lopen.verification.extra_runs import ExtraRuns
 from lopen.verification.findings import Finding
 from lopen.verification.test_files import ExaminedChange, FileChange, Unchanged
-from lopen.verification.test_reader import read_tests
+from lopen.verification.test_reader import TestCase, read_tests
 from lopen.verification.test_run import TestRun
 from lopen.verification.verifier import Verifier
 from lopen.workflow.session import Session
@@ -84,7 +84,8 @@ def evidence_for(work: JudgedWork, *, control: bool) -> Evidence:
     shown = _named_files(repository, tree, found_done(session, scope, subject), stated, whole)
     removals = TestRemovals(session, work.spec, tuple(name for name, _ in assigned.sections))
     examined = _examined(work, change, removals, " ".join(stated), control=control)
-    tests = listed_tests(work.verifier, tree, _texts(change)) if scope != "task" else ()
+    ran = work.verifier.test_runs().get(tree, TestRun())
+    tests = listed_tests(ran, _texts(change)) if scope != "task" else ()
     since = _judged_tree(session, scope, subject, narrower)
     unseen = compared_trees(repository, since, tree, session.module) if since else change
     return Evidence(
@@ -225,27 +226,19 @@ def reader(repository: Repository, tree: str, files: Sequence[FileChange]) -> Ca
     return read
 
 
-def listed_tests(
-    verifier: Verifier, tree: str, texts: Mapping[str, str]
-) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the names of the tests by file; where the run's names are known, tests that did not run are marked."""
-    run = verifier.test_runs().get(tree, TestRun())
-    by_file = {path: read_tests(path, text).cases for path, text in texts.items()}
-    return tuple(
-        (
-            path,
-            tuple(
-                f"{case.name} (the runner did not report it)"
-                if run.ran(path, case.name) is False
-                else f"{case.name} (skipped)"
-                if case.skip
-                else case.name
-                for case in cases
-            ),
-        )
-        for path, cases in sorted(by_file.items())
-        if cases
-    )
+def listed_tests(run: TestRun, texts: Mapping[str, str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the names of the tests by file, with a mark on those that did not run. Only where the run does not tell,
+    their text does.
+    """
+
+    def marked(case: TestCase) -> str:
+        ran = run.ran(case.path, case.name)
+        if ran is False and not run.reported(case.path, case.name):
+            return f"{case.name} (the runner did not report it)"
+        return f"{case.name} (skipped)" if ran is False or (ran is None and case.skip) else case.name
+
+    by_file = {path: read_tests(path, text).cases for path, text in sorted(texts.items())}
+    return tuple((path, tuple(map(marked, cases))) for path, cases in by_file.items() if cases)
 
 
 def unchanged_texts(repository: Repository, tree: str, changed: Container[str]) -> Unchanged:

@@ -57,6 +57,7 @@ _STARTED = re.compile(
 _TEST_KEYS = words("scripts jest mocha ava babel vitest type main exports imports")
 _TEST_TABLES = words("pytest setuptools hatch")
 _SHOWN = 6_000  # characters of one version in a question
+LONGEST_COMMAND = 300
 LOCK_FILES = words(
     "package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb poetry.lock uv.lock pdm.lock "
     "Pipfile.lock Cargo.lock go.sum Gemfile.lock composer.lock gradle.lockfile flake.lock"
@@ -79,6 +80,8 @@ _PLUGIN = re.compile(
 LOCAL = "The work adds a dependency from a local path: what is installed from there, and does it replace a published package?"
 PLUGIN = "The work adds a plugin of the test runner: does it change which tests run, or how they pass?"
 _PROGRAM = re.compile(r"(?:\S*/\.?bin/|\./)?([\w.]+)")  # any other path may hold a tool's name
+_PIP = frozenset({"pip", "pip3"})
+_OWN_PACKAGE = re.compile(r"\.{1,2}(?:/|\[|$)|-e$|--editable")
 _NO_NAME = re.compile(r"^[A-Za-z_]\w*=|[*?\[]")  # a variable, or names that a shell fills in
 _RECIPE_SIGNS = re.compile(r"^[@+-]+")
 
@@ -121,9 +124,9 @@ def run_file_questions(
         runs_by = run_by(command or "", read)
         for change in [each for each in waiting if runs_by.fullmatch(each.path)]:
             waiting.remove(change)
-            text = (GONE if change.after is None else CHANGED).format(
-                name=name, command=" ".join((command or "").split())[:80]
-            )
+            shown = " ".join((command or "").split())
+            shown = shown if len(shown) <= LONGEST_COMMAND else f"{shown[:LONGEST_COMMAND]}…"
+            text = (GONE if change.after is None else CHANGED).format(name=name, command=shown)
             before, after = (change.before or "")[:_SHOWN], (change.after or "")[:_SHOWN]
             yield ChangeQuestion("", "run_file_changed", text, change.path, None, before, after)
 
@@ -210,8 +213,12 @@ def _of_words(texts: Sequence[str], folder: str) -> Iterator[str]:
     for option, value in itertools.pairwise(texts):
         if option in {"-C", "--directory", "--prefix", "--cwd"}:
             inside = _joined(folder, value)
-    for program in filter(None, map(_PROGRAM.fullmatch, texts)):
-        yield from (_joined(inside, each) for each in _SETTINGS.get(program[1], ()))
+    programs = dict.fromkeys(found[1] for found in map(_PROGRAM.fullmatch, texts) if found)
+    if programs.keys() & _PIP and not any(map(_OWN_PACKAGE.match, texts)):
+        # It installs other packages, and reads nothing of the project
+        programs = {program: None for program in programs if program not in _PIP | {"uv"}}
+    for program in programs:
+        yield from (_joined(inside, each) for each in _SETTINGS.get(program, ()))
     for before, text in itertools.pairwise(("", *texts)):
         if before == "-m" and _MODULE.match(text):
             yield from (_joined(inside, text.replace(".", "/") + end) for end in (".py", "/__main__.py"))

@@ -11,8 +11,10 @@ from hypothesis import given as generated
 from hypothesis import strategies as st
 
 from lopen.judge.evidence import Assignment, ChangedFile, Evidence, JudgedChange, evidence_hash
+from lopen.judge.judged_work import listed_tests
 from lopen.store.audit import VerifyResult
 from lopen.verification.findings import Finding
+from lopen.verification.test_run import TestRun
 from tests.judge.samples import EVIDENCE, TESTS_PASSED, changed
 
 results = st.builds(
@@ -95,3 +97,20 @@ def test_two_tasks_that_changed_nothing_are_two_pieces_of_work() -> None:
     idle = changed(EVIDENCE, base_tree="tree-1", diff="")
 
     assert evidence_hash(idle) != evidence_hash(changed(idle, description="Something else"))
+
+
+def test_a_test_is_marked_as_skipped_where_the_run_says_so_and_by_its_text_where_no_run_tells() -> None:
+    text = (
+        "import sys, pytest\n\n\n@pytest.mark.skipif(sys.flags.optimize == 2, reason='no')\n"
+        "def test_docstrings():\n    if sys.flags.optimize:\n        return\n    assert f.__doc__\n\n\n"
+        "def test_later():\n    assert f() == 1\n\n\ndef test_gone():\n    assert f() == 2\n"
+    )
+    ran = TestRun(1, {"python": ("test_a.py::test_docstrings",)}, skipped=("test_a.py::test_later",))
+
+    named = [listed_tests(run, {"test_a.py": text})[0][1] for run in (ran, TestRun())]
+
+    missing = "test_gone (the runner did not report it)"
+    assert named == [
+        ("test_docstrings", "test_later (skipped)", missing),
+        ("test_docstrings (skipped)", "test_later", "test_gone"),
+    ]

@@ -43,6 +43,11 @@ def test_files_by_which_a_command_runs_are_followed(command: str) -> None:
     assert not runs_by.fullmatch("old.sh")
 
 
+def test_an_installation_of_other_packages_reads_nothing_of_the_project() -> None:
+    runs_by = run_by("python3 -m venv .venv && .venv/bin/pip install -q 'pytest>=8' \"pyyaml \"", TREE.get)
+    assert not runs_by.fullmatch("pyproject.toml")
+
+
 NEUTRAL = {
     "Makefile": "# A comment\n" + TREE["Makefile"],
     "tools/check.py": TREE["tools/check.py"] + "\n",
