@@ -38,6 +38,7 @@ RUNNING = {
         "clean_room",
         "extra_runs",
         "installed",
+        "project_commands",
         "run_record",
         "test_startup.sitecustomize",
         "verifier",

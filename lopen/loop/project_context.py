@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from itertools import islice
 from pathlib import Path
 
 from lopen.files.protection import ToolRefused
@@ -22,6 +23,8 @@ from lopen.settings.schema import Settings
 from lopen.specification.modules import topics
 from lopen.tools.task_work import TASK_VERDICT
 from lopen.verification.findings import Finding
+from lopen.verification.project_commands import detect, listing
+from lopen.verification.runners import shown_output
 from lopen.workflow.next_step import standing_work
 from lopen.workflow.session import MAX_CLARIFICATIONS, Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
@@ -30,6 +33,7 @@ from lopen.workflow.task_tree import Task
 FILES_LISTED = 200
 CONVENTION_CHARS = 12_000
 README_CHARS = 6_000
+TESTS_CHARS = 4_000
 READMES = ("README.md", "README.rst", "README.txt", "README")
 DIFF_CHARS = 20_000
 WHOLE_CHARS = 60_000  # of the files given whole, together
@@ -69,12 +73,19 @@ def _plain_text(root: Path, path: str, room: int) -> str | None:
     return text if len(text) <= room else text[:room] + "\n[cut here; read_file gives the rest]"
 
 
-def readme(root: Path) -> tuple[str, str]:
-    """The path and the beginning of the project's README; empty texts where there is none."""
-    for path in READMES:
-        if text := _plain_text(root, path, README_CHARS):
-            return path, text
-    return "", ""
+def project_told(context: SessionContext) -> Iterator[tuple[str, str]]:
+    """Yield, as title and text, the beginning of the project's README, and how its tests stand before any work.
+
+    No command is approved yet: the tests run in a sandbox alone.
+    """
+    project = context.project
+    found = ((path, _plain_text(project.root, path, README_CHARS)) for path in READMES)
+    yield from islice(((path, text) for path, text in found if text), 1)
+    command = project.test_command or detect(listing(project.root)).commands["verify-tests"]
+    if command is not None and project.sandbox.name != "none":
+        ran = project.verifier.surveyed(command)
+        title = f"The existing tests, run once by lopen without verify-setup: `{command}`, {ran.result}"
+        yield title, shown_output(ran.output, passed=ran.passed)[-TESTS_CHARS:]
 
 
 def questions(settings: Settings, session: Session) -> str:
@@ -251,7 +262,7 @@ def surroundings(context: SessionContext) -> Surroundings:
         limits=context.guards.meter.snapshot(near_only=True),
         bounds=bounds(context.settings, session.step, context.guards.meter.gate.book),
         task_files=shown,
-        readme=readme(root) if drafting else ("", ""),
+        told=tuple(project_told(context)) if drafting else (),
         questions=questions(context.settings, session),
         established=established(verdicts_of(context.record.store, session.id), standing_work(session)),
     )

@@ -17,7 +17,7 @@ from lopen.files.protection import ToolRefused
 from lopen.files.room_files import Found
 from lopen.git.ignores import is_cache
 from lopen.sandbox.command import Command, CommandResult, Sandbox
-from lopen.store.audit import AuditTrail, LeftFiles, VerifyResult
+from lopen.store.audit import SURVEY, AuditTrail, LeftFiles, VerifyResult
 from lopen.store.journal import Journal
 from lopen.verification.clean_room import CleanRoom
 from lopen.verification.run_files import is_lock_file
@@ -27,6 +27,7 @@ from lopen.verification.test_run import TestRun, run_from_json
 SETUP_HINT = (
     "fix what verify-setup needs (a manifest, a lock file); it runs again before the next verification"
 )
+SURVEY_S = 120.0
 EVENT_TAIL = 4_000  # characters of an output in the event
 SHOWN = 20  # paths by name
 NOISE = ("__pycache__/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/")
@@ -168,6 +169,12 @@ class Verifier:
             self._trying = False
             self._results.pop(tool, None)
 
+    def surveyed(self, command: str) -> VerifyResult:
+        """Run the tests that the project has before any command is approved; once on a tree, and only for a while."""
+        self.touch()
+        known = self.log.audit.verified(SURVEY, command, self.tree())
+        return known or self._run(SURVEY, command)
+
     def ensured(self, tool: str, *, anew: bool = False) -> VerifyResult | None:
         """Return the command's result on the current tree; run the command if there is none, with `anew` also if its
         dependencies were installed on another tree, or an earlier command could change them.
@@ -216,14 +223,14 @@ class Verifier:
         tree, setting_up = self.tree(), tool == "verify_setup"
         installed_on = self.room.set_up_on
         room = self.room.enter(tree)
-        record = self.room.record(room) if tool == "verify_tests" else None
+        record = self.room.record(room) if tool in ("verify_tests", SURVEY) else None
         started = self.log.clock.monotonic()
         try:
             ran = self.sandbox.run(
                 Command(
                     record.keeping(command) if record else command,
                     cwd=self.root,
-                    timeout_s=self._timeout_s,
+                    timeout_s=min(self._timeout_s, SURVEY_S) if tool == SURVEY else self._timeout_s,
                     writable=True,
                     network=self.network or setting_up,
                     env=record.variables if record else {},
@@ -240,7 +247,7 @@ class Verifier:
         if record and (passed or self._trying):
             tests = record.test_run(ran.output, seconds).to_json()
             self.log.audit.tests_ran(tree, {"command": command, **tests})
-        left = self._take_over(found, added=not setting_up)
+        left = LeftFiles() if tool == SURVEY else self._take_over(found, added=not setting_up)
         result = VerifyResult(
             tool,
             command,

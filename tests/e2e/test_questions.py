@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, tools
 from tests.fake_api import Answer
+from tests.needs import require_sandbox
 from tests.project import build, plan, specification
 
 SPEC = "specs/calc/SPECIFICATION.md"
@@ -35,6 +38,27 @@ def test_run_with_a_prompt_drafts_a_specification_and_stops_at_the_gate(make_pro
     assert project.read(SPEC) == specification()
     on = project.lopen("approve", "calc", "--yes", "--run")
     assert on.code == 0, on.out + on.err
+
+
+@pytest.mark.parametrize("stands", ["Ran 2 tests", "ModuleNotFoundError: No module named 'ledger'"])
+def test_the_first_step_is_told_how_the_existing_tests_stand(make_project: MakeProject, stands: str) -> None:
+    require_sandbox("bwrap")
+    draft = tools(("write_spec", {"content": specification()}))
+    project = make_project([draft], LOPEN_SANDBOX__MODE="bwrap")
+    imported = "import ledger" if "Module" in stands else "import unittest"
+    test = "class TestIt(unittest.TestCase):\n    def test_a(self): pass\n    def test_b(self): pass\n"
+    project.write("test_ledger.py", f"{imported}\nimport unittest\n\n\n{test}")
+    project.commit("Tests")
+
+    project.lopen("run", "calc", "-p", "A ledger.")
+
+    shown = str(project.requests[0]["system"])
+    assert (
+        "The existing tests, run once by lopen without verify-setup: `python3 -m unittest discover`, "
+        in shown
+    )
+    assert stands in shown.replace("\\", "")
+    assert "existing_tests" not in project.lopen("status", "calc").out  # the work made no failure yet
 
 
 def test_a_question_while_drafting_waits_and_the_request_is_kept(make_project: MakeProject) -> None:

@@ -10,12 +10,12 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.application.verify_detection import NAMES, Detected, command_lines, detect, listing
 from lopen.cli.command import outside_command
 from lopen.core.errors import ExitCode, LopenError, WrongUsage
 from lopen.example import MODULE, specification_text
 from lopen.specification.modules import spec_path
 from lopen.specification.spec import NEW_BEHAVIOUR, NEW_CRITERIA, NEW_DESCRIPTION, NEW_OVERVIEW
+from lopen.verification.project_commands import NAMES, Detected, command_lines, detect, listing
 
 NewModule = Annotated[
     str | None, typer.Argument(help="Module to write a specification for, to be filled in.")

@@ -57,8 +57,8 @@ class Surroundings:
     `limits`: budgets and circuits now; `bounds`: the limits that shape the work, the same in all of a session.
     `verifications`: the tools that the task in progress needs, in the order to call them.
     `warnings`: the last accepted verdict's. `task_files`: the files that the task builds on.
-    `established`: the criteria that verdicts found to hold. In step 1 `readme`
-    is the README's path and beginning; in steps 1 to 5 `questions` says who answers `ask_user`.
+    `established`: the criteria that verdicts found to hold. In step 1 `told`
+    is (title, text) of the README's beginning and of a run of the present tests; in steps 1 to 5 `questions` says who answers `ask_user`.
     """
 
     languages: Sequence[str]
@@ -70,7 +70,7 @@ class Surroundings:
     work_in_progress: str
     limits: str
     bounds: Sequence[str] = ()
-    readme: tuple[str, str] = ("", "")
+    told: Sequence[tuple[str, str]] = ()
     questions: str = ""
     established: frozenset[str] = frozenset()
     verifications: Sequence[str] = ()
@@ -242,7 +242,6 @@ def _own(session: Session, spec: Specification | None, around: Surroundings, req
     corrections = "\n".join(map(bullet, session.dialogue.corrections))
     notes = "\n".join(map(bullet, session.dialogue.notes))
     research = "\n".join(f"- {topic}: {excerpt}" for topic, excerpt in around.research)
-    readme, beginning = around.readme
     return [
         Part("Workflow state", state_lines(session, around.established)),
         *_task_parts(session, spec, around),
@@ -258,7 +257,7 @@ def _own(session: Session, spec: Specification | None, around: Surroundings, req
         ),
         Part("Plan", plan_lines(session), 4, rest="read_plan gives all of it"),
         Part("Files in the project", around.files, 6, data=True, rest="list_files gives more"),
-        Part(readme, beginning, 5, data=True, rest="read_file gives it"),
+        *(Part(title, text, 5, data=True, rest="read_file gives it") for title, text in around.told),
         Part("Research so far", research, 5, data=True, rest="read_research gives a topic"),
         Part(
             f"Work in progress (uncommitted, {_left_by(session.task)})",

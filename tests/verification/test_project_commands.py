@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from lopen.application.verify_detection import NAMES, detect
+from lopen.verification.project_commands import NAMES, detect
 
 NPM = json.dumps({"scripts": {"test": "jest", "lint": "eslint .", "build": "tsc"}})
 MAKEFILE = "SRC := a\nall: build\n\nbuild:\n\tcc\ntest lint: build\n\t./t\n.PHONY: test\n"
