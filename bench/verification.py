@@ -1,4 +1,5 @@
-"""How long a task's verification takes over its plain test run, for projects with a quick suite and a slow one.
+"""How long a task's verification takes over its plain test run, for projects with a quick suite and a slow one, and how
+many mutants a suite with sleeps leaves time for.
 
 The plain run is the project's own command in its folder. The verification is all that happens before the commit: the clean
 room, the test run, the control, earlier tests and mutants, without the time of a judge.
@@ -6,6 +7,7 @@ room, the test run, the control, earlier tests and mutants, without the time of 
 
 from __future__ import annotations
 
+import re
 import statistics
 import subprocess
 import time
@@ -21,6 +23,7 @@ from tests.edits.projects import COMMANDS
 
 EACH = 12.0  # a quick suite has more of the time that every run takes
 SLOW = "import time\n\n\ndef test_slow():\n    time.sleep({seconds})\n"
+WAITS = "import time\n\nimport pytest\n\nimport pricing\n\n\n@pytest.mark.parametrize('n', range(5))\ndef test_waits(n):\n    time.sleep(1)\n    assert {call}\n"
 PYTHON = next(edit for edit in HONEST if edit.name == "changed-result")
 MEASURED = {
     "python, a quick suite": PYTHON,
@@ -29,6 +32,20 @@ MEASURED = {
     "node, a quick suite": next(e for e in HONEST if (e.language, e.name) == ("node", "changed-expectation")),
     "c, a quick suite": next(edit for edit in HONEST if edit.name == "refactor" and edit.language == "c"),
 }
+
+
+def share_tried() -> Row:
+    """The share of mutants that a suite of 10 s leaves time for: ten tests that sleep, five of which reach the change."""
+    calls = {"gross": "pricing.gross('basic', n) == 120 * n", "kinds": "pricing.kinds()"}
+    waits = {f"tests/test_{name}_waits.py": WAITS.format(call=call) for name, call in calls.items()}
+    with TemporaryDirectory(prefix="mutants-") as folder:
+        ran, _, _ = run(replace(PYTHON, before=waits), Path(folder))
+    (told,) = [e["output"] for e in ran.named("verification_ran") if e["tool"] == "mutation_check"]
+    tried, late = re.search(r"of (\d+) mutants", told), re.search(r"(\d+)(?: more)? had no time", told)
+    done, left = (int(found[1]) if found else 0 for found in (tried, late))
+    return Row(
+        "mutants tried, python, a suite of 10 s that sleeps", 100 * done / (done + left), 80, "%", True, told
+    )
 
 
 def times(edit: Edit) -> tuple[float, float]:
@@ -56,3 +73,4 @@ def rows() -> Iterator[Row]:
         ratios.append(verified / plain)
         yield Row(f"verification, {name}", ratios[-1], EACH, detail=f"{verified:.2f} s over {plain:.2f} s")
     yield Row("verification over the plain test run, median", statistics.median(ratios), 4.0)
+    yield share_tried()

@@ -194,7 +194,7 @@ class AskedJudge:
                 passed,
                 verdict.confidence,
                 verdict.summary[:1_000],
-                len(verdict.findings),
+                sum(finding.severity != "info" for finding in verdict.findings),
                 judged.cached,
                 verdict.evidence_hash,
                 () if passed else verdict.reasons,

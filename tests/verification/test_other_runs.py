@@ -124,6 +124,15 @@ def test_a_failed_run_in_node_stays_failed(tmp_path: Path) -> None:
     assert "not ok 1 - bad" in ran.output  # as it prints without a record
 
 
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
+def test_node_runs_the_files_that_are_asked_for(tmp_path: Path) -> None:
+    files = NODE | {"test/c.test.js": "require('node:test')('other', () => {});\n"}
+
+    record, ran = recorded_run(tmp_path, files, "node --test", "stop", "only test/c.test.js::other")
+
+    assert record.test_run(ran.output, 0.0).names["script"] == ("test/c.test.js::other",)
+
+
 @pytest.mark.parametrize(
     ("build", "folder", "shown"),
     [
