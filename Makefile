@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)  # the tests wait now and then
 
-.PHONY: help demo test check bench crash clean
+.PHONY: help demo test check wheel bench crash clean
 
 help:
 	@echo "make demo    build a small module from recorded answers, in a new git repository"
 	@echo "make test    run every test"
 	@echo "make check   lint, check types, build the package and the documentation"
+	@echo "make wheel   make a wheel in dist/"
 	@echo "make bench   measure, against a floor measured in the same run"
 	@echo "make crash   kill a build at each system call that leaves something behind, and resume it"
 	@echo "make clean   remove what the other targets made"
@@ -45,6 +46,10 @@ check: $(STAMP)
 	$(BIN)/lopen check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir $(VENV)/site
 	$(BIN)/python -m scripts.check_package
+
+wheel:
+	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	@ls dist/*.whl
 
 bench: $(STAMP)
 	$(BIN)/python -m bench

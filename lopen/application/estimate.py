@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from lopen.application.command_context import CommandContext
+from lopen.application.open_store import looked_up, open_store
 from lopen.core.errors import ExitCode, LopenError
 from lopen.core.money import dollars
 from lopen.settings.schema import Settings
@@ -21,8 +22,9 @@ from lopen.workflow.steps import Step, number
 
 # Tokens as budgets count them. The bundled example, seven small criteria done at the first attempt, used 62,000;
 # a library of 2,000 lines with twenty used 300,000.
-PLANNING = (10_000, 60_000)
-CRITERION = (6_000, 60_000)
+PLANNING = (10_000, 30_000)
+CRITERION = (6_000, 15_000)
+SPREAD = (0.7, 1.5)  # around what finished builds of the project used for each criterion
 OUTPUT_SHARE = (0.1, 0.3)  # of these tokens; the example's is 0.13
 CHARS_A_TOKEN = 4
 
@@ -36,7 +38,9 @@ def estimated_tokens(criteria: int, chars: int) -> tuple[int, int]:
 
 
 def estimated_cost(tokens: tuple[int, int], models: Sequence[str]) -> Range | None:
-    """Return the range in US dollars at the list prices of the cheapest and the dearest model; None without a price."""
+    """Return the range in US dollars at list prices: at the least all by the cheapest model, at the most planned by the
+    first and built by the last; None without a price.
+    """
     from lopen.models.messages import Usage
     from lopen.models.prices import cost_usd
 
@@ -47,13 +51,33 @@ def estimated_cost(tokens: tuple[int, int], models: Sequence[str]) -> Range | No
         if of_input is None or of_output is None:
             return None
         rates.append((of_input / many, of_output / many))
-    low, high = (
-        count * ((1 - share) * of_input + share * of_output)
-        for count, share, (of_input, of_output) in zip(
-            tokens, OUTPUT_SHARE, (min(rates), max(rates)), strict=True
-        )
-    )
+    prices = [
+        [(1 - share) * of_input + share * of_output for of_input, of_output in rates]
+        for share in OUTPUT_SHARE
+    ]
+    low = tokens[0] * min(prices[0])
+    high = PLANNING[1] * prices[1][0] + (tokens[1] - PLANNING[1]) * prices[1][-1]
     return low, high
+
+
+def learned(context: CommandContext, criteria: int) -> tuple[int, tuple[int, int], Range] | None:
+    """Return how many finished builds the project has, and the range of tokens and cost that follows from them."""
+    store = open_store(context)
+    budgets = {b.budget_id: b for b in looked_up(context, store.database).budgets}
+    found = [
+        (own.tokens_used * share, own.cost_usd * share)
+        for session in store.readable(store.ids())
+        if session.finished and session.plan.criteria and (own := budgets.get(f"session:{session.id}"))
+        for share in (criteria / len(session.plan.criteria),)
+    ]
+    if not found:
+        return None
+    tokens, costs = (sorted(each) for each in zip(*found, strict=True))
+    return (
+        len(found),
+        (int(tokens[0] * SPREAD[0]), int(tokens[-1] * SPREAD[1])),
+        (costs[0] * SPREAD[0], costs[-1] * SPREAD[1]),
+    )
 
 
 def tell(context: CommandContext, spec: Specification, settings: Settings, model: str = "") -> None:
@@ -62,6 +86,10 @@ def tell(context: CommandContext, spec: Specification, settings: Settings, model
     """
     tokens = estimated_tokens(len(spec.criteria), len(spec.text))
     cost = estimated_cost(tokens, [model] if model else [settings.models.planning, settings.models.building])
+    source = "a range, from the specification's size"
+    if not model and (known := learned(context, len(spec.criteria))):
+        builds, tokens, cost = known
+        source = f"from {builds} finished build{'' if builds == 1 else 's'} of this project"
     budget, counted = settings.budget, settings.budget.enabled
     limits = {
         "budget.max_cost_usd": budget.max_cost_usd,
@@ -79,10 +107,7 @@ def tell(context: CommandContext, spec: Specification, settings: Settings, model
         limits=limits,
     )
     shown = "price unknown" if cost is None else " to ".join(dollars(usd) for usd in cost)
-    context.say(
-        f"the whole build may cost {shown} ({tokens[0]:,} to {tokens[1]:,} tokens):"
-        " a range, from the specification's size"
-    )
+    context.say(f"the whole build may cost {shown} ({tokens[0]:,} to {tokens[1]:,} tokens): {source}")
     most = dollars(budget.max_cost_usd) if budget.max_cost_usd else "unlimited (set one with --max-cost)"
     named = {"session": "session_tokens", "task": "task_tokens", "module": "token_budget_per_module"}
     said = [f"cost {most}"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import status
-from tests.project import plan
+from tests.project import build, plan
 
 
 def test_a_dry_run_says_cost_limits_and_step_and_changes_nothing(make_project: MakeProject) -> None:
@@ -31,3 +31,14 @@ def test_a_dry_run_says_cost_limits_and_step_and_changes_nothing(make_project: M
     [estimate] = shown.named("estimate")
     assert estimate["tokens"][0] < estimate["tokens"][1]
     assert (project.git("for-each-ref"), len(project.requests)) == (before, asked)
+
+
+def test_the_estimate_learns_from_the_project_s_finished_builds(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.run_module()
+    used = project.status()["tokens"]
+    project.specify("other", project.read("specs/calc/SPECIFICATION.md").replace("calc", "other"))
+    told = project.lopen("run", "other", "--dry-run").out
+    assert (
+        f"({int(used * 0.7):,} to {int(used * 1.5):,} tokens): from 1 finished build of this project" in told
+    )
