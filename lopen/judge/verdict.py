@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
+from lopen.core.escape import inert
 from lopen.verification.findings import Finding, Severity
 from lopen.workflow.pauses import BOUNDARIES
 
@@ -68,9 +69,9 @@ class Verdict:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The findings in words: its errors, or all where it names none."""
-        errors = [finding for finding in self.findings if finding.severity == "error"]
-        return tuple(finding.shown for finding in errors or self.findings)
+        """The findings in words: its errors, or all that it finds fault with where it names none."""
+        found = {kind: [f for f in self.findings if f.severity == kind] for kind in ("error", "warning")}
+        return tuple(inert(finding.shown) for finding in found["error"] or found["warning"])
 
     def to_tool_result(self) -> dict[str, Any]:
         """Return the fields of a `verify_*_completion` result beside `ok`; `passed` is the rule's, not the judge's."""
