@@ -294,7 +294,7 @@ class SessionGuard:
             call.id,
             self.event.agent,
             runs_verify(call, self.settings.verify_commands),
-            subject_of(call.tool, "".join(edited(call))),
+            subject_of(call.tool, "".join(edited(call)), call.arguments),
         )
 
     def _in_probe(self) -> bool:

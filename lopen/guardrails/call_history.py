@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from posixpath import normpath
@@ -250,9 +250,12 @@ def _short_path(path: str) -> str:
     return f"{path[: PATH_LENGTH - len(digest) - 1]}\0{digest}"
 
 
-def subject_of(tool: str, written: str) -> str:
-    """Return what a tool is called over and over for: itself, or the file that the call writes."""
-    return signature(tool, {"path": written}) if written else tool
+def subject_of(tool: str, written: str, arguments: Mapping[str, Any]) -> str:
+    """Return what a tool is called over and over for: itself, or the file and the place in it that the call writes."""
+    if not written:
+        return tool
+    place = arguments.get("old_text", arguments.get("old_string"))
+    return signature(tool, {"path": written, "place": place})
 
 
 LONGEST_PATH = 4_096

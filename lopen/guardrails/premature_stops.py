@@ -145,7 +145,6 @@ RESULT_CALLS: Mapping[Step, str] = {
     Step.IDENTIFY_COMPONENTS: "record_components(components), so that every acceptance criterion is covered",
     Step.SELECT_NEXT_COMPONENT: "select_component(name, reason)",
     Step.BREAK_INTO_TASKS: "record_tasks(component, tasks), with at least one task",
-    Step.REPEAT: "verify_module_completion()",
 }
 
 

@@ -217,7 +217,7 @@ class CallGate:
         A call that a kill cut off and lopen runs again has the same turn and id: it counts once.
         """
         call = self._call(tool, signature(tool, arguments), turn, "tool", self._mark(turn, call_id))
-        call = replace(call, subject=subject_of(tool, writes))
+        call = replace(call, subject=subject_of(tool, writes, arguments))
         now = self._clock.now()
         answer = self._answered(lambda rows: announce_call(rows, self.circuit_id, call, now, self.book), call)
         self._running, self._asked = call.nonce, 0

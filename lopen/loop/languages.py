@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from lopen.core.trusted_programs import is_brought
+from lopen.specification.sections import parse_outline
 from lopen.verification.syntax import FUNCTIONS, GRAMMAR_OF, ParsedFile
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ def _version(command: tuple[str, ...], root: Path) -> str:
 
 LARGEST = 2_000_000  # characters; a larger file is hardly written by hand
 LONGEST_SIGNATURE = 200
+DOCUMENTS = (".md", ".markdown")
 DEEPEST = 4  # containers inside each other
 # Grammars name definitions by these ends, and some data too
 DEFINITIONS = ("_definition", "_declaration", "_item", "_signature", "_module")
@@ -123,12 +125,23 @@ WRAPPERS = frozenset(
 
 
 def outline(path: str, text: str) -> str | None:
-    """Return the outline of a file, one line a definition; None where its language is not known or it is too long."""
+    """Return the outline of a file, one line a definition or heading; None where its language is not known or it is
+    too long.
+    """
+    if path.lower().endswith(DOCUMENTS):
+        return "\n".join(f"{s.line}: {'#' * s.level} {s.title}" for s in parse_outline(text).sections)
     language = GRAMMAR_OF.get(PurePosixPath(path).suffix.lower().removeprefix("."))
     if language is None or len(text) > LARGEST:
         return None
     source = ParsedFile(text, language)
     return "\n".join(_lines(source, source.root, 0))
+
+
+def document_section(path: str, text: str, heading: str) -> str | None:
+    """Return a section of a document with its subsections; None where it has no such heading."""
+    document = parse_outline(text) if path.lower().endswith(DOCUMENTS) else None
+    section = document.get(heading) if document else None
+    return document.full_text(section) if document and section else None
 
 
 def _lines(source: ParsedFile, parent: Node, depth: int) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from lopen.judge.verdict import established
 from lopen.limits.budget import DEFAULT_TASK_TYPE, task_tokens
 from lopen.limits.circuits import RuleBook
 from lopen.loop.context import SessionContext
-from lopen.loop.languages import installed, languages, outline
+from lopen.loop.languages import document_section, installed, languages, outline
 from lopen.models.prompts.parts import CHARS_PER_TOKEN, Part
 from lopen.models.prompts.prompt import Surroundings, TaskFiles
 from lopen.settings.schema import Settings
@@ -121,7 +121,7 @@ def work_in_progress(context: SessionContext, shown: Collection[str]) -> str:
 
 def task_files(context: SessionContext) -> TaskFiles:
     """Return the present content of the files that the task in progress names, its criteria name, or its component's
-    work changed.
+    work changed. A file named as `docs/api.md#Heading` is shown by that section.
     """
     session = context.record.journal.session
     if session.task is None:
@@ -130,14 +130,15 @@ def task_files(context: SessionContext) -> TaskFiles:
     outlines, named = [], []
     unnamed_room = UNNAMED_CHARS if session.task.files else WHOLE_CHARS
     room, outline_room = WHOLE_CHARS, OUTLINE_CHARS
-    wanted_paths = (*session.task.files, *_spoken(context, session, session.task))
+    wanted_paths = (*session.task.files, *_spoken(context, _stated(session, session.task)))
     paths = list(dict.fromkeys((*wanted_paths, *_changed(context, session))))
     for path in paths[:LOOKED_AT]:
         text = _text(context, path)
         if text is None:
             continue
         wanted = path in wanted_paths
-        if len(text) <= (room if wanted else min(room, unnamed_room)):
+        own_room = room if wanted else 0 if kind(path) == "test" else min(room, unnamed_room)
+        if len(text) <= own_room:
             room -= len(text)
             unnamed_room -= 0 if wanted else len(text)
             whole[path] = _file_part(f"File: {path}", text)
@@ -145,7 +146,7 @@ def task_files(context: SessionContext) -> TaskFiles:
         shown = outline(path, text) if outline_room > 0 else None
         if shown and len(shown) <= outline_room:
             outline_room -= len(shown)
-            outlines.append(_file_part(f"Outline of {path} ({len(text)} characters)", shown))
+            outlines.append(_outline_part(path, text, shown))
         else:
             outline_room = 0  # small files come first: later ones would hardly fit
             named.append(f"{path} ({len(text)} characters)")
@@ -156,11 +157,32 @@ def task_files(context: SessionContext) -> TaskFiles:
     return TaskFiles((*whole.values(), *outlines, rest), tuple(whole))
 
 
-def _spoken(context: SessionContext, session: Session, task: Task) -> list[str]:
-    """Return the files that the words of the task and its criteria name, where only one file has the name."""
+def named_outlines(context: SessionContext) -> TaskFiles:
+    """Return the outlines of the files that the specification names: a plan says by them which parts its tasks need."""
+    spec = context.project.load_spec(context.record.journal.session.module)
+    parts, room = [], OUTLINE_CHARS
+    for path in _spoken(context, [spec.text]):
+        text = _text(context, path)
+        shown = outline(path, text) if text else None
+        if text and shown and len(shown) <= room:
+            room -= len(shown)
+            parts.append(_outline_part(path, text, shown))
+    return TaskFiles(tuple(parts))
+
+
+def _outline_part(path: str, text: str, shown: str) -> Part:
+    return _file_part(f"Outline of {path} ({len(text)} characters)", shown)
+
+
+def _stated(session: Session, task: Task) -> tuple[str, ...]:
+    """Return the words of the task and of its criteria."""
     owner = session.tree.owner(task.id)
     criteria = owner.criteria_of(task) if owner else ()
-    stated = (task.description, *(session.plan.criteria.get(id, "") for id in criteria))
+    return (task.description, *(session.plan.criteria.get(id, "") for id in criteria))
+
+
+def _spoken(context: SessionContext, stated: Sequence[str]) -> list[str]:
+    """Return the files that these texts name, where only one file has the name."""
     spoken = {name.casefold() for text in stated for name in spoken_names(text)}
     by_name: dict[str, list[str]] = {}
     for path in context.project.workspace.list_files().files:
@@ -174,11 +196,13 @@ def _file_part(title: str, text: str) -> Part:
 
 
 def _text(context: SessionContext, path: str) -> str | None:
-    """The text of a file; None where it is missing, protected or not text."""
+    """The text of a file, or of its section that stands behind `#`; None where it is missing, protected or not text."""
+    name, _, heading = path.partition("#")
     try:
-        return context.project.workspace.text(path)
+        text = context.project.workspace.text(name)
     except ToolRefused:
         return None
+    return (document_section(name, text, heading) or text) if heading else text
 
 
 def _changed(context: SessionContext, session: Session) -> list[str]:
@@ -222,7 +246,7 @@ def _call_bounds(book: RuleBook) -> tuple[str, ...]:
     most = [
         f"{rule.threshold if rule.over else rule.threshold - 1} {of}"
         for rule, of in (
-            (book["sequential_tool"], "calls of one tool in a turn"),
+            (book["sequential_tool"], "calls of one tool in a turn, writes and edits apart"),
             (book["rapid_fire"], f"calls in {book['rapid_fire'].window:g} s"),
         )
         if book.enabled and rule.enabled
@@ -248,7 +272,8 @@ def surroundings(context: SessionContext) -> Surroundings:
         files.append(f"[more than {FILES_LISTED} files; list_files gives the rest]")
     building, drafting = session.step is Step.ITERATE_THROUGH_TASKS, session.step is Step.DRAFT_SPECIFICATION
     commands, root = context.project.verifier.commands, context.project.root
-    shown = task_files(context) if building else TaskFiles()
+    planning = session.step in PLANNING_STEPS
+    shown = task_files(context) if building else named_outlines(context) if planning else TaskFiles()
     return Surroundings(
         languages=installed(root) if drafting else languages(listing.files, commands, root),
         commands=tuple(commands.items()),

@@ -123,7 +123,10 @@ class TaskInput(Input):
     acceptance_criteria: Annotated[list[str], Field(description="ids; none for all of the component's")] = []
     files: Annotated[
         list[Path],
-        Field(max_length=50, description="files the task builds on, also those that earlier tasks write"),
+        Field(
+            max_length=50,
+            description="files the task builds on, also those that earlier tasks write; `docs/api.md#Heading` for a section",
+        ),
     ] = []
     subtasks: list[Name] = []
     type: Literal["planning", "implement", "review", "test", "deploy", "design"] | None = None
@@ -160,10 +163,6 @@ class VerifyTask(Input):
         Annotated[str, StringConstraints(max_length=2_000), Field(description="your claim, for the judge")]
         | None
     ) = None
-
-
-class VerifyComponent(Input):
-    component: Text
 
 
 @dataclass(frozen=True, slots=True)

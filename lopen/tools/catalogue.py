@@ -29,7 +29,6 @@ EVERYWHERE = frozenset(Step) - {Step.COMPLETE}
 PLANNING_AND_BEFORE = PLANNING_STEPS | {Step.DRAFT_SPECIFICATION}
 BUILDING = frozenset({Step.ITERATE_THROUGH_TASKS})
 RESEARCHING = frozenset(Step) - {Step.REPEAT, Step.COMPLETE}
-MODULE_VERIFYING = frozenset({Step.ITERATE_THROUGH_TASKS, Step.REPEAT})
 
 STANDARD = ("verify-build", "verify-tests", "verify-lint")
 AFTER_A_FAILURE = "Not run behind a call that failed in the same turn."
@@ -96,8 +95,6 @@ FIXED: tuple[Tool, ...] = (
     _tool(task_work.add_task, BUILDING),
     _tool(task_work.split_task, BUILDING),
     _tool(task_work.verify_task_completion, BUILDING),
-    _tool(task_work.verify_component_completion, BUILDING),
-    _tool(task_work.verify_module_completion, MODULE_VERIFYING),
 )
 
 

@@ -6,8 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from lopen.core.events import TaskChanged
-from lopen.judge.judging import BoundaryVerdict
-from lopen.judge.verdict import Scope
 from lopen.tools import calls
 from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.planning import task_from, unfit
@@ -158,29 +156,10 @@ def verify_task_completion(bench: Workbench, wanted: calls.VerifyTask) -> ToolRe
     task = bench.session.task
     if task is None or wanted.task_id != task.id:
         return failed(f"{wanted.task_id!r} is not the task in progress", _current(bench))
-    judged = _judge(bench, "task", task.id, wanted.note or "")
-    bench.evidence.note(TASK_VERDICT, bench.project.verifier.tree() if judged.passed else None)
-    return ToolResult(True, judged.verdict.to_tool_result(), pause=judged.pause)
-
-
-def _judge(bench: Workbench, scope: Scope, subject: str, note: str = "") -> BoundaryVerdict:
-    judged = bench.judge.verdict_on(scope, subject, note, bench.evidence.ignored)
+    judged = bench.judge.verdict_on("task", task.id, wanted.note or "", bench.evidence.ignored)
     for result in judged.results:  # lopen ran what the boundary requires and the model had not run
         bench.evidence.note(result.tool, result.tree if result.passed else None)
     if judged.passed:
         bench.evidence.confidence = judged.verdict.confidence
-    return judged
-
-
-def verify_component_completion(bench: Workbench, wanted: calls.VerifyComponent) -> ToolResult:
-    """Have the judge look at a component as a whole. lopen does this by itself at the boundary."""
-    component = bench.session.tree.component(wanted.component)
-    if component is None:
-        names = ", ".join(c.name for c in bench.session.tree.components)
-        return failed(f"there is no component {wanted.component!r}", f"components: {names}")
-    return ToolResult(True, _judge(bench, "component", component.id).verdict.to_tool_result())
-
-
-def verify_module_completion(bench: Workbench, _: calls.NoInput) -> ToolResult:
-    """Have the judge look at the module as a whole. lopen does this by itself at the end."""
-    return ToolResult(True, _judge(bench, "module", bench.session.module).verdict.to_tool_result())
+    bench.evidence.note(TASK_VERDICT, bench.project.verifier.tree() if judged.passed else None)
+    return ToolResult(True, judged.verdict.to_tool_result(), pause=judged.pause)

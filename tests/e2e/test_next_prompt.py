@@ -69,7 +69,7 @@ def test_a_task_opens_with_its_criteria_and_the_files_it_builds_on(make_project:
             task(
                 "Two",
                 acceptance_criteria=["AC-2"],
-                files=["./docs/notes.md", "docs", "../outside", "gone.py", "one.py"],
+                files=["./docs/notes.md", "docs/api.md#Names", "docs", "../outside", "gone.py", "one.py"],
             ),
             task("Three"),
         ),
@@ -79,17 +79,23 @@ def test_a_task_opens_with_its_criteria_and_the_files_it_builds_on(make_project:
     ]
     project = make_project(script)
     project.write("docs/notes.md", "Round half up.\n")
+    project.write("docs/api.md", "# API\n\n## Names\n\nNames are short.\n\n## History\n\nLong story.\n")
     project.commit("Note")
-    project.build_module(text=specification(criteria=CRITERIA))
+    project.build_module(text=specification(criteria=CRITERIA, extra="\nIt follows docs/api.md.\n"))
 
-    _, one, two, three = project.requests
+    planner, one, two, three = project.requests
+    assert "3: ## Names\n7: ## History" in system(planner).partition("## Outline of docs/api.md (")[2]
+    assert "Names are short." not in system(planner)
     assert section(one, "Acceptance criteria of this task").count("- AC-") == 1
     assert section(one, "Acceptance criteria of other work (read_spec shows them)").strip() == "AC-2, AC-3"
     assert "## File: " not in system(one)
     assert "Round half up." in section(two, "File: docs/notes.md")
     assert "return a + b" in section(two, "File: one.py")
     assert system(two).count("## File: one.py\n") == 1
-    assert "class TestOne" in section(two, "File: test_one.py")
+    assert "class TestOne" in system(two).partition("## Outline of test_one.py (")[2]
+    assert "self.assertEqual" not in system(two)
+    assert "Names are short." in system(two).partition("## File: docs/api.md#Names")[2]
+    assert "Long story." not in system(two)
     assert "outside" not in system(two)
     assert "5: " not in section(two, "File: one.py")
     shown = section(two, f"Outline of large.py ({len(large)} characters)")

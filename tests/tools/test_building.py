@@ -75,10 +75,7 @@ def test_more_work_goes_behind_the_rest_and_too_much_of_it_asks_a_person(at: Ben
 
 def test_the_judge_is_asked_about_the_task_in_progress_alone(at: Bench) -> None:
     assert "not the task in progress" in said(at.call("verify_task_completion", task_id="calc-t2"))[0]
-    assert at.call("verify_component_completion", component="core").fields["passed"]
-    assert "no component 'x'" in said(at.call("verify_component_completion", component="x"))[0]
-    assert at.call("verify_module_completion").fields["summary"] == "module calc is fine"
-    assert at.at.evidence.passed == {}, "none of these is the task's verification"
+    assert at.at.evidence.passed == {}
 
 
 # What the model is shown

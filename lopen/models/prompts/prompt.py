@@ -56,9 +56,10 @@ class Surroundings:
     `research`: (topic, excerpt). `work_in_progress`: the uncommitted diff after an interruption, else "".
     `limits`: budgets and circuits now; `bounds`: the limits that shape the work, the same in all of a session.
     `verifications`: the tools that the task in progress needs, in the order to call them.
-    `warnings`: the last accepted verdict's. `task_files`: the files that the task builds on.
-    `established`: the criteria that verdicts found to hold. In step 1 `told`
-    is (title, text) of the README's beginning and of a run of the present tests; in steps 1 to 5 `questions` says who answers `ask_user`.
+    `warnings`: the last accepted verdict's. `task_files`: the files that the task builds on; before, the outlines of
+    those that the specification names. `established`: the criteria that verdicts found to hold. In step 1 `told`
+    is (title, text) of the README's beginning and of a run of the present tests; in steps 1 to 5 `questions` says who
+    answers `ask_user`.
     """
 
     languages: Sequence[str]
@@ -290,7 +291,7 @@ def _task_parts(session: Session, spec: Specification | None, around: Surroundin
     """Return the task in progress, the files it builds on, and its facts that the component's part lacks."""
     task = session.task if session.step is Step.ITERATE_THROUGH_TASKS else None
     if task is None:
-        return []
+        return list(around.task_files.parts)
     lines = [task_lines(task), f"verifications, in this order: {', '.join(around.verifications)}"]
     parts, component = [Part("Your task", "\n".join(lines))], _component(session)
     if spec is not None and component is not None and not _share_criteria(component):
