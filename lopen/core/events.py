@@ -23,7 +23,8 @@ class Event:
     def body(self) -> str:
         """Return the event's own fields as one JSON object on one line."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}
-        return json.dumps(own, ensure_ascii=False, default=_as_json)
+        text = json.dumps(own, ensure_ascii=False, default=_as_json)
+        return text.encode("utf-8", "backslashreplace").decode()  # a path's byte that is not UTF-8, as JSON escapes it
 
 
 def _as_json(value: object) -> object:

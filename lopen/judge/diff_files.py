@@ -94,7 +94,7 @@ def _escape(code: int) -> str:
 def numbered_source(text: str, first: int = 1) -> str:
     """Return source text with a line number before every line, counted from `first`."""
     lines = text.removesuffix("\n").split("\n") if text else []
-    return "\n".join(f"{number:>6}  {visible(line)}" for number, line in enumerate(lines, first))
+    return "\n".join(f"{number} {visible(line)}" for number, line in enumerate(lines, first))
 
 
 def numbered_diff(part: FileDiff) -> str:
@@ -113,7 +113,7 @@ def _numbered_lines(lines: list[str]) -> Iterator[str]:
             if not line.startswith(("index ", "--- ", "+++ ")):  # a mode, a new or a deleted file
                 yield visible(line)
         elif line.startswith(("+", " ")):
-            yield f"{number:>6} {visible(line)}"
+            yield f"{number} {visible(line)}"
             number += 1
         else:
-            yield f"{'':>6} {visible(line)}"
+            yield visible(line)

@@ -68,6 +68,27 @@ class JudgedChange:
 
 
 @dataclass(frozen=True, slots=True)
+class RanCommand:
+    """A command that the builder ran by `run_command`, with its exit code and what is worth reading of its output."""
+
+    command: str
+    exit_code: int | None
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class BuilderWork:
+    """The builder's word on a task, and lopen's record of it: the written files that git ignores, the last commands."""
+
+    note: str = ""
+    ignored: frozenset[str] = frozenset()
+    commands: tuple[RanCommand, ...] = ()
+
+
+NO_BUILDER = BuilderWork()  # where lopen judges by itself
+
+
+@dataclass(frozen=True, slots=True)
 class EarlierVerdicts:
     """What earlier verdicts said: `established` are (name, verdict) of the accepted ones on narrower work.
 
@@ -86,7 +107,7 @@ class Evidence:
 
     `findings` are lopen's own: an error among them fails the work without a judge. `questions` are the questions that
     the judge must answer. `removals` are the reasons for which removed tests are not an error by themselves.
-    `note` is a claim of the builder.
+    `builder` holds a claim of the builder, and the commands that it ran.
     """
 
     work: Assignment
@@ -96,7 +117,7 @@ class Evidence:
     questions: tuple[ChangeQuestion, ...] = ()
     earlier: EarlierVerdicts = EarlierVerdicts()
     removals: tuple[str, ...] = ()
-    note: str = ""
+    builder: BuilderWork = NO_BUILDER
 
 
 def evidence_hash(evidence: Evidence) -> str:

@@ -29,6 +29,7 @@ SHARES = {
     "criteria": 0.08,
     "sections": 0.16,
     "answers": 0.03,
+    "commands": 0.04,
     "note": 0.02,
     "established": 0.08,
     "carried": 0.04,
@@ -106,8 +107,14 @@ def work_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
     results = _group("Verify commands, run by lopen", "results", whole, ())
     _add_results(results, evidence.results)
     yield results
-    if evidence.note:
-        note = [("note", visible(evidence.note[:LONGEST_NOTE]).split("\n"))]
+    ran = [
+        (quoted(each.command[:LONGEST_FINDING]), [f"exit code: {each.exit_code}", *_outputted(each.output)])
+        for each in evidence.builder.commands
+    ]
+    if ran:
+        yield _group("Commands that the builder ran on its way, oldest first", "commands", whole, ran)
+    if evidence.builder.note:
+        note = [("note", visible(evidence.builder.note[:LONGEST_NOTE]).split("\n"))]
         yield _group("The builder's note: a claim, not evidence", "note", whole, note)
     if earlier.findings:
         title = "Found by the last verdict on this work: see whether each is mended now"
@@ -178,7 +185,7 @@ def _add_results(group: EvidenceGroup, results: Sequence[VerifyResult]) -> None:
             "output:",
         ]
         told = shown_output(result.output, passed=result.passed)
-        output = [f"| {visible(line)}" for line in told.split("\n")]
+        output = _outputted(told)
         room = share.room - size_of(result.tool, "\n".join(head)) - 80
         kept = list(reversed(_fitting(reversed(output), room)))
         if len(kept) < len(output):
@@ -189,12 +196,17 @@ def _add_results(group: EvidenceGroup, results: Sequence[VerifyResult]) -> None:
         group.add(result.tool, "\n".join([*head, *kept]))
 
 
+def _outputted(output: str) -> list[str]:
+    return [f"| {visible(line)}" for line in output.split("\n")]
+
+
 def _established_lines(evidence: Evidence) -> Iterator[str]:
     for name, verdict in evidence.earlier.established:
         how = "accepted by a person" if verdict.by_person else f"passed ({verdict.confidence})"
         yield f"{verdict.subject} {quoted(name)}: {how}: {_one_line(verdict.summary[:LONGEST_FINDING])}"
         for result in verdict.criteria:
-            yield f"  {_one_line(result.id)}: {result.holds}: {_one_line(result.evidence[:LONGEST_FINDING])}"
+            shown = f": {_one_line(result.evidence[:LONGEST_FINDING])}" if result.evidence else ""
+            yield f"  {_one_line(result.id)}: {result.holds}{shown}"
 
 
 def file_groups(evidence: Evidence, unshown: EvidenceGroup, room: int) -> Iterator[EvidenceGroup]:

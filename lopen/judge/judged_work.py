@@ -29,6 +29,8 @@ from lopen.judge.change import (
     unseen_files,
 )
 from lopen.judge.evidence import (
+    NO_BUILDER,
+    BuilderWork,
     ChangedFile,
     EarlierVerdicts,
     Evidence,
@@ -54,9 +56,9 @@ MOST_NAMED = 10  # unchanged files that a judge is shown because the work's own 
 
 @dataclass(frozen=True, slots=True)
 class JudgedWork:
-    """The work to be judged: its boundary in a session, the results of its verify commands, a claim of the builder.
+    """The work to be judged: its boundary in a session, the results of its verify commands, the builder's part.
 
-    `ignored` are the files that the model wrote and git ignores. `verdicts` are the session's, oldest first.
+    `verdicts` are the session's, oldest first.
     """
 
     session: Session
@@ -65,8 +67,7 @@ class JudgedWork:
     scope: Scope
     subject: str
     results: tuple[VerifyResult, ...]
-    note: str = ""
-    ignored: frozenset[str] = frozenset()
+    builder: BuilderWork = NO_BUILDER
     verdicts: Sequence[Verdict] = ()
 
 
@@ -84,10 +85,11 @@ def evidence_for(work: JudgedWork, *, control: bool) -> Evidence:
     shown = _named_files(repository, tree, found_done(session, scope, subject), stated, whole)
     removals = TestRemovals(session, work.spec, tuple(name for name, _ in assigned.sections))
     examined = _examined(work, change, removals, " ".join(stated), control=control)
-    ran = work.verifier.test_runs().get(tree, TestRun())
-    tests = listed_tests(ran, _texts(change)) if scope != "task" else ()
     since = _judged_tree(session, scope, subject, narrower)
     unseen = compared_trees(repository, since, tree, session.module) if since else change
+    seen = {path: text for path, text in _texts(change).items() if path not in {c.path for c in unseen.files}}
+    ran = work.verifier.test_runs().get(tree, TestRun()) if seen else TestRun()
+    tests = listed_tests(ran, seen)
     return Evidence(
         work=assigned,
         change=JudgedChange(
@@ -98,7 +100,7 @@ def evidence_for(work: JudgedWork, *, control: bool) -> Evidence:
         questions=examined.questions,
         earlier=EarlierVerdicts(parts, left_open(narrower), last_findings(verdicts, scope, subject)),
         removals=tuple(sorted(removals.given)),
-        note=work.note,
+        builder=work.builder,
     )
 
 
@@ -160,7 +162,7 @@ def _own_findings(work: JudgedWork, change: ComparedTrees) -> Iterator[Finding]:
     room = work.verifier.room
     places = (room.place_of_work.root, room.place_of_work.home, room.where)
     yield from naming_places(change.compared, places)
-    yield from left_out(work.ignored)
+    yield from left_out(work.builder.ignored)
 
 
 def _files(change: ComparedTrees, shown: Sequence[SourceFile]) -> tuple[ChangedFile, ...]:

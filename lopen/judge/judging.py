@@ -7,7 +7,7 @@ is asked at once, while the builder can still mend what it finds. Its verdict se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -16,7 +16,7 @@ from lopen.core.redaction import KNOWN
 from lopen.guardrails.completion import required
 from lopen.guardrails.guard import one_line
 from lopen.judge.diff_files import split_diff
-from lopen.judge.evidence import Evidence, evidence_hash
+from lopen.judge.evidence import NO_BUILDER, BuilderWork, Evidence, evidence_hash
 from lopen.judge.judge import Ask, Judged, JudgeModels, judge
 from lopen.judge.judged_tree import JudgedTree
 from lopen.judge.verdict import (
@@ -117,13 +117,8 @@ def hidden_values(evidence: Evidence, hide: Callable[[str], str]) -> Iterator[Fi
 class Judge(Protocol):
     """A judge of finished work."""
 
-    def verdict_on(
-        self, scope: Scope, subject: str, note: str = "", ignored: Iterable[str] = ()
-    ) -> BoundaryVerdict:
-        """Return the verdict on `subject` as the work tree is now. `note` is the builder's claim.
-
-        `ignored` are the files that the model wrote and git ignores.
-        """
+    def verdict_on(self, scope: Scope, subject: str, builder: BuilderWork = NO_BUILDER) -> BoundaryVerdict:
+        """Return the verdict on `subject` as the work tree is now."""
         ...
 
 
@@ -159,9 +154,7 @@ class AskedJudge:
         """The session as it is now."""
         return self.verifier.log.journal.session
 
-    def verdict_on(
-        self, scope: Scope, subject: str, note: str = "", ignored: Iterable[str] = ()
-    ) -> BoundaryVerdict:
+    def verdict_on(self, scope: Scope, subject: str, builder: BuilderWork = NO_BUILDER) -> BoundaryVerdict:
         """Return the verdict on `subject` as the work tree is now."""
         from lopen.judge.judged_work import JudgedWork, evidence_for  # costs 100 ms: a run starts without it
 
@@ -174,8 +167,7 @@ class AskedJudge:
             self.verifier,
             *wide,
             results,
-            note,
-            frozenset(ignored),
+            builder,
             verdicts_of(self.store, session.id),
         )
         evidence = evidence_for(work, control=self.settings.oracle.mutation != "off")

@@ -123,6 +123,7 @@ def run_command(bench: Workbench, wanted: calls.RunCommand) -> ToolResult:
             shown=room.shown(),
         )
     )
+    bench.evidence.note_command(wanted.command, ran.exit_code, ran.output)
     fields: dict[str, Any] = {
         "exit_code": ran.exit_code,
         "truncated": ran.truncated,

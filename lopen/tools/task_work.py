@@ -156,7 +156,7 @@ def verify_task_completion(bench: Workbench, wanted: calls.VerifyTask) -> ToolRe
     task = bench.session.task
     if task is None or wanted.task_id != task.id:
         return failed(f"{wanted.task_id!r} is not the task in progress", _current(bench))
-    judged = bench.judge.verdict_on("task", task.id, wanted.note or "", bench.evidence.ignored)
+    judged = bench.judge.verdict_on("task", task.id, bench.evidence.builder(wanted.note or ""))
     for result in judged.results:  # lopen ran what the boundary requires and the model had not run
         bench.evidence.note(result.tool, result.tree if result.passed else None)
     if judged.passed:

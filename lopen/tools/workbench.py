@@ -13,6 +13,7 @@ from lopen.files.module_branch import ModuleBranch
 from lopen.files.workplace import Workplace
 from lopen.files.workspace import Workspace
 from lopen.git.repository import Repository
+from lopen.judge.evidence import BuilderWork, RanCommand
 from lopen.judge.judging import Judge
 from lopen.sandbox.command import Command, CommandResult, Sandbox
 from lopen.settings.schema import Settings
@@ -21,10 +22,14 @@ from lopen.store.journal import Journal
 from lopen.store.project_documents import Specifications
 from lopen.tools.calls import ToolResult
 from lopen.tools.questions import Person
+from lopen.verification.runners import shown_output
 from lopen.verification.test_files import is_data, looks_like_test
 from lopen.verification.verifier import Verifier
 from lopen.workflow.pauses import Pause
 from lopen.workflow.session import Session
+
+COMMANDS_KEPT = 10  # of the model's commands the judge is shown the last ones
+OUTPUT_KEPT = 1_500  # characters of each one's output
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,7 @@ class IterationEvidence:
     passed: dict[str, str] = field(default_factory=dict)  # verification tool → id of the tree it passed on
     ignored: set[str] = field(default_factory=set)  # written in this iteration, but git ignores them
     confidence: str = "high"  # of the verdict that the next commit rests on
+    commands: list[RanCommand] = field(default_factory=list)  # the last ones of the model
 
     def on(self, tree: str) -> frozenset[str]:
         """Return the tools that passed on the tree."""
@@ -96,6 +102,15 @@ class IterationEvidence:
         """Note a written file, and whether git ignores it."""
         (self.ignored.add if ignored else self.ignored.discard)(path)
 
+    def note_command(self, command: str, exit_code: int | None, output: str) -> None:
+        """Note a command that the model ran, with the lines of its output that tell something."""
+        shown = shown_output(output, passed=exit_code == 0)[-OUTPUT_KEPT:]
+        self.commands[:] = [*self.commands, RanCommand(command, exit_code, shown)][-COMMANDS_KEPT:]
+
+    def builder(self, note: str) -> BuilderWork:
+        """Return the builder's part of the evidence, with its word to the judge."""
+        return BuilderWork(note, frozenset(self.ignored), tuple(self.commands))
+
     def to_json(self) -> dict[str, Any]:
         """Return the evidence as JSON values; `restore` takes them in again."""
         return asdict(self) | {"ignored": sorted(self.ignored)}
@@ -105,6 +120,7 @@ class IterationEvidence:
         self.passed.update(stored.get("passed", {}))
         self.ignored.update(stored.get("ignored", ()))
         self.confidence = stored.get("confidence", self.confidence)
+        self.commands.extend(RanCommand(**ran) for ran in stored.get("commands", ()))
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,7 @@ def test_the_judge_is_told_the_note_as_a_claim_and_what_the_person_answered(
     calls = [(block["name"], block["input"]) for block in planned]
     built = tools(
         *code(),
+        ("run_command", {"command": "python3 -c 'import calc; print(calc.add(1, 2) * 1111)'"}),
         ("verify_tests", {}),
         ("verify_task_completion", {"task_id": "calc-t1", "note": note}),
         complete("calc-t1"),
@@ -96,4 +97,7 @@ def test_the_judge_is_told_the_note_as_a_claim_and_what_the_person_answered(
     assert "a claim, not evidence" in shown
     assert note in shown
     assert '"Half up?" -> "half up it is"' in shown
+    ran_by_builder = shown.partition("# Commands that the builder ran")[2]
+    assert "import calc" in ran_by_builder
+    assert "exit code: 0\n| 3333\n" in ran_by_builder
     assert shown.index("half up it is") < shown.index(note) < shown.index("Diff since the work began")

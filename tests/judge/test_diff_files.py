@@ -44,16 +44,16 @@ def test_lines_of_a_diff_carry_the_new_files_line_numbers() -> None:
 
     assert numbered_diff(money).split("\n") == [
         "@@ -4,2 +4,3 @@ def add():",
-        "     4  kept",
-        "       -a",
-        "     5 +b",
-        "     6 +--- c",
+        "4  kept",
+        "-a",
+        "5 +b",
+        "6 +--- c",
     ]
-    assert numbered_diff(old).split("\n") == ["deleted file mode 100644", "@@ -1 +0,0 @@", "       -gone"]
+    assert numbered_diff(old).split("\n") == ["deleted file mode 100644", "@@ -1 +0,0 @@", "-gone"]
 
 
 def test_source_carries_its_line_numbers() -> None:
-    assert numbered_source("a\nb\n", 9) == "     9  a\n    10  b"
+    assert numbered_source("a\nb\n", 9) == "9 a\n10 b"
     assert numbered_source("") == ""
 
 
@@ -74,7 +74,7 @@ def test_paths_are_read_as_git_writes_them(tmp_path: Path, name: str) -> None:
     (part,) = split_diff(git("diff", "--cached"))
 
     assert part.path == name
-    assert numbered_diff(part).endswith("     1 +diff --git a/forged b/forged")
+    assert numbered_diff(part).endswith("1 +diff --git a/forged b/forged")
 
 
 @given(st.text())

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given as generated
 from hypothesis import strategies as st
 
-from lopen.judge.evidence import Assignment, ChangedFile, Evidence, JudgedChange, evidence_hash
+from lopen.judge.evidence import Assignment, BuilderWork, ChangedFile, Evidence, JudgedChange, evidence_hash
 from lopen.judge.judged_work import listed_tests
 from lopen.store.audit import VerifyResult
 from lopen.verification.findings import Finding
@@ -85,7 +85,7 @@ def test_what_the_verdict_rests_on_counts(given: dict[str, Any]) -> None:
         {"description": "The whole component"},
         {"diff": "cut differently"},
         {"findings": (Finding("info", "x"),)},
-        {"note": "trust me"},
+        {"builder": BuilderWork("trust me")},
     ],
     ids=str,
 )

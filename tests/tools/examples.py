@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from lopen.files.workplace import Workplace
 from lopen.files.workspace import Workspace
 from lopen.git.ignores import CACHE_PATTERNS
 from lopen.git.repository import Repository
+from lopen.judge.evidence import NO_BUILDER, BuilderWork
 from lopen.judge.judging import BoundaryVerdict
 from lopen.judge.verdict import Scope, Verdict
 from lopen.models.messages import ToolUse
@@ -112,9 +113,7 @@ class ScriptedJudge:
     def __init__(self, judge: Callable[[Scope, str], BoundaryVerdict]) -> None:
         self._judge = judge
 
-    def verdict_on(
-        self, scope: Scope, subject: str, note: str = "", ignored: Iterable[str] = ()
-    ) -> BoundaryVerdict:
+    def verdict_on(self, scope: Scope, subject: str, builder: BuilderWork = NO_BUILDER) -> BoundaryVerdict:
         return self._judge(scope, subject)
 
 

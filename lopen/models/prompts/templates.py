@@ -17,7 +17,7 @@ VERSIONS: dict[str, int] = {
     "planning": 3,
     "iterate_through_tasks": 3,
     "research": 1,
-    "judge": 3,
+    "judge": 4,
 }
 _HEADER = re.compile(r"\A<!-- lopen-template (?P<name>[a-z_]+) v(?P<version>\d+) -->\n")
 
