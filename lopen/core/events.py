@@ -24,7 +24,8 @@ class Event:
         """Return the event's own fields as one JSON object on one line."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}
         text = json.dumps(own, ensure_ascii=False, default=_as_json)
-        return text.encode("utf-8", "backslashreplace").decode()  # a path's byte that is not UTF-8, as JSON escapes it
+        # A path's byte that is not UTF-8 is kept as JSON escapes it.
+        return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _as_json(value: object) -> object:
