@@ -135,7 +135,7 @@ def load_command(entry: CommandEntry) -> Any:
         loaded = get_command(single)
     for argument in loaded.params:
         if isinstance(argument, TyperArgument):  # as the error for a missing one spells it
-            argument.metavar = (argument.metavar or argument.name or "").upper()
+            argument.metavar = (argument.metavar or argument.name or "").upper().removesuffix("...")
     if entry.examples:  # \b keeps click from filling the lines of a paragraph
         loaded.epilog = "\b\nExamples:\n" + "\n".join(f"  {example}" for example in entry.examples)
     return loaded

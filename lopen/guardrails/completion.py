@@ -84,14 +84,12 @@ def check_scope(facts: GuardFacts) -> GuardResult:
     original, planned = session.plan.original_scope, len(session.plan.criteria) + len(session.tree.components)
     if number(session.step) < SCOPE_FROM or (original and planned >= original):
         return GuardResult(SCOPE)
-    reason = (
-        f"the plan holds {planned} criteria and components, the original scope is {original or 'unknown'}"
-    )
+    reason = f"the plan holds {planned} criteria and components, of {original or 'an unknown number'} that the module began with"
     return GuardResult(
         SCOPE,
         reason,
         "The plan does not hold the module's original scope. Record components that cover every acceptance criterion "
         "with record_components before anything else.",
-        Halt("guardrail", f"{SCOPE}: {reason}", f"lopen plan {session.module} --new"),
-        "pauses until step 3 has recorded the scope",
+        Halt("guardrail", reason, f"lopen plan {session.module} --new"),
+        "pauses until the components are planned anew",
     )

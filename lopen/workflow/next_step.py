@@ -318,7 +318,7 @@ def review(session: Session) -> Confirmation | None:
     failed, added = session.limits.failed_boundaries, sum(t.added for t in session.tree.tasks)
     planned = session.plan.planned_tasks
     if failed >= session.limits.confirmed_failures(BOUNDARIES) + FAILURES_TO_ASK:
-        message = f"{failed} boundary verifications failed in a row"
+        message = f"components or the module were rejected {failed} times in a row"
         return Confirmation(session.id, FailuresInRow(BOUNDARIES, failed), message)
     if added > max(planned, 1) + session.limits.confirmed_tasks:
         message = f"{added} tasks were added to {planned} planned ones"
@@ -353,7 +353,7 @@ def scope_lost(session: Session, scope: Scope) -> Halt:
     known = "unknown" if scope.original is None else str(scope.original)
     return Halt(
         "guardrail",
-        f"scope_continuity: {scope.completed} criteria and components are complete, the original scope is {known}; "
-        "plan the module again so that the scope is recorded",
+        f"{scope.completed} criteria and components are complete, of {known} that were planned; plan the module again, "
+        "so that all are recorded",
         f"lopen plan {session.module} --new",
     )

@@ -25,7 +25,7 @@ def test_a_record_that_shrank_its_scope_or_completed_itself_pauses_before_a_mode
     assert ran.code == 3
     raised = [(e["guard"], e["verdict"]) for e in ran.named("guardrail")]
     assert raised == [("scope_continuity", "block"), ("quality_gate", "block")]
-    assert "the original scope is 99" in ran.named("session_paused")[0]["message"]
+    assert "of 99 that" in ran.named("session_paused")[0]["message"]
     assert len(project.requests) == 1
 
 
@@ -95,7 +95,7 @@ def test_three_failed_boundaries_in_a_row_ask_for_confirmation(make_project: Mak
     ran = project.build_module(code=3)
     paused = ran.named("session_paused")[0]
     assert paused["kind"] == "confirmation"
-    assert "3 boundary verifications failed" in paused["message"]
+    assert "components or the module were rejected 3 times in a row" in paused["message"]
     assert ran.last_line == f"next: lopen confirm {paused['session']}"
     added = [(t["task"], t["component"]) for t in ran.named("task_changed") if t["state"] == "pending"]
     assert added == [("calc-t4", "a"), ("calc-t5", "b"), ("calc-t6", "c")]

@@ -7,7 +7,7 @@ import socket
 from tests.e2e.behaviours import run
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import status, text, tools, verdict
-from tests.project import build, code, plan, verified
+from tests.project import build, code, plan, specification, verified
 
 AGAIN = [tools(*code(value="a + b" + " + 0" * n), *verified("calc-t1")[:2]) for n in range(3)]
 REJECTED = [
@@ -103,3 +103,20 @@ def test_a_dead_host_is_told_once_with_its_count_and_no_fallback_is_asked(make_p
     assert "trying again, 1 of 8" in lines[0]
     assert "tried 9 times" in lines[1]
     assert "using claude" not in out
+
+
+def test_wrong_input_is_named_as_it_was_given(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    assert "lopen: /nonexistent.md does not exist" in project.lopen("check", "/nonexistent.md").err
+    assert "Did you mean 'run'?" in project.lopen("rnu").err
+    assert "[OPTIONS] {MODULE}" in project.lopen("plan", "--help").out
+    refused = project.lopen("config", "set", "sandbox.mode", "none").err
+    assert refused.startswith('lopen: config set: sandbox.mode = "none" may not be set by a project; ')
+    project.run_module()
+    assert project.lopen("diff", "calc", "--stat").out.splitlines()[-2:] == [
+        "calc.py: +2 -0",
+        "test_calc.py: +8 -0",
+    ]
+    assert "external calls: 0/" in project.lopen("circuit", "status").out  # of a model on this machine
+    project.specify(text=specification(criteria=("TODO",)))
+    assert (project.lopen("check", "calc").code, project.lopen("approve", "calc", "--yes").code) == (1, 1)

@@ -72,5 +72,5 @@ def test_a_scope_that_is_unknown_or_shrank_blocks_exactly_from_step_four_on(step
 def test_the_block_says_what_is_left_of_the_scope_and_what_to_do() -> None:
     result = check_scope(facts(original_scope=3))
     assert isinstance(result.pause, Halt)
-    assert "the plan holds 2 criteria and components, the original scope is 3" in result.pause.message
+    assert "the plan holds 2 criteria and components, of 3 that the module began with" in result.pause.message
     assert result.pause.command == "lopen plan auth --new"

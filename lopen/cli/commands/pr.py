@@ -73,25 +73,13 @@ def pr(
 
 def _arguments(program: str, session: Session, title: str, body: str, *, draft: bool) -> list[str]:
     """Return the arguments that create the pull request (GitHub) or merge request (GitLab)."""
-    more = ["--draft"] if draft else []
-    target, branch = session.start_branch, session.branch or ""
-    if Path(program).name == "gh":
-        base = ["--base", target] if target else []
-        return ["pr", "create", "--head", branch, "--title", title, "--body", body, *base, *more]
-    base = ["--target-branch", target] if target else []
-    return [
-        "mr",
-        "create",
-        "--source-branch",
-        branch,
-        "--title",
-        title,
-        "--description",
-        body,
-        "--yes",
-        *base,
-        *more,
-    ]
+    gh = Path(program).name == "gh"
+    kind, source, text, base = (
+        ("pr", "head", "body", "base") if gh else ("mr", "source-branch", "description", "target-branch")
+    )
+    given = {source: session.branch, "title": title, text: body, base: session.start_branch}
+    options = [part for name, value in given.items() if value for part in (f"--{name}", value)]
+    return [kind, "create", *options, *([] if gh else ["--yes"]), *(["--draft"] if draft else [])]
 
 
 def title_of(session: Session) -> str:
