@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -133,6 +135,7 @@ class CommandContext:
     json: bool = False
     verbose: bool = False
     presentation: Presentation = field(default_factory=Presentation)
+    given: str = ""  # the folder of -C, as it was typed
 
     def load(self, flags: Mapping[str, Any] | None = None) -> Loaded:
         """Return the effective settings."""
@@ -142,13 +145,13 @@ class CommandContext:
 
     def say(self, text: str) -> None:
         """Print text for people, with control characters escaped; nothing with `--json`."""
-        shown = inert(text, lines=True)
+        shown = with_project(inert(text, lines=True), self.given)
         if not self.json and not self.presentation.shows(shown):
             _write(sys.stdout, shown)
 
     def warn(self, text: str) -> None:
         """Print a warning: for people on standard error, for programs as an event `notice`."""
-        shown = f"warning: {inert(text, lines=True)}"
+        shown = with_project(f"warning: {inert(text, lines=True)}", self.given)
         if self.json:
             self.emit("notice", level="warning", message=text)
         elif not self.presentation.shows(shown):
@@ -158,6 +161,14 @@ class CommandContext:
         """Print one line for programs if `--json` is given: `ts`, `event`, `session`, then the fields."""
         if self.json:
             _write(sys.stdout, json_line(event, session=session, **fields))
+
+
+COMMAND = re.compile(r"(^ *|: )lopen (?=[a-z])", re.MULTILINE)
+
+
+def with_project(text: str, given: str) -> str:
+    """Return text for people whose commands of lopen name the project that -C gave, so that they can be pasted."""
+    return COMMAND.sub(lambda found: f"{found[1]}lopen -C {shlex.quote(given)} ", text) if given else text
 
 
 def json_line(event: str, *, session: str = "", **fields: Any) -> str:

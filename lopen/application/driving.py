@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from lopen.application.command_context import CommandContext, ResumeOptions, RunOptions
-from lopen.application.decisions import checked
+from lopen.application.decisions import checked, show
 from lopen.application.demo_project import RECORDED, as_demo, plays_recording
 from lopen.application.estimate import preview
 from lopen.application.open_store import created, one_session, open_store, store_of
@@ -21,6 +21,7 @@ from lopen.application.workplaces import require_repository
 from lopen.core.errors import ExitCode, LopenError, Stopped, StorageError, WrongUsage, did_you_mean
 from lopen.core.files import signature_at
 from lopen.loop.context import SessionContext
+from lopen.models.messages import NoCredentials
 from lopen.sandbox.ancestry import deny_inspection
 from lopen.settings.schema import Settings
 from lopen.specification.drift import compare_hashes, section_hashes
@@ -83,7 +84,14 @@ def drive_module(
     now = datetime.now(UTC)
     if dry_run:
         return preview(context, store, Session("", module, now), loaded, options.model)
-    _require_model(loaded.settings, options)
+    try:
+        _require_model(loaded.settings, options)
+    except NoCredentials:
+        if (
+            not drafts and not spec.problems and store.approval(module) is None
+        ):  # what waits for approval needs no key to be read
+            show(context, spec, None)
+        raise
     store = created(context, store)  # create nothing for a session that cannot start
     session = Session(store.new_id(module, now), module, now)
     return _drive(context, store, session, options, only, resumed=False)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lopen.application.command_context import CommandContext, ResumeOptions
 from lopen.application.open_store import open_store, store_of
+from lopen.application.reports import merged_into
 from lopen.application.wiring import StandIns, wired
 from lopen.application.workplaces import temporary_workplace
 from lopen.core.errors import LopenError
@@ -57,7 +58,8 @@ def merge_module(context: CommandContext, module: str, into: str | None) -> None
     settings = context.load().settings
     secrets = KnownSecrets(context.root, os.environ)
     with module_lock(context.root, module), temporary_workplace(context.root, settings, secrets) as place:
-        merge = prepare(place, session, into)
+        deleted = place.person.branch_tip(session.branch or "") is None
+        merge = None if deleted and merged_into(context, session) else prepare(place, session, into)
         if merge is None:
             context.emit("merged", session=session.id, branch=session.branch, commit=None)
             context.say(f"{session.branch} is merged already")

@@ -243,6 +243,21 @@ def is_approved(root: Path, store: SessionStore, module: str) -> bool:
     return spec is not None and given is not None and given.spec_hash == spec_hash(spec.outline)
 
 
+def specification_line(root: Path, store: SessionStore, session: Session) -> list[str]:
+    """Return one line that names the sections that changed since a person approved the specification, if any did."""
+    from lopen.specification.drift import compare_hashes, section_hashes
+
+    given = store.approval(session.module)
+    if session.approval is None or given is None:
+        return []
+    spec = specification_of(root, session.module)
+    if spec is None:
+        return [f"the approved specification is gone or cannot be read: lopen check {session.module}"]
+    drift = compare_hashes(given.sections, section_hashes(spec.outline)).named
+    named = ", ".join((*drift.changed, *drift.new, *drift.removed))
+    return [f"the specification has changed since its approval: {named}"] if named else []
+
+
 def _commands_changed(root: Path, store: SessionStore, session: Session) -> bool:
     """Return True if the specification has other verify commands than a person approved."""
     spec, given = specification_of(root, session.module), store.approval(session.module)
@@ -455,6 +470,8 @@ def module_diff(context: CommandContext, session: Session) -> str:
     with _reading(context, session) as (repository, redact):
         before = session.start_commit or next((c.base for c in session.tree.components if c.base), None)
         after = session.branch and repository.branch_tip(session.branch)
+        if session.finished and after is None:  # deleted
+            after = next(reversed([t.commit for t in session.tree.tasks if t.commit]), None)
         if not session.finished or after is None:
             after = repository.snapshot()
         return redact(repository.diff(before, after)) if before else ""
@@ -462,20 +479,38 @@ def module_diff(context: CommandContext, session: Session) -> str:
 
 def merged_into(context: CommandContext, session: Session) -> str | None:
     """Return the branch that a complete session's work was merged into; None where it was not, or nothing tells."""
+    return _branch_state(context, session)[0]
+
+
+def gone_branch(context: CommandContext, session: Session) -> tuple[str, str] | None:
+    """Return what to say of a complete session's branch that was deleted and not merged, and the command that makes it
+    again; None where it is there, or merged.
+    """
+    merged, gone = _branch_state(context, session)
+    if merged or not gone:
+        return None
+    said = (
+        f"{session.branch} does not exist any more, and its work was not merged into {session.start_branch}"
+    )
+    return said, f"git branch {session.branch} {gone[:12]}"
+
+
+def _branch_state(context: CommandContext, session: Session) -> tuple[str | None, str]:
+    """Return the branch that a complete session's work was merged into, and its last commit where its branch is gone."""
     commits = [t.commit for t in session.tree.tasks if t.commit]
     if not (session.finished and commits and session.branch and session.start_branch):
-        return None
+        return None, ""
     from lopen.application.workplaces import person_repository
     from lopen.sandbox.known_secrets import KnownSecrets
 
     with suppress(LopenError):
         secrets = KnownSecrets(context.root, os.environ)
         person = person_repository(context.root, context.load().settings, SystemClock(), secrets)
-        tip = person.branch_tip(session.branch) or commits[-1]  # a merged branch may be deleted
+        tip = person.branch_tip(session.branch)
         base = person.branch_tip(session.start_branch)  # a clone does not follow it
-        if base is not None and person.reachable(tip, base):
-            return session.start_branch
-    return None
+        merged = base is not None and person.reachable(tip or commits[-1], base)
+        return session.start_branch if merged else None, "" if tip else commits[-1]
+    return None, ""
 
 
 def closing_lines(context: CommandContext, session: Session) -> list[str]:
@@ -484,6 +519,8 @@ def closing_lines(context: CommandContext, session: Session) -> list[str]:
         return []
     if target := merged_into(context, session):
         return [f"{session.branch} is merged into {target}"]
+    if gone := gone_branch(context, session):
+        return [gone[0], f"next: {gone[1]}"]
     return [
         f"next: lopen diff {session.module}   (shows the change)",
         f"      lopen merge {session.module}  (merges it if the verify commands pass on the result)",

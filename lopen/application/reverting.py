@@ -53,6 +53,8 @@ def revert_session(
             repository.restore(repository.tree_of(restored.saved), [change.path for change in work])
         changed, event = recorded(store, session, repository, intent)
         write_plan(context.root, changed)
+        if changed.finished:
+            place.close()
     return changed, event
 
 

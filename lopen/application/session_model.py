@@ -28,7 +28,7 @@ from lopen.models.recording import load as load_recording
 from lopen.models.replay import ReplayModel
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.keys import Value
-from lopen.settings.schema import Settings, full_name
+from lopen.settings.schema import ALIASES, Settings, full_name
 from lopen.settings.sources import Loaded
 from lopen.store.folder import quarantine_file, state_folder
 from lopen.store.journal import Journal
@@ -81,16 +81,19 @@ def _check_prices(context: CommandContext, settings: Settings, override: str) ->
         model = full_name(name)
         if not model or cost_usd(model, Usage()) is not None:
             continue
+        likely = did_you_mean(name, (*ALIASES, *known_models()), "")
         if settings.budget.max_cost_usd > 0:
+            near = f"{likely} Else " if likely else ""
             with_price = "--model sonnet" if key == "--model" else f"lopen config set --user {key} sonnet"
             raise LopenError(
                 f"no price is known for {model} ({key}), so a limit on cost would not hold for it",
-                hint=f"name a model with a known price: {with_price}; or limit tokens instead: "
+                hint=f"{near}name a model with a known price: {with_price}; or limit tokens instead: "
                 "lopen config set budget.session_tokens N, with --max-cost 0",
             )
         if not foreign:
-            near = did_you_mean(model, known_models(), "its cost is not counted")
-            context.warn(f"no model named {name} is in the price table; {near}")
+            context.warn(
+                f"no model named {name} is in the price table; {likely or 'its cost is not counted'}"
+            )
 
 
 def _confirm_models(context: CommandContext, loaded: Loaded) -> None:

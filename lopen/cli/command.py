@@ -36,6 +36,7 @@ def open_context(invocation: Invocation) -> CommandContext:
     Raises:
         WrongUsage: `-C` does not name a folder, or the current folder does not exist any more.
     """
+    given = str(invocation.project) if invocation.project else ""
     try:
         start = invocation.project or Path.cwd()
     except FileNotFoundError as error:
@@ -48,7 +49,7 @@ def open_context(invocation: Invocation) -> CommandContext:
     root = find_root(start)
     if is_root(root):
         distrust(root)
-    return CommandContext(root, invocation.json, invocation.verbose, TerminalPresentation())
+    return CommandContext(root, invocation.json, invocation.verbose, TerminalPresentation(), given)
 
 
 def command(

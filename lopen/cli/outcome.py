@@ -20,7 +20,7 @@ from typing import Any, TextIO
 import typer
 from typer.exceptions import TyperException
 
-from lopen.application.command_context import find_root, json_line
+from lopen.application.command_context import find_root, json_line, with_project
 from lopen.cli.parameters import Invocation
 from lopen.core.errors import ExitCode, LopenError, PersonNeeded, Stopped
 from lopen.core.escape import inert
@@ -105,12 +105,13 @@ def _early_options(arguments: Sequence[str]) -> Invocation:
 def _report(error: BaseException, invocation: Invocation) -> ExitCode:
     message, hint, code, command = _message(error, invocation)
     lines = [f"lopen: {inert(message, lines=True)}"] if message else []
+    given = str(invocation.project) if invocation.project else ""
     if hint:
-        lines.append(f"  {inert(hint, lines=True)}")
+        lines.append(with_project(f"  {inert(hint, lines=True)}", given))
     if invocation.verbose and _is_bug(error):
         lines.append(inert(_details(error, invocation), lines=True).rstrip("\n"))
     if command:
-        lines.append(f"next: {inert(command)}")
+        lines.append(with_project(f"next: {inert(command)}", given))
     try:
         sys.stderr.writelines(f"{line}\n" for line in lines)
         sys.stderr.flush()

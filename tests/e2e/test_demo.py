@@ -123,7 +123,8 @@ def test_the_example_is_built_in_a_hostile_home_also_when_it_is_interrupted(tmp_
     assert (folder.stat().st_mode & 0o077) == 0
 
     # The recorded answers do not fit what was reverted, and the messages name the ways on.
-    assert run_lopen(folder, surroundings, ["revert", "--to", "tariff-t1"]).code == 0
+    reverted = run_lopen(folder, surroundings, ["revert", "--to", "tariff-t1"])
+    assert (reverted.code, reverted.last_line) == (0, "next: lopen revert tariff --undo")
     refused = run_lopen(folder, surroundings, ["resume"])
     assert refused.code == 1
     assert "the demo's recorded answers do not fit what is here now" in refused.err

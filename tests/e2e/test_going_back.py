@@ -112,9 +112,10 @@ def test_undo_restores_the_latest_backup_once(two_tasks: Project) -> None:
     assert f" restored to {head[:12]}; backup: " in undone.out
     assert "complete again: calc-t2" in undone.out
     assert undone.out.endswith("-1 is complete again\n")
+    assert not project.clone().exists()
     assert project.status()["status"] == "complete"
     assert project.git("rev-parse", "lopen/calc") == head
-    assert not (project.clone() / "later.txt").exists()
+    assert not project.holds("later.txt")
     assert [t["state"] for t in project.status()["components"][0]["tasks"]] == ["complete", "complete"]
     assert " on module calc: passed" in project.lopen("show", "calc-t2").out
 
@@ -138,7 +139,6 @@ def test_undo_after_an_interrupted_revert_restores_what_was_there_before_it(two_
     assert project.lopen("revert", "--undo").code == 0
     backup = f"refs/lopen/backup/{project.status()['session']}/3"
     project.git("update-ref", backup, head)
-    (project.clone() / "other.py").unlink()  # a revert was killed after this file
     intent = json.dumps({"commit": target, "backup": backup, "head": head, "undo": False})
     with closing(sqlite3.connect(project.root / ".lopen" / "state.db")) as database, database:
         database.execute("UPDATE sessions SET body = json_set(body, '$.intents.revert', json(?))", (intent,))
@@ -150,7 +150,7 @@ def test_undo_after_an_interrupted_revert_restores_what_was_there_before_it(two_
 
     assert undone.code == 0, undone.err
     assert project.git("rev-parse", "lopen/calc") == head
-    assert (project.clone() / "other.py").exists()
+    assert project.holds("other.py")
 
 
 def test_work_that_was_restored_and_merged_is_shown_as_merged(two_tasks: Project) -> None:

@@ -59,6 +59,7 @@ def test_a_finished_run_names_what_to_do_next_until_it_is_merged(make_project: M
     for delete in ("status", "branch -d lopen/calc"):  # also where the branch is gone
         project.git(*delete.split())
         assert project.lopen("status", "calc").last_line == "lopen/calc is merged into main"
+    assert "lopen/calc is merged already" in project.lopen("merge", "calc").out
     project.specify("other")
     for line, code, said in (
         ("show calk", 1, "did you mean calc?"),
@@ -143,3 +144,39 @@ def test_revert_leaves_the_specification_and_names_no_command_that_does_nothing(
     assert "lopen resume" not in done.out
     assert "no task was reopened" in done.last_line
     assert project.read("specs/calc/SPECIFICATION.md") == edited
+
+
+def test_a_branch_that_was_deleted_before_its_merge_is_told_with_the_command_that_makes_it_again(
+    make_project: MakeProject,
+) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.run_module()
+    tip = project.git("rev-parse", "lopen/calc")[:12]
+    project.git("branch", "-q", "-D", "lopen/calc")
+
+    status, diff, pr = (project.lopen(command, "calc") for command in ("status", "diff", "pr"))
+    assert "lopen/calc does not exist any more, and its work was not merged into main" in status.out
+    assert status.last_line == f"next: git branch lopen/calc {tip}"
+    assert (f"git branch lopen/calc {tip}" in diff.err, "+def add(a, b):" in diff.out) == (True, True)
+    assert (pr.code, f"git branch lopen/calc {tip}" in pr.err) == (1, True)
+
+    pasted(project, status.last_line.removeprefix("next: "))
+    assert project.lopen("merge").code == 0
+    warned = project.lopen("revert", "calc")
+    assert "lopen/calc is merged into main, which the revert leaves as it is" in warned.err
+
+
+def test_commands_that_are_told_name_the_project_that_was_given(make_project: MakeProject) -> None:
+    project = make_project([plan(tasks=["One", "Two"]), build("calc-t1")])
+    project.specify()
+    there = str(project.root)
+    assert project.lopen("-C", there, "run", "calc").last_line == f"next: lopen -C {there} approve calc --run"
+    project.lopen("approve", "calc", "--yes")
+    ended = project.ended_at("after:lopen.loop.run:settle", "run", "calc", "-C", there, signal_name="SIGINT")
+    assert f"resume with: lopen -C {there} resume calc-" in ended.out, ended.out
+
+    assert "specification has changed" not in project.lopen("status").out
+    project.specify(text=specification(extra="\n## Notes\nMore.\n"))
+    assert "the specification has changed since its approval: Notes" in project.lopen("status").out
+    unknown = project.lopen("resume", "--model", "opsu", "--max-cost", "1")
+    assert (unknown.code, "did you mean opus?" in unknown.err) == (1, True), unknown.err

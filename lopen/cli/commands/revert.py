@@ -28,7 +28,10 @@ def revert(
     All work, also uncommitted, is first saved under refs/lopen/backup. Tasks whose commits are removed are
     open again. --undo restores the latest of these backups, commits and uncommitted work alike.
     """
+    from lopen.application.command_context import ResumeOptions
+    from lopen.application.demo_project import plays_recording
     from lopen.application.open_store import one_session, open_store
+    from lopen.application.reports import merged_into
     from lopen.application.reverting import revert_session
     from lopen.specification.modules import find_modules, require_known
 
@@ -38,6 +41,10 @@ def revert(
     if module is not None and module not in store.ids() and store.latest(module=module) is None:
         require_known(module, find_modules(context.root))
     session = one_session(store, module)
+    if not undo and (target := merged_into(context, session)):
+        context.warn(
+            f"{session.branch} is merged into {target}, which the revert leaves as it is; to undo a merge: git revert"
+        )
     reverted = revert_session(context, store, session.id, to=to, undo=undo)
     if reverted is None:
         context.say(f"nothing to revert: {session.module} is complete, and nothing has changed since")
@@ -61,6 +68,11 @@ def revert(
         reopened=event.reopened,
         restored=event.restored,
     )
+    if not undo and not changed.finished and plays_recording(store, changed, ResumeOptions()):
+        context.say("the demo's recorded answers do not go on from here; with a paid model they may:")
+        context.say(f"  lopen resume {changed.id} --model sonnet")
+        context.say(f"next: lopen revert {changed.module} --undo")
+        return ExitCode.OK
     _say_next(context, changed, undo=undo)
     return ExitCode.OK
 

@@ -63,11 +63,13 @@ def show(context: CommandContext, wanted: ShownArgument) -> ExitCode:
 def diff(context: CommandContext, task: DiffTask = None, stat: StatOption = False) -> ExitCode:
     """Show what a task or module changed; without a name, what the latest session has changed since it began."""
     from lopen.application.open_store import one_session, open_store, store_of
-    from lopen.application.reports import find_task, module_diff, task_diff
+    from lopen.application.reports import find_task, gone_branch, module_diff, task_diff
 
     store = open_store(context)
     session = one_session(store, None) if task is None else store_of(store, task).latest(module=task)
     if session is not None:
+        if gone := gone_branch(context, session):
+            context.warn(f"{gone[0]}; to make it again: {gone[1]}")
         text = module_diff(context, session)
     else:
         session, found = find_task(context, store, task or "")

@@ -148,6 +148,7 @@ def lines(
         held_criteria,
         present_verdicts,
         shown_status,
+        specification_line,
         standstill_lines,
     )
 
@@ -163,12 +164,15 @@ def lines(
             f" · tasks {done.tasks_done}/{done.tasks}"
         )
     tail = [*limits.lines, *_spent(session, limits, whole=whole)]
-    verdicts = present_verdicts(store, session)[-3 if whole else -1 :]
+    newest = {verdict["subject"]: verdict for verdict in store.verdicts(session.id)}
+    present = [v for v in present_verdicts(store, session) if newest[v["subject"]] == v]
+    verdicts = present[-3 if whole else -1 :]
     waits = standstill_lines(context.root, store, session)
     for verdict in verdicts[:-1] if any(line.startswith("  verdict") for line in waits) else verdicts:
         tail += _verdict_lines(verdict)
     tail += [f"branch: {session.branch}"] if session.branch else []
     tail += work_tree_lines(context, session)
+    tail += specification_line(context.root, store, session)
     if whole:
         tail += [f"decided by a person: {asked} {answer}" for asked, answer in session.dialogue.answers]
         tail += [f"assumed: {line}" for line in session.dialogue.assumptions]
