@@ -2,8 +2,8 @@
 
 No model is asked. They run on git trees and edits of lopen's own, in rooms beside the clean room. The control and the
 earlier tests take at most as long as three runs of the tests, or 60 s where that is more; the mutants have the rest
-of the three runs. Results are stored with the verifications, so that the same change is not tried twice
-(docs/reference/completion.md).
+of the three runs, or of eight seconds. Each result is stored as it comes, so that nothing is tried twice on the same
+change, also by a process that goes on where another was killed (docs/reference/completion.md).
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ class ExtraRuns:
         control = negative_control(change.changes if broken else ())
         chosen = mutants(change.changes if broken else (), change.stated)
         taken = _TakenBack.of(change, after)
-        known, told = (self._known(tool, change.base, tests) for tool in ("mutation_check", "earlier_tests"))
+        audit, where = self.verifier.log.audit, (tests.command, tests.tree, change.base)
+        known, told = (audit.verified(tool, *where) for tool in ("mutation_check", "earlier_tests"))
         mutation = mutation_from_json(known.found) if known and known.found else None
         earlier = earlier_tests_from_json(told.found) if told and told.found else None
         if mutation is None and not control.edits and not chosen:
@@ -110,12 +111,11 @@ class ExtraRuns:
         tried = mutation is not None and (not mutation.untried or clock.monotonic() >= for_mutants)
         if tried and taken is None:
             return mutation if broken else None, earlier
-        setup = (
-            self.verifier.set_up()
-        )  # a process that goes on where another was cut off has nothing installed
+        # A process that goes on where another was cut off has nothing installed
+        setup = self.verifier.set_up()
         if setup is not None and not setup.passed:
-            why = "verify-setup failed"
-            return MutationCheck(len(chosen), (), "unknown", control.broken, why) if broken else None, earlier
+            lost = MutationCheck(len(chosen), (), "unknown", control.broken, "verify-setup failed")
+            return (mutation or lost) if broken else None, earlier
         rooms = self._rooms(tests.tree, 2 + len(chosen))
         batch = _Batch(self.verifier, tests, rooms, started + max(LEAST_S, three_runs))
         first = batch.first(control if mutation is None else NegativeControl({}, ()), taken)
@@ -142,9 +142,6 @@ class ExtraRuns:
         if mutation.control != "unnoticed" and (mutation.made or mutation.broken):
             mutation = keep(mutation, told=True)
         return mutation if broken else None, earlier
-
-    def _known(self, tool: str, base: str, tests: VerifyResult) -> VerifyResult | None:
-        return self.verifier.log.audit.verified(tool, tests.command, tests.tree, base)
 
     def _kept(
         self,

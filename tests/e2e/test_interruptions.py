@@ -214,14 +214,18 @@ def test_a_verification_that_was_cut_off_goes_on_where_it_was_and_is_held_agains
     ran, kills = project.root / ".git/ran", project.root / ".git/kills"
     kills.write_text("".join(f"{n}\n" for n in CUT_OFF))
     count = f"echo >> {ran}; if grep -qx $(wc -l < {ran}) {kills}; then kill -KILL $PPID; sleep 60; fi"
-    project.specify(text=specification(commands={"verify-tests": f"{count}; {UNITTEST}"}))
+    # Without what verify-setup installs, which goes with a killed process's room, the tests would fail for any mutant.
+    project.write(".gitignore", "__pycache__/\ninstalled/\n")
+    project.commit("Ignore what is installed")
+    setup, tests = "mkdir installed && touch installed/it", f"{count}; test -f installed/it && {UNITTEST}"
+    project.specify(text=specification(commands={"verify-setup": setup, "verify-tests": tests}))
     assert project.lopen("approve", "calc", "--yes").code == 0
     long = [["tests.crash.faults:replace", "lopen.verification.extra_runs:LEAST_MUTANTS_S", 600.0]]
 
     codes = [project.lopen("run", "calc", arrange=long).code for _ in (*CUT_OFF, "the end")]
 
     assert codes == [-signal.SIGKILL] * len(CUT_OFF) + [0]
-    assert project.subjects()[2:] == ["feat(calc): complete Write it in core"]
+    assert project.subjects()[3:] == ["feat(calc): complete Write it in core"]
     # What passed is not run again, no request is made twice, and no circuit holds the kills against anybody.
     assert len(ran.read_text()) == RUNS
     assert (len(project.requests), len(project.oracle_requests)) == (2, 1)
