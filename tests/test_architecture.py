@@ -55,7 +55,7 @@ LIBRARIES = {
     "genai_prices": ["lopen.models.prices"],
     "git": ["lopen.git.command"],
     "transitions": ["lopen.workflow.next_step"],
-    "markdown_it": ["lopen.specification.sections", "lopen.server.module_routes"],
+    "markdown_it": ["lopen.specification.sections", "lopen.server.dashboard.gate"],
     "mdit_py_plugins": ["lopen.specification.sections"],
     "yaml": ["lopen.specification.spec"],
     "xxhash": ["lopen.core.hashing"],
@@ -69,6 +69,7 @@ LIBRARIES = {
     "uvicorn": ["lopen.server."],
     "mcp": ["lopen.mcp.sdk"],
     "anyio": ["lopen.mcp.sdk"],
+    "pygments": ["lopen.server.dashboard.diff"],
     "prometheus_client": ["lopen.server.metrics"],
     # Validation of what comes from outside: configuration, the model's tool calls and verdicts, stored rows, requests
     "pydantic": [

@@ -465,6 +465,17 @@ def task_diff(context: CommandContext, session: Session, task: Task) -> str:
         return redact(repository.diff(task.base or _parent(repository, session, after), after))
 
 
+def task_changes(context: CommandContext, session: Session) -> list[tuple[Task, str]]:
+    """Return each task with its change, "" where that cannot be read."""
+    found = []
+    for task in session.tree.tasks:
+        change = ""
+        with suppress(LopenError):
+            change = task_diff(context, session, task)
+        found.append((task, change))
+    return found
+
+
 def module_diff(context: CommandContext, session: Session) -> str:
     """Return the change of the whole module: from the start of its branch to its commits and the work tree."""
     with _reading(context, session) as (repository, redact):

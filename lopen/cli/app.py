@@ -66,6 +66,7 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
     INSPECT: (
         CommandEntry("status", "status:status", "Show modules, tasks, step, budgets, and what waits for you"),
         CommandEntry("show", "show:show", "Show a task, verdict or call with its output, diff and cost"),
+        CommandEntry("report", "report:report", "Show what proves each criterion; --html for a reviewer"),
         CommandEntry("diff", "show:diff", "Show what a task or module changed"),
         CommandEntry("log", "log:log", "Show what happened, in order"),
         CommandEntry("session", "sessions:app", "List or delete sessions"),
@@ -110,6 +111,7 @@ EXAMPLES = (  # at the end of each command's help
     "lopen show calc-t2",
     "lopen show call-17",
     "lopen diff calc-t2",
+    "lopen report calc --html calc.html",
     "lopen log calc -f",
     "lopen serve --open",
     "lopen diagram > workflow.mmd",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import ipaddress
 import re
 import time
+from base64 import b64encode
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lopen.application.servers import OPEN, token_mac
@@ -54,8 +56,17 @@ def _same(given: str, wanted: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), wanted.encode())
 
 
+def _digest(text: str) -> str:
+    """Return the name by which a policy allows exactly this inline style."""
+    return f"sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+STYLE = (
+    ":root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}"
+    "body{max-width:34em;margin:18vh auto;padding:0 20px}code{font-size:1.05em}"
+)
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
+    f"default-src 'none'; script-src 'self'; style-src 'self' '{_digest(STYLE)}'; img-src 'self' data:; connect-src 'self';"
     " font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none';"
     " require-trusted-types-for 'script'; trusted-types 'none'"  # no page makes markup or script of text
 )
@@ -68,6 +79,18 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
+SIGN_IN = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Sign in · lopen</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style>
+<main><h1>{title}</h1><p>{reason} To open this dashboard, run this in a terminal of the machine that serves it:</p>
+<p><code>lopen serve --link --open</code></p><p>It prints a link too, for a browser elsewhere.
+If you came from another site, <a href="">load this page again</a>.</p></main></html>"""
+
+
+def _sign_in(title: str, reason: str) -> Response:
+    """Return the page for a person whose browser proves nothing."""
+    return HTMLResponse(SIGN_IN.format(style=STYLE, title=title, reason=reason), 401)
+
+
 SAFE = ("GET", "HEAD", "OPTIONS")
 
 
@@ -137,6 +160,10 @@ class AccessGate:
         cookie = HTTPConnection(scope).cookies.get(self._keys.cookie_name, "")
         if self._keys.allows(headers.get("authorization", ""), cookie):
             return None
+        if "text/html" in headers.get("accept", ""):
+            return _sign_in(
+                "You are not signed in here", "An older sign-in is over, or this browser never had one."
+            )
         hint = "send the token as `Authorization: Bearer`, or open the link that `lopen serve --link` prints"
         return problem(
             401, "the request has no valid token", hint=hint, headers={"www-authenticate": "Bearer"}
@@ -146,6 +173,8 @@ class AccessGate:
         """Exchange a link's key for the cookie."""
         query = scope["query_string"].decode("latin-1")
         cookie = self._keys.exchange(query.removeprefix("key="))
+        if cookie is None and "text/html" in Headers(scope=scope).get("accept", ""):
+            return _sign_in("This link is used up", "A link works once, and for a short time.")
         if cookie is None:
             return problem(
                 401, "this link was used before or is too old", hint="for a new one: lopen serve --link"

@@ -17,7 +17,7 @@ from fastapi.security import HTTPBearer
 from lopen import __version__
 from lopen.application.servers import FIRST_LINK_SECONDS, announced, new_link, server_token
 from lopen.core.errors import LopenError
-from lopen.server import budget_routes, dashboard, event_stream, metrics, module_routes, session_routes
+from lopen.server import budget_routes, event_stream, metrics, module_routes, page_routes, session_routes
 from lopen.server.access import AccessGate, AccessKeys
 from lopen.server.problems import DESCRIBED, add_problems
 from lopen.server.served import ServedProjects
@@ -58,9 +58,9 @@ def create_app(
     app.state.metrics = metrics.ServerMetrics(projects)
     app.state.extension_rate = budget_routes.ExtensionRate()
     add_problems(app)
-    for routes in (session_routes, module_routes, budget_routes, event_stream, metrics, dashboard):
+    for routes in (session_routes, module_routes, budget_routes, event_stream, metrics, page_routes):
         app.include_router(routes.routes)
-    app.mount("/static", dashboard.FILES)
+    app.mount("/static", page_routes.FILES)
     return AccessGate(app, keys=keys, names=names)
 
 

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from lopen.application.command_context import CommandContext
 from lopen.application.open_store import NOWHERE, open_store, settled_limits
+from lopen.application.overview import Reading
 from lopen.core.errors import LopenError
 from lopen.limits.store import LimitsStore
 from lopen.settings.schema import Settings
@@ -42,6 +43,13 @@ class OpenProject:
     context: CommandContext
     store: SessionStore
     settings: Settings
+    reading: Reading | None = None
+
+    def read(self) -> Reading:
+        """Return a new reading of the project, which knows what the last one read."""
+        last = self.reading or Reading(self.context, self.store, self.settings)
+        self.reading = last.again(self.store, self.settings)
+        return self.reading
 
     @property
     def root(self) -> Path:
@@ -137,6 +145,11 @@ class ServedProjects:
 
     def __iter__(self) -> Iterator[ServedProject]:
         return iter(self._projects.values())
+
+    @property
+    def several(self) -> bool:
+        """True if an address has to name the project."""
+        return len(self._projects) > 1
 
     def named(self, name: str | None) -> ServedProject:
         """Return the project of that name, the first one for None; raises `NoSuchProject`."""

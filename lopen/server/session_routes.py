@@ -15,6 +15,7 @@ from lopen.application import decisions
 from lopen.application.command_context import CommandContext
 from lopen.application.detached import start_detached
 from lopen.application.open_store import store_with
+from lopen.application.overview import look_over
 from lopen.application.reports import (
     TaskDetails,
     details,
@@ -88,6 +89,19 @@ async def list_projects(request: Request) -> dict[str, Any]:
     projects: ServedProjects = request.app.state.projects
     found = [{"project": p.name, "root": str(p.root)} for p in projects]
     return {"projects": found, "total": len(found)}
+
+
+@routes.get("/api/overview")
+async def overview(project: Chosen) -> dict[str, Any]:
+    """Return what waits, what runs and how far each module is: what the dashboard's first page shows."""
+    found = await project.run(lambda opened: look_over(opened.read()))
+    return {
+        "modules": [asdict(each) for each in found.modules],
+        "strained_budgets": [each.budget_id for each in found.strained],
+        "open_circuits": [each.circuit_id for each in found.open_circuits],
+        "spent_today_usd": found.spent_today_usd,
+        "limits_unknown": found.limits.unknown,
+    }
 
 
 @routes.get("/api/modules")

@@ -14,8 +14,8 @@ from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect, sy
 from tests.needs import lacking
 from tests.server.serving import Server
 
-WIDE: ViewportSize = {"width": 1400, "height": 900}
-PHONE: ViewportSize = {"width": 390, "height": 844}
+WIDE: ViewportSize = {"width": 1440, "height": 900}
+WIDTHS = (390, 820, 1440)
 PATIENCE_MS = 60_000
 MOST_TABS = 150
 FLAGS = [
@@ -52,14 +52,15 @@ class Visitor:
         page.on("dialog", lambda dialog: self.errors.append(f"dialog: {dialog.message}"))
 
     def go(self, place: str) -> None:
-        """Open a place of the dashboard, such as `#/project/m/calc`."""
+        """Open a page of the dashboard, such as `modules/calc`."""
         self.page.goto(f"{self._url}/{place}")
 
     def button(self, name: str) -> Locator:
-        """Return a button or a link that looks like one; in the open dialog, if there is one."""
-        dialog = self.page.get_by_role("dialog")
-        place = dialog if dialog.count() else self.page.locator("body")
-        return place.get_by_role("button", name=name).or_(place.get_by_role("link", name=name)).first
+        """Return a button, a link or what opens a form."""
+        page = self.page
+        opener = page.locator(f'summary[aria-label^="{name}"], summary:has-text("{name}")')
+        found = page.get_by_role("button", name=name).or_(page.get_by_role("link", name=name)).or_(opener)
+        return found.locator("visible=true").first
 
     def press(self, name: str) -> None:
         """Press a button or follow a link."""
@@ -71,26 +72,16 @@ class Visitor:
             self.reach(target)
             self.page.keyboard.press("Enter")
 
-    def write(self, label: str, text: str) -> None:
-        """Write into a field."""
-        target = self.page.get_by_label(label, exact=True)
+    def write(self, label: str, text: str, *, within: Locator | None = None, exact: bool = True) -> None:
+        """Write into a field that is seen."""
+        place = within or self.page.locator("body")
+        target = place.get_by_label(label, exact=exact).locator("visible=true").first
         if self.by == "mouse":
             target.fill(text)
         else:
             self.reach(target)
             self.page.keyboard.press("Control+A")
             self.page.keyboard.type(text)
-
-    def open_task(self, position: int) -> None:
-        """Open the task at that row of the tree, counted from 0."""
-        tree = self.page.get_by_role("listbox", name="Components and tasks")
-        if self.by == "mouse":
-            tree.locator(f"[data-index='{position}']").click()
-            return
-        self.reach(tree)
-        for _ in range(position + 1):
-            self.page.keyboard.press("ArrowDown")
-        self.page.keyboard.press("Enter")
 
     def until(self, expression: str) -> None:
         """Wait until the expression is true; the page's policy lets no script evaluate one there."""
@@ -108,15 +99,17 @@ class Visitor:
         raise AssertionError(f"Tab does not reach {target}")
 
     def require_accessible(self) -> None:
-        """Fail for what axe-core finds serious or critical, in light and dark, and for a page wider than a phone."""
+        """Fail for what axe-core finds serious or critical, in light and dark, and where the page scrolls sideways."""
         for scheme in ("light", "dark"):
-            self.page.emulate_media(color_scheme=scheme)
+            self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             found = Axe().run(self.page).response["violations"]
             serious = [_violation(v) for v in found if v["impact"] in ("serious", "critical")]
             assert not serious, "\n".join(serious)
         self.page.emulate_media(color_scheme="light")
-        self.page.set_viewport_size(PHONE)
-        assert not self.page.evaluate("document.documentElement.scrollWidth > window.innerWidth + 1")
+        for width in WIDTHS:
+            self.page.set_viewport_size({"width": width, "height": 844})
+            wide = "document.documentElement.scrollWidth"
+            assert self.page.evaluate(wide) <= width, (self.page.url, width)
         self.page.set_viewport_size(WIDE)
 
 

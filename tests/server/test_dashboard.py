@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime
 
 from playwright.sync_api import Browser, expect
 
+from lopen.core.events import Notice
+from lopen.store.database import Database
+from lopen.store.sessions import SessionStore
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools, verdict
 from tests.preloaded.started import StartedCommand
-from tests.project import TIMEOUT_S, build, code, plan, specification, verified
+from tests.project import TIMEOUT_S, Project, build, code, plan, specification, verified
 from tests.server.browser import visiting
 from tests.server.held import Held
 from tests.server.serving import serving, started
@@ -48,18 +51,15 @@ def test_markup_of_the_model_and_the_repository_stays_text(
         page = person.page
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
-        shown = {
-            "#/": "calc",
-            "#/project/m/calc": SCRIPT,
-            "#/project/m/calc/t/calc-t1": SCRIPT,
-            "#/project/m/calc/gate": SCRIPT,
-        }
-        for place, text in shown.items():
+        pages = ["modules/calc", "modules/calc/tasks/calc-t1", "modules/calc/specification"]
+        for place in (*pages, "modules/calc/events", "modules/calc/diff", "limits", "history", ""):
             person.go(place)
-            expect(page.get_by_text(text).first).to_be_visible()
-            assert not set(UNSEEN) & set(page.locator("body").inner_text())
-        assert page.locator("a[href^=javascript]").count() == 0
-        page.wait_for_function("!document.querySelector('main img, main script')")
+            expect(page.get_by_text(SCRIPT if place in pages else "calc").first).to_be_visible()
+            body = page.locator("body").inner_text()
+            assert not set(UNSEEN) & set(body)
+            assert place == "modules/calc/diff" or "`" not in body
+            assert page.locator("main img, main script, a[href^=javascript]").count() == 0
+            person.require_accessible()
         assert page.evaluate("window.ran") is None
         assert all(url.startswith(server.url) for url in asked), asked
 
@@ -74,20 +74,69 @@ def test_the_stream_goes_on_where_a_killed_server_left_it(
     first = started(project)
     with closing(first.client), first.process, visiting(browser, first) as person:
         run = project.start("run", "calc")
-        person.go("#/project/m/calc")
+        person.go("modules/calc")
         page = person.page
-        feed = page.get_by_role("listbox", name="Events of the session")
-        expect(feed).to_contain_text("calc-t1 Write add: in progress")
+        happened = page.get_by_role("region", name="What happened")
+        expect(happened).to_contain_text("task calc-t1 Write add in")
         first.process.kill()
         expect(page.get_by_role("banner")).to_contain_text("the server does not answer")
         before.let_go()
         after.let_go()
         ended(run, 0)
         with serving(project, "--port", first.url.rpartition(":")[2]):
-            expect(feed).to_contain_text("calc is complete")
+            expect(happened).to_contain_text("calc is complete")
             expect(page.get_by_role("heading", level=1)).to_contain_text("complete")
-        with sqlite3.connect(project.root / ".lopen" / "state.db") as database:
-            (recorded,) = database.execute("SELECT count(*) FROM events").fetchone()
-        feed.focus()
-        page.keyboard.press("Home")
-        expect(feed.locator("[aria-posinset='1']")).to_have_attribute("aria-setsize", str(recorded))
+
+
+def test_rows_keep_their_shape_while_events_come(make_project: MakeProject, browser: Browser) -> None:
+    """A thousand events arrive while a build runs; nothing on the page moves, and what a person wrote stays."""
+    held = Held(build("calc-t1"))
+    project = make_project([plan(), held])
+    project.specify()
+    assert project.lopen("approve", "calc", "--yes").code == 0
+    watch = """() => {
+        window.shifts = [];
+        new PerformanceObserver((list) => window.shifts.push(...list.getEntries().map((e) => e.value)))
+            .observe({ type: "layout-shift", buffered: false });
+    }"""
+    with serving(project) as server, visiting(browser, server) as person:
+        run = project.start("run", "calc")
+        assert held.reached.wait(60)
+        session = server.get("/api/sessions")["sessions"][0]["session"]
+        for place in ("", "modules/calc"):
+            person.go(place)
+            expect(person.page.locator("#live")).to_have_text("live")
+            expect(person.page.locator(".now").last).to_contain_text("Write it: ")
+            person.page.evaluate(watch)
+            if place:
+                person.press("Tell the model")
+                person.write("It hears this", "a long thought", exact=False)
+            tell_a_thousand(project, session, place)
+            expect(person.page.locator("main")).to_contain_text(f"an event of {place}, number 999")
+            assert person.page.evaluate("window.shifts") == []
+        expect(person.page.locator("textarea").first).to_have_value("a long thought")
+        held.let_go()
+        ended(run, 0)
+
+
+def tell_a_thousand(project: Project, session: str, place: str) -> None:
+    with closing(SessionStore(Database(project.root / ".lopen" / "state.db")).database) as database:
+        store = SessionStore(database)
+        for hundred in range(10):
+            with database.transaction():
+                for n in range(100):
+                    event = Notice("info", f"an event of {place}, number {hundred * 100 + n}")
+                    store.append_event(session, datetime.now(UTC), event.name, event.body())
+
+
+def test_an_address_opened_without_the_cookie_is_a_page(make_project: MakeProject, browser: Browser) -> None:
+    with serving(make_project()) as server:
+        context = browser.new_context()
+        page = context.new_page()
+        for address in (f"{server.url}/modules/calc", f"{server.url}/open?key=used"):
+            answer = page.goto(address)
+            assert answer is not None
+            assert answer.status == 401
+            expect(page.locator("main")).to_contain_text("lopen serve --link --open")
+            assert page.evaluate("getComputedStyle(document.body).maxWidth") != "none"
+        context.close()

@@ -1,0 +1,396 @@
+"""All that a person wants to know of a project at a glance: what waits, what runs, how far each module is, and limits.
+
+`look_over` reads; the values say everything that the first page and its JSON show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from lopen.application import dossier
+from lopen.application.command_context import CommandContext
+from lopen.application.decisions import changes_since
+from lopen.application.dossier import History, Pace
+from lopen.application.estimate import estimated_cost, estimated_tokens, learned
+from lopen.application.event_lines import STEP_TITLES
+from lopen.application.open_store import ProjectLimits, looked_up, store_of, store_with
+from lopen.application.reports import Standstill, held_criteria, merged_into, shown_status, standstill
+from lopen.core import events as e
+from lopen.core.errors import LopenError
+from lopen.limits.budget import BudgetState
+from lopen.limits.circuits import CircuitState
+from lopen.settings.schema import Settings
+from lopen.specification.drift import spec_hash
+from lopen.specification.modules import find_modules, spec_path
+from lopen.specification.spec import Specification, load_specification
+from lopen.store.audit import last_failure
+from lopen.store.folder import is_worked_on
+from lopen.store.sessions import SessionStore
+from lopen.workflow.next_step import displayed_step
+from lopen.workflow.pauses import Confirmation, FailuresInRow, Question
+from lopen.workflow.session import Session
+from lopen.workflow.steps import PLANNING_STEPS, Step
+from lopen.workflow.task_tree import Progress, Task, progress
+
+MERGED_FRESH = timedelta(seconds=20)
+CALLS = {  # tool → the act as a person reads it
+    "verify_tests": "running the tests",
+    "verify_build": "running the build",
+    "verify_lint": "running the linter",
+    "verify_task_completion": "checking the task: tests, mutants, then the judge",
+    "run_command": "running a command",
+    "ask_user": "asking a question",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What a session's process does now, and since when."""
+
+    text: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A decision that a module waits for.
+
+    `kind` is that of the standstill; `findings` are those of the verdict that led here, `output` the end of the failed
+    verification. `changes` are those of the specification since its last approval.
+    """
+
+    kind: str
+    message: str
+    since: datetime | None = None
+    mend: str = ""
+    command: str = ""
+    question: Question | None = None
+    task: Task | None = None
+    findings: tuple[Mapping[str, Any], ...] = ()
+    output: str = ""
+    changes: tuple[str, ...] = ()
+    estimate_usd: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A module as it stands. `state` is a word for people; `mutants` are those noticed, and those that ran."""
+
+    module: str
+    description: str = ""
+    session: str = ""
+    state: str = "not written"
+    step: str = ""
+    branch: str = ""
+    task: Task | None = None
+    tasks: Progress = field(default_factory=Progress)
+    criteria: tuple[int, int] = (0, 0)  # met, all
+    tests: int | None = None
+    mutants: tuple[int, int] = (0, 0)
+    pace: Pace = field(default_factory=Pace)
+    act: Act | None = None
+    wait: Wait | None = None
+    merged: str = ""  # the branch
+
+    @property
+    def ended(self) -> bool:
+        """True if nothing is left to build."""
+        return self.state in ("complete", "merged")
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectOverview:
+    """A project: its modules, and its limits where they can be read."""
+
+    modules: tuple[Standing, ...]
+    limits: ProjectLimits
+    spent_today_usd: float
+    spending: tuple[float, ...]  # in US dollars, over the last 24 hours
+
+    @property
+    def strained(self) -> tuple[BudgetState, ...]:
+        """The budgets past their first threshold."""
+        return tuple(b for b in self.limits.budgets if b.status != "active")
+
+    @property
+    def open_circuits(self) -> tuple[CircuitState, ...]:
+        """The circuits that hold calls back."""
+        return tuple(c for c in self.limits.circuits if c.state != "closed")
+
+
+@dataclass
+class Reading:
+    """What is read of a project, and was read before, so that only what is new is read again."""
+
+    context: CommandContext
+    store: SessionStore
+    settings: Settings
+    histories: dict[str, History] = field(default_factory=dict)
+    merged: dict[str, tuple[datetime, str]] = field(default_factory=dict)
+    estimates: dict[tuple[str, str], tuple[float, float] | None] = field(default_factory=dict)
+
+    @cached_property
+    def limits(self) -> ProjectLimits:
+        """The project's budgets and circuits, for this reading."""
+        return looked_up(self.context, self.store.database)
+
+    def again(self, store: SessionStore, settings: Settings) -> Reading:
+        """Return the next reading, which knows what this one read."""
+        return Reading(self.context, store, settings, self.histories, self.merged, self.estimates)
+
+    def history(self, store: SessionStore, session: Session) -> History:
+        """Return the session's history as it is now."""
+        found = dossier.read_history(store, session, self.histories.get(session.id))
+        self.histories[session.id] = found
+        return found
+
+    def merged_into(self, session: Session) -> str:
+        """Return the branch that the session's work was merged into, asking git again after a while."""
+        at, into = self.merged.get(session.id, (None, ""))
+        if at is None or datetime.now(UTC) - at > MERGED_FRESH:
+            into = merged_into(self.context, session) or ""
+            self.merged[session.id] = datetime.now(UTC), into
+        return into
+
+
+def look_over(reading: Reading) -> ProjectOverview:
+    """Return the project as it is now."""
+    now = datetime.now(UTC)
+    modules = tuple(standing(reading, name) for name in find_modules(reading.context.root))
+    today = now.astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+    costs = list(_costs(reading.store, now - timedelta(hours=24)))
+    slices = [0.0] * dossier.SLICES
+    for at, usd in costs:
+        slices[max(0, dossier.SLICES - 1 - int((now - at).total_seconds() / 3_600))] += usd
+    return ProjectOverview(
+        modules, reading.limits, sum(usd for at, usd in costs if at >= today), tuple(slices)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Dossier:
+    """A module with a session: all that its pages, its report and a program are shown of it."""
+
+    module: Standing
+    session: Session
+    history: History
+    line: dossier.Timeline
+    proofs: tuple[dossier.Proof, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the dossier for a program."""
+        module = {k: v for k, v in asdict(self.module).items() if k not in ("act", "wait", "task", "tasks")}
+        return module | {
+            "tasks": [
+                {
+                    "id": t.id,
+                    "name": t.name,
+                    "state": t.state.value,
+                    "commit": t.commit,
+                    "skipped": t.given_up,
+                }
+                for t in self.session.tree.tasks
+            ],
+            "timeline": asdict(self.line),
+            "criteria": [asdict(p.criterion) | self._proof(p) for p in self.proofs],
+            "verdicts": list(self.history.verdicts),
+            "answers": [
+                {"question": asked, "answer": answer} for asked, answer in self.session.dialogue.answers
+            ],
+            "assumptions": list(self.session.dialogue.assumptions),
+            "accepted": list(self.session.dialogue.accepted),
+            "survived_mutants": list(dossier.survivors(self.history)),
+        }
+
+    def _proof(self, proof: dossier.Proof) -> dict[str, Any]:
+        return {
+            "number": proof.number,
+            "tasks": [task.id for task in proof.tasks],
+            "commits": [task.commit for task in proof.tasks if task.commit],
+            "tests": list(proof.tests),
+            "verdict": proof.verdict,
+            "by_person": proof.by_person,
+            "rejections": proof.rejections,
+        }
+
+
+def read_dossier(reading: Reading, module: str, wanted: str | None = None) -> Dossier:
+    """Return the dossier of a module's newest session, or of the `wanted` one; raise `LopenError` where it has none."""
+    shown = standing(reading, module, wanted)
+    if not shown.session:
+        raise LopenError(f"{module} has no session yet", hint=f"to start one: lopen run {module}")
+    store = store_with(reading.store, shown.session)
+    session = store.load(shown.session)
+    history = reading.history(store, session)
+    line = timeline_of(session, history, working=shown.act is not None)
+    return Dossier(shown, session, history, line, dossier.proofs(session, history))
+
+
+def _costs(store: SessionStore, since: datetime) -> Iterator[tuple[datetime, float]]:
+    rows = store.database.connection.execute(
+        "SELECT ts, json_extract(body, '$.cost_usd') AS usd FROM events WHERE name=? AND ts>=?",
+        (e.TurnEnded.name, since.isoformat()),
+    )
+    return ((datetime.fromisoformat(row["ts"]), row["usd"] or 0.0) for row in rows.fetchall())
+
+
+def standing(reading: Reading, module: str, wanted: str | None = None) -> Standing:
+    """Return a module with its newest session, or with the `wanted` one; before its first one, without."""
+    found, spec = reading.store, None
+    with suppress(LopenError):
+        spec = load_specification(spec_path(reading.context.root, module), module=module)
+    found = store_with(found, wanted) if wanted else store_of(found, module)
+    session = found.load(wanted) if wanted else found.latest(module=module)
+    described = spec.description if spec else ""
+    if session is None:
+        return _unstarted(reading, module, spec)
+    history, working = reading.history(found, session), is_worked_on(reading.context.root, module)
+    working = working and not session.finished
+    line = timeline_of(session, history, working=working)
+    spent = next((b.cost_usd for b in reading.limits.budgets if b.budget_id == f"session:{session.id}"), None)
+    still = standstill(reading.context.root, found, session)
+    merged = reading.merged_into(session) if session.finished else ""
+    step = displayed_step(session)
+    return Standing(
+        module,
+        described,
+        session.id,
+        _state(session, step, still, working=working, merged=merged),
+        STEP_TITLES[step],
+        session.branch or "",
+        session.task,
+        progress(session.tree),
+        (
+            len(held_criteria(session, history.verdicts)),
+            len(session.plan.criteria) or len(spec.criteria if spec else ()),
+        ),
+        dossier.tests_passing(history),
+        dossier.mutants_noticed(session, history),
+        dossier.pace(session, line, sum(row.cost_usd for row in line.rows) if spent is None else spent),
+        _act(found, session, history) if working else None,
+        _wait(reading, found, session, history, still, spec) if still else None,
+        merged,
+    )
+
+
+def timeline_of(session: Session, history: History, *, working: bool) -> dossier.Timeline:
+    """Return the session's timeline up to now."""
+    names = {task.id: task.name for task in session.tree.tasks}
+    state: dossier.Progressing = "complete" if session.finished else "working" if working else "waiting"
+    return dossier.timeline(history.events, names, datetime.now(UTC), state)
+
+
+STATES = {  # kind of a standstill → the state as a person reads it
+    "question": "asks",
+    "gate": "to approve",
+    "person": "paused",
+    "interrupted": "interrupted",
+    "ready": "can go on",
+    "failed": "failed",
+}
+
+
+def _state(session: Session, step: Step, still: Standstill | None, *, working: bool, merged: str) -> str:
+    if session.finished:
+        return "merged" if merged else "complete"
+    if still is not None:
+        return STATES.get(still.kind, "stopped")
+    if working:
+        return "planning" if step in PLANNING_STEPS or step is Step.DRAFT_SPECIFICATION else "working"
+    return shown_status(Path(), session)
+
+
+def _unstarted(reading: Reading, module: str, spec: Specification | None) -> Standing:
+    if spec is None:
+        return Standing(module)
+    approval = reading.store.approval(module)
+    shown = Standing(module, spec.description, criteria=(0, len(spec.criteria)))
+    if approval is not None and approval.spec_hash == spec_hash(spec.outline):
+        return replace(
+            shown,
+            state="approved",
+            wait=Wait("approved", "it is approved and not built yet", command=f"lopen run {module}"),
+        )
+    if spec.problems or spec.unwritten:
+        return shown
+    message = "its specification waits for your approval"
+    wait = Wait(
+        "gate",
+        message,
+        command=f"lopen approve {module} --run",
+        estimate_usd=_estimate(reading, spec),
+    )
+    return replace(shown, state="to approve", wait=wait)
+
+
+def _estimate(reading: Reading, spec: Specification) -> tuple[float, float] | None:
+    """Return what the build may cost: from finished builds, else from the specification's size; worked out once."""
+    key = spec.module, spec_hash(spec.outline)
+    if key not in reading.estimates:
+        models = reading.settings.models
+        known = learned(reading.context, len(spec.criteria))
+        tokens = estimated_tokens(len(spec.criteria), len(spec.text))
+        reading.estimates[key] = (
+            known[2] if known else estimated_cost(tokens, [models.planning, models.building])
+        )
+    return reading.estimates[key]
+
+
+def _act(store: SessionStore, session: Session, history: History) -> Act | None:
+    """Return what the session's process does: its running call, the newest notice, or its request to the model."""
+    if not history.events:
+        return None
+    newest, call = history.events[-1], dossier.running_call(store, session.id)
+    match newest.event:
+        case e.Notice(message=text) | e.Waiting(reason=text) | e.ModelRetry(reason=text):
+            return Act(text, newest.ts)
+    if call is not None:
+        return Act(CALLS.get(call[0], call[0].replace("_", " ")), call[1])
+    models = (
+        r.event.model
+        for r in reversed(history.events)
+        if isinstance(r.event, e.IterationStarted | e.TurnEnded)
+    )
+    return Act(f"{next(models, 'the model')} is at work", newest.ts)
+
+
+def _wait(
+    reading: Reading,
+    store: SessionStore,
+    session: Session,
+    history: History,
+    still: Standstill,
+    spec: Specification | None,
+) -> Wait:
+    task, findings, output = None, (), ""
+    reason = session.pause.reason if isinstance(session.pause, Confirmation) else None
+    if isinstance(reason, FailuresInRow):
+        task = session.tree.task(reason.subject)
+    if still.kind in ("confirmation", "failed", "guardrail"):
+        task = task or session.task
+        subject = task.id if task else session.module
+        failed = [v for v in history.verdicts if not v["passed"] and v["subject"] == subject]
+        findings = tuple(failed[-1]["findings"]) if failed else ()
+        ran = last_failure(store.database, session.id)
+        output = ran.excerpt() if ran and not findings else ""
+    given = reading.store.approval(session.module)
+    at_gate = still.kind == "gate" and spec is not None
+    return Wait(
+        still.kind,
+        still.message,
+        history.events[-1].ts if history.events else session.created_at,
+        still.mend,
+        still.command,
+        session.pause if isinstance(session.pause, Question) else None,
+        task,
+        findings,
+        output,
+        tuple(changes_since(spec, given)) if at_gate and spec and given else (),
+        _estimate(reading, spec) if at_gate and spec else None,
+    )

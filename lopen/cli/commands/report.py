@@ -1,0 +1,79 @@
+"""`lopen report`: a module's dossier, for a reviewer: what was built, and what proves each criterion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lopen.application.command_context import CommandContext
+from lopen.cli.command import command
+from lopen.cli.parameters import LatestModule
+from lopen.core.errors import ExitCode, LopenError
+from lopen.core.money import dollars
+
+if TYPE_CHECKING:
+    from lopen.application.dossier import Proof
+    from lopen.application.overview import Dossier
+
+HtmlOption = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Write it as one file that a browser shows without lopen."),
+]
+
+
+@command
+def report(context: CommandContext, module: LatestModule = None, html: HtmlOption = None) -> ExitCode:
+    """Show what proves each criterion of a module: tasks, commits, tests and verdict; with --html also every change."""
+    from lopen.application.open_store import one_session, open_store, store_of
+    from lopen.application.overview import Reading, read_dossier
+    from lopen.application.reports import task_changes
+
+    store = open_store(context)
+    if module is not None:
+        store = store_of(store, module)
+    session = one_session(store, module)
+    found = read_dossier(Reading(context, store, context.load().settings), session.module, session.id)
+    if html is not None:
+        from lopen.server.dashboard.markup import Place
+        from lopen.server.dashboard.module import ModuleView, report_page
+
+        shown = ModuleView(Place(context.root.name), found)
+        try:
+            html.write_text(report_page(shown, task_changes(context, session)), "utf-8")
+        except OSError as error:
+            raise LopenError(
+                f"cannot write {html}: {error.strerror}", hint="name another file with --html"
+            ) from error
+    context.emit("report", file=None if html is None else str(html), **found.to_json())
+    context.say(f"wrote {html}" if html is not None else "\n".join(_lines(found)))
+    return ExitCode.OK
+
+
+def _lines(found: Dossier) -> Iterator[str]:
+    module = found.module
+    met, count = module.criteria
+    tests = "" if module.tests is None else f", {module.tests} tests pass"
+    noticed, ran = module.mutants
+    mutants = f", tests noticed {noticed} of {ran} mutants" if ran else ""
+    yield f"{module.module}: {module.state}, {met} of {count} criteria met{tests}{mutants}, {dollars(module.pace.spent_usd)} spent"
+    for proof in found.proofs:
+        yield from _proof_lines(proof)
+
+
+def _proof_lines(proof: Proof) -> Iterator[str]:
+    state, word = (
+        proof.criterion,
+        {"yes": "met", "no": "not met", "cannot_tell": "not known", "open": "not judged"},
+    )
+    again = f", after {proof.rejections} rejected" if proof.rejections else ""
+    yield f"{proof.number}. {state.id} {word[state.holds]}{again}: {state.text}"
+    for task in proof.tasks:
+        yield f"     built by {task.name} ({task.id}): {task.commit[:12] if task.commit else task.state.value.replace('_', ' ')}"
+    if proof.tests:
+        yield f"     tests: {len(proof.tests)}, such as {proof.tests[0]}"
+    if proof.verdict:
+        said = "a person accepted it" if proof.by_person else "the judge"
+        yield f"     {said} ({proof.verdict}): {state.evidence or 'no evidence named'}"

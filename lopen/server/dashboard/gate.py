@@ -1,0 +1,219 @@
+"""The gate's page: the specification, what changed since the last approval, and the approval of exactly this text.
+
+The markdown's elements are of a fixed set. HTML in the text stays text. A link leads to an HTTP or mail address only;
+an image becomes a link to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from lopen.core.escape import inert
+from lopen.server.dashboard.diff import diff
+from lopen.server.dashboard.markup import (
+    Child,
+    Markup,
+    Place,
+    act,
+    ago,
+    chip,
+    el,
+    empty,
+    field,
+    frame,
+    inner,
+    link,
+    press,
+    prose,
+    section,
+)
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+_TAGS = frozenset(
+    {"p", "blockquote", "ul", "ol", "li", "em", "strong", "s", "table", "thead", "tbody", "tr", "th", "td"}
+)
+_SCHEMES = ("http://", "https://", "mailto:")
+_BOXES = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
+
+
+def gate_page(place: Place, gate: Mapping[str, Any], *, working: bool, waits: int) -> str:
+    """Return the page. `gate` is the API's object of a specification."""
+    name = gate["module"]
+    state = chip("approved") if gate["approved"] else chip("to approve")
+    read = [
+        el(
+            "div",
+            el("p", chip(s["state"])) if s["state"] != "same" else None,
+            _tree(_parser().parse(s["text"])),
+        )
+        for s in gate["sections"]
+    ]
+    aside: list[Child] = [
+        _problems(gate),
+        _decision(place, gate, working=working),
+        section(
+            "Commands that lopen will run",
+            el(
+                "dl.commands",
+                (
+                    [
+                        el("dt", c["name"]),
+                        el("dd", el("code", c["shown"]) if c["command"] else el("small", "none")),
+                    ]
+                    for c in gate["commands"]
+                ),
+            ),
+            tag="section.panel",
+        ),
+        _changes(gate),
+        section(
+            "Acceptance criteria",
+            el("ol", (el("li", el("b", c["id"]), " ", prose(c["text"])) for c in gate["criteria"])),
+            tag="section.panel",
+        ),
+    ]
+    body = (
+        el("p.about", link(f"← {name}", place.module(name))),
+        el(
+            "div.head",
+            el("div", el("h1", gate["name"] or name, " ", state), el("p.about", gate["description"])),
+        ),
+        el(
+            "p.notice.stale",
+            "The specification has changed since you opened this page. ",
+            link("Read it again", place.module(name, "specification")),
+            id_="stale",
+            role="alert",
+            hidden=True,
+        ),
+        el(
+            "div.two.gate",
+            el("article.panel.specification", read, aria_label="Specification"),
+            el("div", aside),
+        ),
+    )
+    return frame(place, f"Approve {name}", name, *body, waits=waits, version=gate["spec_hash"])
+
+
+def _problems(gate: Mapping[str, Any]) -> Markup | None:
+    found = [("error", p) for p in gate["problems"]] + [("warning", p) for p in gate["warnings"]]
+    if not found:
+        return None
+    return section(
+        "Problems",
+        el(
+            "ul.findings", (el(f"li.{kind}", f"line {p['line']}: ", prose(p["message"])) for kind, p in found)
+        ),
+        tag="section.panel",
+    )
+
+
+def _changes(gate: Mapping[str, Any]) -> Markup:
+    given = gate["approval"]
+    if given is None:
+        return section("Since the last approval", empty("It was never approved."), tag="section.panel")
+    note = f": {given['note']}" if given["note"] else ""
+    lines = (
+        el("ul.changes", (el("li", line) for line in gate["changes"]))
+        if gate["changes"]
+        else el("p", "Nothing has changed.")
+    )
+    return section(
+        "Since the last approval",
+        el("p", el("small", f"by {given['who']} ", ago(given["at"]), note)),
+        lines,
+        diff(gate["diff"]) if gate["diff"] else None,
+        tag="section.panel",
+    )
+
+
+def _decision(place: Place, gate: Mapping[str, Any], *, working: bool) -> Markup:
+    name = gate["module"]
+    run = place.href("api", "modules", name, "run")
+    if gate["approved"]:
+        built = "It is approved and built." if gate["built"] else "It is approved."
+        build = None if working or gate["built"] else press("Build", run, kind=".do", label=f"Build {name}")
+        return section("Approved", el("p", built), build, tag="section.panel")
+    blocked = bool(gate["problems"])
+    form = act(
+        place.href("api", "modules", name, "approve"),
+        el("input", type="hidden", name="spec_hash", value=gate["spec_hash"]),
+        field("note", "Note (optional)", kind="area"),
+        el("p", el("small", "You approve exactly this text and these commands.")),
+        el(
+            "div.acts",
+            el("button.do", "Approve" if working else "Approve and build", disabled=blocked),
+            None if working else el("button", "Only approve", data_only=True, disabled=blocked),
+        ),
+        then=None if working else run,
+        page=place.module(name),
+    )
+    return section(
+        "Approve",
+        form,
+        el("p.bad", "Fix the problems first.") if blocked else None,
+        tag="section.panel.decision",
+    )
+
+
+@cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False, "maxNesting": 40}).enable(["table", "strikethrough"])
+
+
+def _tree(tokens: Iterable[Token]) -> Markup:
+    """Return flat tokens as elements. One outside the set gives its children alone."""
+    levels: list[tuple[str, dict[str, str], list[Child]]] = [("", {}, [])]
+    for token in tokens:
+        if token.nesting == 1:
+            tag, attributes = _opened(token)
+            levels.append((tag, attributes, []))
+        elif token.nesting == -1:
+            tag, attributes, children = levels.pop()
+            levels[-1][2].append(el(tag, *children, **attributes) if tag else inner(children))
+        else:
+            levels[-1][2].append(_leaf(token))
+    return inner(levels[0][2])
+
+
+def _opened(token: Token) -> tuple[str, dict[str, str]]:
+    if token.type == "heading_open":  # the page has its own first heading
+        return f"h{min(6, int(token.tag[1]) + 1)}", {}
+    if token.type == "link_open":
+        return _link(str(token.attrs.get("href", "")))
+    return token.tag if token.tag in _TAGS and not token.hidden else "", {}
+
+
+def _link(address: str) -> tuple[str, dict[str, str]]:
+    if not address.lower().startswith(_SCHEMES):
+        return "", {}
+    return "a", {"href": address, "rel": "noopener noreferrer", "target": "_blank"}
+
+
+def _leaf(token: Token) -> Child:
+    match token.type:
+        case "inline":
+            return _tree(token.children or ())
+        case "code_inline":
+            return el("code", token.content)
+        case "fence" | "code_block":
+            return el("pre", el("code", inert(token.content, lines=True)), tabindex=0)
+        case "hardbreak":
+            return el("br")
+        case "softbreak":
+            return "\n"
+        case "hr":
+            return el("hr")
+        case "image":
+            tag, attributes = _link(str(token.attrs.get("src", "")))
+            text = f"image: {token.content}"
+            return el(tag, text, **attributes) if tag else text
+    box = _BOXES.get(token.content[:4])
+    return box + token.content[4:] if box else token.content

@@ -1,0 +1,114 @@
+"""A task's page: what was asked, what changed, every verdict on it, and what the commands printed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lopen.application.reports import TaskDetails
+from lopen.core.money import cost_text
+from lopen.server.dashboard.diff import diff
+from lopen.server.dashboard.markup import (
+    Child,
+    ago,
+    chip,
+    duration,
+    el,
+    empty,
+    fact,
+    frame,
+    link,
+    prose,
+    section,
+)
+from lopen.server.dashboard.module import HOLDS, ModuleView, verdict
+from lopen.server.dashboard.waits import skip
+from lopen.store.audit import VerifyResult
+
+
+def task_page(shown: ModuleView, found: TaskDetails) -> str:
+    """Return the page of a task."""
+    task, name = found.task, shown.module.module
+    state = "skipped" if task.given_up else task.state.value.replace("_", " ")
+    commit: Child = el("code", task.commit[:12]) if task.commit else "none yet"
+    row = next((row for row in shown.dossier.line.rows if row.task == task.id), None)
+    failed = [el("li", prose(reason)) for reason in task.reasons]
+    given = [*found.earlier, *([found.verdict] if found.verdict else [])]
+    body: list[Child] = [
+        el("p.about", link(f"← {name}", shown.place.module(name))),
+        el(
+            "div.head",
+            el("div", el("h1", task.name, " ", chip(state)), el("p.about", prose(task.description))),
+            el("div.acts", skip(shown.place, task.id, task.name)) if task.open else None,
+        ),
+        el(
+            "dl.facts.panel",
+            fact("component", found.component),
+            fact("commit", commit),
+            fact("spent", cost_text(found.spent.cost_usd, found.spent.unpriced_tokens)),
+            fact("took", duration(round(row.worked_s)) if row else "–"),
+            fact("failed attempts in a row", task.failures),
+        ),
+        el("p.notice", "Skipped: ", prose(task.given_up)) if task.given_up else None,
+        section("Why attempts failed", el("ul.findings", failed)) if failed else None,
+        section(
+            "Verdicts",
+            [verdict(shown, v, whole=True) for v in reversed(given)]
+            or empty("The judge has not seen this task yet."),
+        ),
+        section(
+            "Criteria",
+            el(
+                "ul.list",
+                (
+                    el(
+                        "li",
+                        chip(HOLDS[c.holds]),
+                        el(
+                            "span",
+                            el("b", c.id),
+                            " ",
+                            prose(c.text),
+                            el("small.below", prose(c.evidence)) if c.evidence else None,
+                        ),
+                    )
+                    for c in found.criteria
+                ),
+            ),
+        )
+        if found.criteria
+        else None,
+        section(
+            "Change",
+            diff(found.diff) if found.diff else empty(found.diff_unknown or "There is no change yet."),
+        ),
+        section("What the commands printed", _printed(found.verifications)),
+    ]
+    return frame(shown.place, f"{task.name} · {name}", name, *body, waits=shown.waits)
+
+
+def _printed(ran: Sequence[VerifyResult]) -> Child:
+    if not ran:
+        return empty("No verify command ran for this task yet.")
+    return [
+        el(
+            "details.run",
+            el(
+                "summary",
+                chip("passed" if v.passed else "failed"),
+                " ",
+                el("b", v.tool.replace("_", " ")),
+                " ",
+                el("code", v.command),
+                el("small", f" {duration(v.seconds)}, ", ago(v.at or None)),
+            ),
+            el(
+                "pre.output",
+                v.output or "It printed nothing.",
+                tabindex=0,
+                role="region",
+                aria_label=f"Output of {v.tool}",
+            ),
+            open=n == 0,
+        )
+        for n, v in enumerate(reversed(ran))
+    ]

@@ -1,0 +1,262 @@
+"""What waits for a person, each with the fields and buttons that settle it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lopen.application.overview import ProjectOverview, Standing, Wait
+from lopen.core.money import dollars
+from lopen.limits.budget import BudgetState
+from lopen.server.dashboard.markup import (
+    Child,
+    Markup,
+    Place,
+    act,
+    ago,
+    copyable,
+    el,
+    field,
+    link,
+    press,
+    prose,
+    unfold,
+)
+
+LARGEST_EXTENSION = 1_000_000
+TITLES = {
+    "question": "asks",
+    "gate": "waits for your approval",
+    "interrupted": "was interrupted",
+    "person": "is paused by you",
+    "failed": "failed",
+    "ready": "can go on",
+    "approved": "is approved and not built yet",
+}
+LONGEST_TITLE = 100
+KINDS = {
+    "question": "ask",
+    "gate": "ask",
+    "approved": "calm",
+    "ready": "calm",
+    "person": "calm",
+    "interrupted": "calm",
+}
+
+
+def waiting(place: Place, overview: ProjectOverview) -> Markup | None:
+    """Return the part of the first page that stands over everything else; None where nothing waits."""
+    shown = [need(place, module, overview.limits.budgets) for module in overview.modules if module.wait]
+    if not shown:
+        return None
+    count = f"{len(shown)} {'waits' if len(shown) == 1 else 'wait'} for you"
+    return el("section.waits", el("h2", count), shown, aria_label="Waits for you")
+
+
+def need(place: Place, module: Standing, budgets: Sequence[BudgetState]) -> Markup:
+    """Return one decision: what is asked, why, and what can be done about it."""
+    wait = module.wait
+    assert wait is not None
+    said, _, rest = wait.message.partition("\n")
+    title = TITLES.get(wait.kind, "stopped")
+    if title in ("stopped", "failed") and said and len(said) <= LONGEST_TITLE:
+        title, said = f"{title}: {said}", ""
+    if wait.kind in ("gate", "approved", "question", "interrupted", "person"):
+        said, rest = "", ""
+    facts = [
+        ago(wait.since),
+        _progress(module),
+        f"{dollars(module.pace.spent_usd)} spent" if module.pace.spent_usd else None,
+    ]
+    head = el(
+        "h3",
+        link(module.module, place.module(module.module)),
+        " ",
+        prose(title),
+        " ",
+        el("small", _joined([fact for fact in facts if fact])),
+    )
+    return el(
+        f"article.need.{KINDS.get(wait.kind, 'stop')}",
+        head,
+        [el("p", prose(each)) for each in (said, rest) if each],
+        el("p", prose(wait.mend)) if wait.mend else None,
+        findings(wait.findings),
+        el("pre.output", wait.output, tabindex=0, aria_label="The end of the last failed verification")
+        if wait.output
+        else None,
+        el("ul.changes", (el("li", prose(line)) for line in wait.changes)) if wait.changes else None,
+        el("div.acts", _acts(place, module, wait, budgets)),
+        id_=f"need-{module.module}",
+    )
+
+
+def _joined(parts: Sequence[Child]) -> list[Child]:
+    return [each for n, part in enumerate(parts) for each in ((" · ", part) if n else (part,))]
+
+
+def _progress(module: Standing) -> str | None:
+    if module.tasks.tasks:
+        return f"task {min(module.tasks.tasks_done + 1, module.tasks.tasks)} of {module.tasks.tasks}"
+    return f"{module.criteria[1]} criteria" if module.criteria[1] else None
+
+
+def findings(found: Sequence[Mapping[str, Any]]) -> Markup | None:
+    """Return the findings of a verdict, each with its criterion and place."""
+    if not found:
+        return None
+    return el(
+        "ul.findings",
+        (
+            el(
+                f"li.{each.get('severity', 'error')}",
+                el("b", each["criterion"]) if each.get("criterion") else None,
+                " ",
+                prose(each["message"]),
+                " ",
+                el("code", ":".join(str(p) for p in (each["path"], each.get("line")) if p))
+                if each.get("path")
+                else None,
+            )
+            for each in found
+        ),
+    )
+
+
+def _acts(place: Place, module: Standing, wait: Wait, budgets: Sequence[BudgetState]) -> list[Child]:
+    """Return the fields and buttons that settle a wait."""
+    session = module.session
+    resume = None if module.act else place.href("api", "sessions", session, "resume")
+    go_on = press("Go on", resume, kind=".do", label=f"Go on with {module.module}") if resume else None
+    if wait.question is not None:
+        return [_answer(place, module, wait, resume)]
+    if wait.kind == "gate":
+        read = link("Read and approve", place.module(module.module, "specification"), button=".do")
+        cost = wait.estimate_usd
+        return [read, el("span.hint", f"about {dollars(cost[0])} to {dollars(cost[1])}") if cost else None]
+    if wait.kind == "approved":
+        return [
+            press(
+                "Build",
+                place.href("api", "modules", module.module, "run"),
+                kind=".do",
+                label=f"Build {module.module}",
+            )
+        ]
+    if wait.command.startswith("lopen confirm"):
+        return [_confirm(place, module, resume), _skip(place, module, wait), _change(place, module, wait)]
+    if wait.kind == "budget":
+        named = next((b for b in budgets if b.budget_id in wait.command.split()), None)
+        return [extend(place, named, then=resume, kind=".do")] if named else [go_on]
+    if wait.kind == "circuit" and "circuit ack" in wait.command:
+        owner = wait.command.split()[-1]
+        acknowledge, reset = (place.href("api", "circuit", owner, verb) for verb in ("acknowledge", "reset"))
+        return [
+            press("Acknowledge and go on", acknowledge, then=resume, kind=".do"),
+            press("Only acknowledge", acknowledge, label=f"Only acknowledge {owner}"),
+            press("Reset the circuit", reset),
+        ]
+    if wait.command.startswith("lopen resume"):
+        return [go_on, _skip(place, module, wait), _change(place, module, wait)]
+    return [el("span.hint", "in a terminal: ", copyable(wait.command))]
+
+
+def _answer(place: Place, module: Standing, wait: Wait, resume: str | None) -> Markup:
+    question = wait.question
+    assert question is not None
+    action = place.href("api", "sessions", module.session, "answer")
+    more = [option for option in question.options if option != question.default]
+    return act(
+        action,
+        el("p", prose(question.text)),
+        el(
+            "div.acts",
+            el(
+                "input",
+                name="text",
+                value=question.default,
+                required=True,
+                aria_label=f"Answer for {module.module}",
+            ),
+            el("button.do", "Answer"),
+            [el("button", option, name="text", value=option) for option in more],
+            el("button.quiet", "Only answer", data_only=True) if resume else None,
+            el("span.hint", "without an answer: ", el("b", question.default)) if question.default else None,
+        ),
+        then=resume,
+        kind=".wide",
+    )
+
+
+def _confirm(place: Place, module: Standing, resume: str | None) -> Markup:
+    action = place.href("api", "sessions", module.session, "confirm")
+    return unfold(
+        "Let it go on, with a note…",
+        act(
+            action,
+            field("note", "Note for the model (optional)", kind="area"),
+            el(
+                "div.acts",
+                el("button.do", "Go on"),
+                el("button.quiet", "Only confirm", data_only=True) if resume else None,
+            ),
+            then=resume,
+        ),
+        kind=".do",
+        label=f"Let {module.module} go on, with a note",
+    )
+
+
+def _skip(place: Place, module: Standing, wait: Wait) -> Markup | None:
+    return skip(place, wait.task.id, wait.task.name) if wait.task is not None and wait.task.open else None
+
+
+def skip(place: Place, task: str, name: str) -> Markup:
+    """Return the form that gives a task up."""
+    return unfold(
+        "Skip the task…",
+        act(
+            place.href("api", "tasks", task, "skip"),
+            el("p", f"{name}: its criteria stay open, and the report says so."),
+            field("reason", "Reason", required=True),
+            el("button.danger", "Skip the task"),
+        ),
+        label=f"Skip {name}",
+    )
+
+
+def _change(place: Place, module: Standing, wait: Wait) -> Markup | None:
+    return (
+        link("Show the last change", place.module(module.module, "tasks", wait.task.id))
+        if wait.task
+        else None
+    )
+
+
+def extend(place: Place, budget: BudgetState, *, then: str | None = None, kind: str = "") -> Markup:
+    """Return the form that grants a budget more tokens."""
+    more = min(LARGEST_EXTENSION, max(1_000, -(-budget.max_tokens // 4)))
+    return unfold(
+        "Extend…",
+        act(
+            place.href("api", "budget", budget.budget_id, "extend"),
+            field(
+                "additional_tokens",
+                "Additional tokens",
+                kind="number",
+                value=more,
+                required=True,
+                min=1,
+                max=LARGEST_EXTENSION,
+            ),
+            field("reason", "Reason", required=True),
+            el(
+                "div.acts",
+                el("button.do", "Extend and go on" if then else "Extend"),
+                el("button.quiet", "Only extend", data_only=True) if then else None,
+            ),
+            then=then,
+        ),
+        kind=kind,
+        label=f"Extend {budget.budget_id}",
+    )
