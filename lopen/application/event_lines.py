@@ -146,14 +146,8 @@ def _work(event: e.Event) -> str | None:
 def _guards(event: e.Event) -> str | None:
     """Guardrails, budgets and circuits."""
     match event:
-        case e.GuardrailRaised("premature_stop", "warn", reason, action):
-            return f"the model ended its turn early: {reason}{_after('; ', action)}"
-        case e.GuardrailRaised("churn", "block", _, action):
-            return f"lopen {action}"  # the pause that follows says why
-        case e.GuardrailRaised("churn", _, reason, action):
+        case e.GuardrailRaised(_, _, reason, action):
             return f"{reason}{_after('; ', action)}"
-        case e.GuardrailRaised(guard, verdict, reason, action):
-            return f"guardrail {guard} {verdict}s: {reason}{_after('; ', action)}"
         case e.DriftFound(changed, new, removed, effect):
             kinds = (("changed", changed), ("new", new), ("removed", removed))
             found = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds if names)

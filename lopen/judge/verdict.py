@@ -73,6 +73,12 @@ class Verdict:
         found = {kind: [f for f in self.findings if f.severity == kind] for kind in ("error", "warning")}
         return tuple(inert(finding.shown) for finding in found["error"] or found["warning"])
 
+    @property
+    def lines(self) -> list[str]:
+        """The verdict in lines for a person, with the reasons of a failed one."""
+        told = f"verdict on {self.scope} {self.subject}: {'passed' if self.passed else f'failed: {self.summary}'}"
+        return [told, *(f"  {reason}" for reason in self.reasons if not self.passed)]
+
     def to_tool_result(self) -> dict[str, Any]:
         """Return the fields of a `verify_*_completion` result beside `ok`; `passed` is the rule's, not the judge's."""
         return {
@@ -193,10 +199,7 @@ def rejection(stored: Sequence[Mapping[str, Any]], reason: object) -> list[str]:
     ):
         return []
     verdict = verdict_from_json(last)
-    if accepted(verdict):
-        return []
-    head = f"verdict on {verdict.scope} {verdict.subject}: {verdict.summary}"
-    return [head, *(f"  {reason}" for reason in verdict.reasons)]
+    return [] if accepted(verdict) else verdict.lines
 
 
 def settled(verdict: Verdict, own: Sequence[Finding] = ()) -> Verdict:

@@ -32,7 +32,10 @@ def test_after_three_rejections_the_pause_leads_with_the_findings(make_project: 
     assert paused[0].startswith(
         "task calc-t1 (Write it) was not accepted in 3 attempts: Not convinced; confirm"
     )
-    assert [line.strip(" |") for line in paused[1:3]] == ["verdict on module calc: Not convinced.", finding]
+    assert [line.strip(" |") for line in paused[1:3]] == [
+        "verdict on module calc: failed: Not convinced.",
+        finding,
+    ]
     for said in ("look at `lopen log", "ended its turn", "cached", "1 finding"):
         assert said not in ran.out
     log, shown = project.lopen("log").out, project.lopen("status").out

@@ -104,32 +104,23 @@ def _show(context: CommandContext, typed: str) -> ExitCode:
     from lopen.application.event_lines import counted, test_counts
     from lopen.application.open_store import looked_up, open_store
     from lopen.application.reports import criterion_states, present_verdicts
-    from lopen.application.workplaces import person_repository
-    from lopen.core.clock import SystemClock
-    from lopen.sandbox.known_secrets import KnownSecrets
     from lopen.store.audit import verifications
 
     store = open_store(context)
     session = store.latest()
     assert session is not None
-    assert session.branch is not None
-    secrets = KnownSecrets(context.root, os.environ)
-    repository = person_repository(context.root, context.load().settings, SystemClock(), secrets)
-    commits = repository.session_commits(session.id, within=session.branch)
-    context.say(f"\nBuilt on {session.branch}, one commit a task:")
-    for commit in commits:
-        context.say(f"  {commit.sha[:8]} {commit.subject}")
+    tasks = [(task.commit or "", task.name) for task in session.tree.tasks]
+    built = "\n".join(f"  {commit[:8]} {name}" for commit, name in tasks)
+    context.say(f"\nBuilt on {session.branch}, one commit a task:\n{built}")
     verdicts = present_verdicts(store, session)
     tests = [v for v in verifications(store, session.id) if v.tool == "verify_tests" and v.passed]
     rejected = sum(not verdict["passed"] for verdict in verdicts)
     context.say(
-        f"Proved: {test_counts(tests[-1].output)} at the end, passed in a clean checkout of each commit;"
+        f"Proved: the tests passed in a clean checkout of each commit ({test_counts(tests[-1].output)} at the end);"
         f" the judge rejected {counted(rejected, 'attempt')}; at the end"
     )
-    for criterion in criterion_states(session, verdicts, session.plan.criteria):
-        context.say(
-            f"  {criterion.id} {'holds' if criterion.holds == 'yes' else 'is open'}: {criterion.text}"
-        )
+    for held in criterion_states(session, verdicts, session.plan.criteria):
+        context.say(f"  {held.id} {'holds' if held.holds == 'yes' else 'is open'}: {held.text}")
     for budget in looked_up(context, store.database).budgets:
         if budget.budget_id == f"session:{session.id}":
             spent = f"{dollars(budget.cost_usd)}, {budget.tokens_used:,} tokens"
@@ -142,6 +133,6 @@ def _show(context: CommandContext, typed: str) -> ExitCode:
         folder=str(context.root),
         recorded=True,
         branch=session.branch,
-        commits=[{"commit": c.sha, "subject": c.subject, "verdict": c.verdict} for c in commits],
+        commits=[{"commit": commit, "task": name} for commit, name in tasks],
     )
     return ExitCode.OK

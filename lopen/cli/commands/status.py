@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -151,6 +151,7 @@ def lines(
         specification_line,
         standstill_lines,
     )
+    from lopen.judge.verdict import verdict_from_json
 
     done = progress(session.tree)
     head = [f"{session.module}: {shown_status(context.root, session)} (session {session.id})"]
@@ -169,7 +170,7 @@ def lines(
     verdicts = present[-3 if whole else -1 :]
     waits = standstill_lines(context.root, store, session)
     for verdict in verdicts[:-1] if any(line.startswith("  verdict") for line in waits) else verdicts:
-        tail += _verdict_lines(verdict)
+        tail += verdict_from_json(verdict).lines
     tail += [f"branch: {session.branch}"] if session.branch else []
     tail += work_tree_lines(context, session)
     tail += specification_line(context.root, store, session)
@@ -220,15 +221,6 @@ def _spent(session: Session, limits: ProjectLimits, *, whole: bool) -> list[str]
     paused = session.pause is not None and session.pause.kind == "circuit"  # which says the same
     open_ones = [c for c in circuits if whole or (c.state != "closed" and not paused)]
     return [*told, *(line for c in open_ones for line in circuit_lines(c, limits.book, now))]
-
-
-def _verdict_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the result of a verdict, and the findings of a failed one."""
-    from lopen.judge.verdict import verdict_from_json
-
-    given = verdict_from_json(verdict)
-    yield f"verdict on {given.scope} {given.subject}: {'passed' if given.passed else f'failed: {given.summary}'}"
-    yield from (f"  {reason}" for reason in given.reasons if not given.passed)
 
 
 def work_tree_lines(context: CommandContext, session: Session) -> list[str]:
