@@ -37,7 +37,6 @@ TESTS_CHARS = 4_000
 READMES = ("README.md", "README.rst", "README.txt", "README")
 DIFF_CHARS = 20_000
 WHOLE_CHARS = 60_000  # of the files given whole, together
-UNNAMED_CHARS = 20_000  # of files that the task does not name, where it names any
 OUTLINE_CHARS = 20_000  # of the outlines
 LISTED = 50  # files that are only named
 MOST_SPOKEN = 10  # files that the task's words name
@@ -120,7 +119,7 @@ def work_in_progress(context: SessionContext, shown: Collection[str]) -> str:
 
 
 def task_files(context: SessionContext) -> TaskFiles:
-    """Return the present content of the files that the task in progress names, its criteria name, or its component's
+    """Return the files that the task in progress or its criteria name, and the outlines of those that its component's
     work changed. A file named as `docs/api.md#Heading` is shown by that section.
     """
     session = context.record.journal.session
@@ -128,19 +127,15 @@ def task_files(context: SessionContext) -> TaskFiles:
         return TaskFiles()
     whole: dict[str, Part] = {}
     outlines, named = [], []
-    unnamed_room = UNNAMED_CHARS if session.task.files else WHOLE_CHARS
     room, outline_room = WHOLE_CHARS, OUTLINE_CHARS
-    wanted_paths = (*session.task.files, *_spoken(context, _stated(session, session.task)))
-    paths = list(dict.fromkeys((*wanted_paths, *_changed(context, session))))
+    wanted = (*session.task.files, *_spoken(context, _stated(session, session.task)))
+    paths = list(dict.fromkeys((*wanted, *_changed(context, session))))
     for path in paths[:LOOKED_AT]:
         text = _text(context, path)
         if text is None:
             continue
-        wanted = path in wanted_paths
-        own_room = room if wanted else 0 if kind(path) == "test" else min(room, unnamed_room)
-        if len(text) <= own_room:
+        if path in wanted and len(text) <= room:
             room -= len(text)
-            unnamed_room -= 0 if wanted else len(text)
             whole[path] = _file_part(f"File: {path}", text)
             continue
         shown = outline(path, text) if outline_room > 0 else None
