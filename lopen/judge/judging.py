@@ -77,11 +77,13 @@ def _last_open(nodes: Sequence[Task] | Sequence[Component], id: str) -> bool:
     return all(node.id == id or node.state is State.COMPLETE for node in nodes)
 
 
-def verify_results(verifier: Verifier, scope: Scope) -> tuple[VerifyResult, ...]:
-    """Return fresh results of every verify command the boundary requires, run where there are none."""
+def verify_results(verifier: Verifier, scope: Scope, *, anew: bool) -> tuple[VerifyResult, ...]:
+    """Return fresh results of every verify command the boundary requires, run where there are none.
+
+    `anew`: their dependencies belong to exactly this tree.
+    """
     tools = [t for t in required_tools(verifier, scope) if not t.endswith("_completion")]
     results: list[VerifyResult] = []
-    anew = scope == "module"  # its dependencies belong to exactly this tree; its files do not count
     for _ in range(2):  # a command may itself change a lock file, which makes the earlier ones stale
         results = [r for tool in tools if (r := verifier.ensured(tool, anew=anew)) is not None]
         if all(verifier.fresh(r.tool) is r for r in results):
@@ -160,7 +162,7 @@ class AskedJudge:
 
         session = self.session
         wide = widest_scope(session, scope, subject)
-        results = verify_results(self.verifier, wide[0])
+        results = verify_results(self.verifier, wide[0], anew=scope == "module")
         work = JudgedWork(
             session,
             self.load_spec(session.module),

@@ -61,7 +61,7 @@ def test_a_run_that_changes_what_is_installed_does_not_decide_the_modules_verdic
     spoils = tools(*code(), manifest, ("verify_tests", {}))
     setup = "mkdir -p node_modules && echo bad > node_modules/dep"
     project = make_project(
-        [plan(), spoils, tools(*verified("calc-t1")[:2])],
+        [plan(), spoils, tools(*verified("calc-t1"))],
         LOPEN_SANDBOX__MODE="none",
         LOPEN_SANDBOX__NETWORK="true",
     )
@@ -70,9 +70,9 @@ def test_a_run_that_changes_what_is_installed_does_not_decide_the_modules_verdic
     project.approve_module(
         text=specification(commands={"verify-setup": setup, "verify-tests": "sh tests.sh"})
     )
-    project.lopen("run", "calc", "--max-iterations", "2")
-    found = [r.data["passed"] for r in tool_results(project.requests[3]) if "passed" in r.data]
-    assert found[-3:] == [False, True, False], "the second run rests on the first one's change"
+    ran = project.lopen("run", "calc", "--max-iterations", "2", "--json")
+    assert [(v["scope"], v["passed"]) for v in ran.named("verdict_given")][-1] == ("module", False)
+    assert [t["task"] for t in ran.named("task_changed")][-1] == "calc-t2", "what to mend is a task"
 
 
 @pytest.mark.parametrize("mode", MODES)
