@@ -35,7 +35,6 @@ from tests.server.serving import serving
 
 PICTURE = Path(__file__).resolve().parent.parent / "docs" / "images" / "dashboard.png"
 PAUSE_S = 0.5  # before each answer, so that the timeline shows the model's work
-HELD_REQUEST = 19  # the judge refused the example's fifth task, and is asked once more
 WIDTHS = (390, 820, 1440)
 LIMIT_S = 180
 RUNNING = {"home": "", "module": f"modules/{MODULE}"}
@@ -53,18 +52,19 @@ LEDGER = ["A posting with an empty name is refused", "Amounts are posted to the 
 
 
 class SlowAuthor(Author):
-    """Answers as the example's model does, slowly, and holds one request until it is released."""
+    """Answers as the example's model does, slowly; holds the judge's second look at refused work until released."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.reached, self.released, self._count = threading.Event(), threading.Event(), 0
+        self.reached, self.released, self._refused = threading.Event(), threading.Event(), False
 
     def __call__(self, body: dict[str, Any]) -> Answer:
-        self._count += 1
         time.sleep(PAUSE_S)
-        if self._count == HELD_REQUEST:
-            self.reached.set()
-            self.released.wait(LIMIT_S)
+        if any(tool["name"] == "submit_verdict" for tool in body.get("tools", ())):
+            if self._refused:
+                self.reached.set()
+                self.released.wait(LIMIT_S)
+            self._refused = not self._verdicts[0]["passed"]
         return super().__call__(body)
 
 

@@ -292,19 +292,15 @@ def _named(tests: Iterable[str], evidence: str) -> tuple[str, ...]:
 
 
 def _tests_by_task(session: Session, history: History) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each complete task with the tests that its last verdict's tree ran and no earlier one did."""
-    trees = {v["subject"]: v["tree"] for v in history.verdicts if v["passed"] and v.get("tree")}
-    seen: frozenset[str] = next((run.single for run in history.runs.values()), frozenset())
-    first = True
+    """Yield each task with the tests that its last passed run ran and no earlier task's did."""
+    passed = [v for v in history.verifications if v.tool == "verify_tests" and v.passed]
+    trees = {v.task: v.tree for v in passed}
+    before, *_ = (*history.runs, "")
+    seen = history.runs[before].single if before and before not in trees.values() else frozenset[str]()
     for task in session.tree.tasks:
-        run = history.runs.get(trees.get(task.id, ""))
-        if run is None:
-            continue
-        if first and next(iter(history.runs.values())) is run:
-            seen = frozenset()
-        first = False
-        yield task.id, tuple(sorted(run.single - seen))
-        seen |= run.single
+        if run := history.runs.get(trees.get(task.id, "")):
+            yield task.id, tuple(sorted(run.single - seen))
+            seen |= run.single
 
 
 # The standing in figures ----------------------------------------------------------------------

@@ -23,6 +23,7 @@ from lopen.application.open_store import ProjectLimits, looked_up, store_of, sto
 from lopen.application.reports import Standstill, held_criteria, merged_into, shown_status, standstill
 from lopen.core import events as e
 from lopen.core.errors import LopenError
+from lopen.limits.admin_actions import NoSuch
 from lopen.limits.budget import BudgetState
 from lopen.limits.circuits import CircuitState
 from lopen.settings.schema import Settings
@@ -221,10 +222,10 @@ class Dossier:
 
 
 def read_dossier(reading: Reading, module: str, wanted: str | None = None) -> Dossier:
-    """Return the dossier of a module's newest session, or of the `wanted` one; raise `LopenError` where it has none."""
+    """Return the dossier of a module's newest session, or of the `wanted` one; raise `NoSuch` where it has none."""
     shown = standing(reading, module, wanted)
     if not shown.session:
-        raise LopenError(f"{module} has no session yet", hint=f"to start one: lopen run {module}")
+        raise NoSuch(f"{module} has no session yet", hint=f"to start one: lopen run {module}")
     store = store_with(reading.store, shown.session)
     session = store.load(shown.session)
     history = reading.history(store, session)

@@ -8,13 +8,14 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response
+from fastapi.responses import HTMLResponse, Response
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from lopen.core.errors import LopenError, StorageError, StoreUnreachable
 from lopen.limits.admin_actions import NoSuch
 from lopen.server.budget_routes import TooManyExtensions
+from lopen.server.dashboard.markup import Place, el, frame, link, prose
 from lopen.server.served import NoSuchProject
 from lopen.specification.modules import MissingSource
 from lopen.store.folder import Locked
@@ -94,6 +95,11 @@ def problem(
 async def _failure(request: Request, error: Exception) -> Response:
     assert isinstance(error, LopenError)
     status = next(code for kind, code in STATUS if isinstance(error, kind))
+    if "text/html" in request.headers.get("accept", ""):
+        projects = request.app.state.projects
+        place = Place(projects.named(None).name, projects.several)
+        body = (el("h1", prose(error.message)), el("p", prose(error.hint)), link("Overview", place.href()))
+        return HTMLResponse(frame(place, "not shown", "Overview", *body), status)
     again = {"retry-after": str(error.wait_s)} if isinstance(error, TooManyExtensions) else None
     return problem(status, error.message, hint=error.hint, headers=again)
 

@@ -9,6 +9,7 @@ import pytest
 
 from lopen.application.dossier import History, TimelineRow, pace, proofs, timeline
 from lopen.core import events as e
+from lopen.store.audit import VerifyResult
 from lopen.verification.test_run import TestRun
 from lopen.workflow.session import Plan, Session
 from lopen.workflow.steps import Step
@@ -114,6 +115,7 @@ def test_a_criterion_is_proven_by_task_commit_tests_and_verdict() -> None:
     after = TestRun(3, {"python": ("test_old.py::test_old", "test_a.py::test_sum", "test_b.py::test_other")})
     history = History(
         verdicts=(verdict(False, "no", "11"), verdict(True, "yes", "22", "test_sum compares 1 + 2 with 3")),
+        verifications=(VerifyResult("verify_tests", "make test", True, 0, "", "22", task="t1"),),
         runs={"00": before, "22": after},
     )
     first, second = proofs(session(DONE, OPEN), history)

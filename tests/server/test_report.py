@@ -26,6 +26,8 @@ def test_a_reviewer_reads_what_proves_each_criterion(make_project: MakeProject, 
         served = server.get("/api/modules/calc/dossier")
         assert served["criteria"] == found["criteria"]
         assert found["criteria"][0]["commits"] == [commit]
+        page_of_none = server.client.get("/modules/none", headers={"accept": "text/html"})
+        assert (page_of_none.status_code, "none has no session yet" in page_of_none.text) == (404, True)
         assert server.get("/api/overview")["modules"][0]["state"] == "complete"
     file = project.root / "calc.html"
     assert f"wrote {file}" in project.lopen("report", "calc", "--html", str(file)).out
@@ -36,7 +38,7 @@ def test_a_reviewer_reads_what_proves_each_criterion(make_project: MakeProject, 
     criteria = page.get_by_role("region", name="Criteria")
     expect(criteria).to_contain_text("test_add compares add(1, 2) with 3")
     expect(criteria).to_contain_text(commit[:8])
-    page.get_by_text("calc.py").first.click()
+    page.locator(".diff summary", has_text="calc.py").first.click()
     expect(page.get_by_role("region", name="Changes of calc.py")).to_contain_text("return a + b")
     assert asked == [file.as_uri()]
     page.close()

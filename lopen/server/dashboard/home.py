@@ -52,6 +52,8 @@ def home(found: Found) -> str:
 
 def left(module: Standing) -> str:
     """Return how long the module still takes, as far as its own tasks tell."""
+    if module.wait is not None:
+        return "waits for you"
     if module.pace.left_s is not None:
         return f"about {duration(round(module.pace.left_s))}"
     return "after the first task" if module.tasks.tasks else "after planning"
