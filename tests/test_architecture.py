@@ -61,6 +61,8 @@ LIBRARIES = {
     "xxhash": ["lopen.core.hashing"],
     "tomlkit": ["lopen.settings.toml"],
     "redis": ["lopen.limits.redis_store"],
+    "dbos": ["lopen.queue.engine"],
+    "sqlalchemy": ["lopen.queue.shared"],
     "tree_sitter": ["lopen.verification.syntax"],
     "typer": ["lopen.cli."],
     "rich": ["lopen.cli.rendering.live"],

@@ -49,6 +49,8 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
         CommandEntry("resume", "drive:resume", "Continue after an interruption, a pause or a crash"),
         CommandEntry("attach", "attach:attach", "Follow a running session from any terminal"),
         CommandEntry("plan", "drive:plan", "Run only the planning phase"),
+        CommandEntry("queue", "queue:app", "Order builds for workers, and see what they do"),
+        CommandEntry("worker", "queue:worker", "Build what the queue has, until it is stopped"),
     ),
     DECIDE: (
         CommandEntry("approve", "approve:approve", "Approve a specification, so that it can be built"),

@@ -444,6 +444,21 @@ class Hooks(SettingsSection):
     )
 
 
+class Queue(SettingsSection):
+    """The queue that builds of several machines share."""
+
+    url: OwnText = Field(
+        "",
+        pattern=r"^(postgresql://.+)?$",
+        description="Postgres database of the queue; empty means `.lopen/queue.db`, for workers of this machine.",
+    )
+    remote: OwnText = Field(
+        "origin",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]{0,99}$",
+        description="Remote of git over which the queue's workers exchange code; the project itself where it has none.",
+    )
+
+
 class Settings(SettingsSection):
     """All of it. Immutable; made by `lopen.settings.sources.load`."""
 
@@ -461,3 +476,4 @@ class Settings(SettingsSection):
     memory: Memory = Field(default_factory=Memory)
     mcp: Mcp = Field(default_factory=Mcp)
     hooks: Hooks = Field(default_factory=Hooks)
+    queue: Queue = Field(default_factory=Queue)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,7 +13,9 @@ from typing import Any
 import pytest
 
 from tests.endpoint import Route, ScriptedEndpoint
+from tests.fake_api import Answer
 from tests.project import Project, build, plan, specification
+from tests.queue.postgres import PostgresServer
 
 MakeProject = Callable[..., Project]
 
@@ -26,9 +30,14 @@ def asks_for(module: str) -> Callable[[Mapping[str, Any]], bool]:
     return asks
 
 
-def two_turns(module: str) -> list[Any]:
-    """Return the answers that plan and build a module."""
-    return [plan(), build(f"{module}-t1", module)]
+def builds(module: str) -> Callable[[Mapping[str, Any]], Answer]:
+    """Return what plans and builds a module, however often it is asked: a killed process asks again."""
+
+    def answer(body: Mapping[str, Any]) -> Answer:
+        planning = "step: 6 " not in json.dumps(body)
+        return plan() if planning else build(f"{module}-t1", module)
+
+    return answer
 
 
 @pytest.fixture
@@ -37,7 +46,7 @@ def make_project(tmp_path: Path) -> Iterator[MakeProject]:
     with ExitStack() as stack:
 
         def make(*modules: str, after: Mapping[str, str] | None = None, **answers: Any) -> Project:
-            routes: list[Route] = [(asks_for(m), answers.get(m, two_turns(m))) for m in modules]
+            routes: list[Route] = [(asks_for(m), answers.get(m, builds(m))) for m in modules]
             endpoint = stack.enter_context(ScriptedEndpoint(routes=routes))
             project = Project(tmp_path / "project", endpoint, LOPEN_SANDBOX__MODE="none")
             for module in modules:
@@ -49,3 +58,64 @@ def make_project(tmp_path: Path) -> Iterator[MakeProject]:
             return project
 
         yield make
+
+
+@pytest.fixture(scope="session")
+def shared_postgres() -> Iterator[PostgresServer]:
+    server = PostgresServer()
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def database(shared_postgres: PostgresServer) -> str:
+    """Return the address of a new database."""
+    return shared_postgres.new_database()
+
+
+class Machine:
+    """A machine of its own: HOME, cache and checkout, with the remote and the queue in common."""
+
+    def __init__(self, project: Project, folder: Path, url: str) -> None:
+        assert project.endpoint is not None
+        home = folder / "home"
+        home.mkdir(parents=True)
+        own = {
+            "HOME": str(home),
+            "XDG_CACHE_HOME": str(home / ".cache"),
+            "XDG_DATA_HOME": str(home / ".data"),
+        }
+        self.project = Project(folder / "project", project.endpoint, LOPEN_SANDBOX__MODE="none", **own)
+        self.project.variables["LOPEN_QUEUE__URL"] = url
+        for key, value in (("user.name", "Worker"), ("user.email", "worker@example.org")):
+            self.project.git("config", key, value)
+        self.project.git("remote", "add", "origin", project.git("remote", "get-url", "origin"))
+        self.project.git("fetch", "-q", "origin")
+
+    def worker(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """Start a worker in a group of processes of its own."""
+        with (self.project.root.parent / "worker.log").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "lopen", "worker", *arguments],
+                cwd=self.project.root,
+                env=self.project.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    @property
+    def output(self) -> str:
+        """All that its workers and their builds have printed."""
+        logs = [self.project.root.parent / "worker.log", *self.project.root.glob(".lopen/logs/build-*.log")]
+        return "\n".join(f"{log.name}:\n{log.read_text()}" for log in logs if log.exists())
+
+
+def with_remote(project: Project) -> Path:
+    """Give the project a bare remote that has its HEAD; return its folder."""
+    remote = project.root.parent / "remote.git"
+    project.git("clone", "-q", "--bare", str(project.root), str(remote))
+    project.git("remote", "add", "origin", str(remote))
+    project.git("fetch", "-q", "origin")
+    return remote

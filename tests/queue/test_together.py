@@ -8,7 +8,7 @@ import threading
 from tests.endpoint import status
 from tests.fake_api import Answer
 from tests.project import TIMEOUT_S, build, plan
-from tests.queue.conftest import MakeProject, two_turns
+from tests.queue.conftest import MakeProject
 from tests.screen import Screen, lopen
 
 
@@ -42,7 +42,7 @@ def test_an_interrupt_pauses_all_and_resume_all_goes_on(make_project: MakeProjec
         held.wait(TIMEOUT_S)
         return plan()
 
-    project = make_project("alpha", "beta", alpha=[held_back, *two_turns("alpha")])
+    project = make_project("alpha", "beta", alpha=[held_back, plan(), build("alpha-t1", "alpha")])
     approved = project.lopen("approve", "alpha", "beta", "--yes")
     assert approved.code == 0, approved.err
     running = project.start("run", "alpha", "beta")

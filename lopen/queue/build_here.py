@@ -1,0 +1,383 @@
+"""One build of the queue in this process: take the module up from its checkpoint, drive it, and keep what changes.
+
+A worker starts this as `lopen queue build`. The build has a folder of its own: a clone of the project's remote with its
+own state, made anew each time, so that what is kept in the queue and in the remote is all there is.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from lopen.application.command_context import CommandContext, Presentation, ResumeOptions, RunOptions, View
+from lopen.application.driving import drive_module
+from lopen.application.open_store import looked_up, open_store
+from lopen.application.reports import standstill
+from lopen.application.workplaces import clones_folder, workplace_of
+from lopen.core import events as e
+from lopen.core.clock import SystemClock
+from lopen.core.errors import ExitCode, LopenError, PersonNeeded, Stopped, StorageError
+from lopen.core.hashing import content_hash
+from lopen.core.person import cache_folder, required
+from lopen.git.clones import GIT_FOLDER
+from lopen.git.errors import GitError
+from lopen.git.refs import BRANCH_PREFIX, HEADS
+from lopen.loop.context import SessionContext
+from lopen.queue.checkpoint import ChangedRows, restore
+from lopen.queue.messages import take_up
+from lopen.queue.shared import HEARTBEAT_S, BuildOrder, Fenced, SharedQueue, fenced
+from lopen.sandbox.known_secrets import KnownSecrets
+from lopen.specification.drift import spec_hash
+from lopen.specification.modules import spec_path
+from lopen.specification.spec import load_specification
+from lopen.store.folder import module_lock
+from lopen.store.sessions import SessionStore
+from lopen.workflow import changes
+from lopen.workflow.session import Approval
+from lopen.workflow.task_tree import progress
+
+WORK = "refs/lopen/work/"  # in the remote: uncommitted work of the task, as it was at the last checkpoint
+RETRY_S = 2.0  # until a push that the remote refused is tried again
+GIVE_UP_S = 600.0  # of trying at a build's end
+GIT_S = 300.0
+KEEPING = (e.TurnEnded, e.TaskChanged, e.StepEntered, e.SessionPaused, e.SessionFailed, e.SessionComplete)
+
+
+def project_id(root: Path) -> str:
+    """Return what all clones of a project have in common: its first commits."""
+    roots = git(root, "rev-list", "--max-parents=0", "HEAD").split()
+    return content_hash(" ".join(sorted(roots)))[:12]
+
+
+def remote_address(root: Path, remote: str) -> str:
+    """Return the address that code travels over: the remote's, or the project itself where it has no such remote."""
+    with suppress(LopenError):
+        return git(root, "remote", "get-url", remote)
+    return str(root)
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Run the person's git, with the credentials that it has; return its output. No hook of the folder runs.
+
+    Raises:
+        GitError: git failed.
+    """
+    ran = subprocess.run(
+        ["git", "-c", "core.hooksPath=/dev/null", "-C", str(folder), *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=GIT_S,
+        env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
+    )
+    if ran.returncode:
+        raise GitError(f"git {arguments[0]}: {ran.stderr.strip()}", hint=f"in {folder}")
+    return ran.stdout.strip()
+
+
+@dataclass
+class Lease:
+    """This process's hold on a module; a thread renews it as long as the worker lives."""
+
+    queue: SharedQueue
+    module: str
+    fence: int
+    lost: threading.Event = field(default_factory=threading.Event)
+
+    @contextmanager
+    def held(self, each_beat: Callable[[], None]) -> Iterator[None]:
+        """Renew the lease within the context. A lease that is lost ends this process's work."""
+        done, worker = threading.Event(), os.getppid()
+
+        def beat() -> None:
+            next_at = time.monotonic() + HEARTBEAT_S
+            while not done.wait(1.0):
+                if os.getppid() != worker:
+                    os.kill(os.getpid(), signal.SIGTERM)
+                    return
+                try:
+                    each_beat()
+                    if time.monotonic() >= next_at:
+                        next_at = time.monotonic() + HEARTBEAT_S
+                        self.queue.renew(self.module, self.fence)
+                except Fenced:
+                    self.lost.set()
+                    os.kill(os.getpid(), signal.SIGTERM)
+                    return
+                except StorageError:  # the database is away: the lease says whether it was for too long
+                    continue
+
+        thread = threading.Thread(target=beat, name="lease", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+
+class Keeper(View):
+    """Keeps the session's rows in the queue and its work in the remote, before the run goes on."""
+
+    def __init__(self, lease: Lease, address: str, pushed: str | None, running: list[SessionContext]) -> None:
+        self._lease = lease
+        self._address = address
+        self._pushed = pushed  # where the module's branch is in the remote
+        self._running = running
+        self._work = ""  # the tree of the last work that was pushed
+        self._rows: ChangedRows | None = None
+
+    def __call__(self, recorded: e.Recorded) -> None:
+        """Keep what has changed, where the event ends something."""
+        if self._running and isinstance(recorded.event, KEEPING):
+            self.keep()
+
+    def keep(self, *, at_last: bool = False) -> None:
+        """Push, then keep the rows: what they tell of is then in the remote. `at_last`: until the remote takes it."""
+        loop = self._running[0]
+        if self._rows is None:
+            self._rows = ChangedRows(loop.record.journal.database)
+            self._rows.note_all()
+        self._lease.queue.renew(self._lease.module, self._lease.fence)
+        give_up_at = time.monotonic() + GIVE_UP_S
+        while True:
+            try:
+                self._push(loop)
+                break
+            except GitError:
+                if not at_last:
+                    return  # the next event tries again
+                if time.monotonic() > give_up_at:
+                    raise
+                time.sleep(RETRY_S)
+                self._lease.queue.renew(self._lease.module, self._lease.fence)
+        rows = self._rows.take()
+        self._lease.queue.checkpoint(self._lease.module, self._lease.fence, rows)
+        self._rows.forget(rows)
+
+    def _push(self, loop: SessionContext) -> None:
+        place, branch = loop.project.place, BRANCH_PREFIX + self._lease.module
+        clone = place.repository
+        removed = not (clone.root.parent / GIT_FOLDER).is_dir()  # at the end of the session
+        tip = (place.person if removed else clone).branch_tip(branch)
+        if removed or tip is None:
+            if tip is not None and tip != self._pushed:
+                self._push_refs(place.home, f"{tip}:{HEADS}{branch}", branch)
+                self._pushed = tip
+            return
+        refs = []
+        tree = clone.snapshot()
+        if tree != self._work:
+            work = clone.commit_of(tree, tip, "uncommitted work\n")
+            refs.append(f"+{work}:{WORK}{self._lease.module}")
+        if tip != self._pushed:
+            refs.append(f"{tip}:{HEADS}{branch}")
+        if refs:
+            self._push_refs(clone.root.parent / GIT_FOLDER, *refs, branch)
+        self._work, self._pushed = tree, tip
+
+    def _push_refs(self, folder: Path, *refs_and_branch: str) -> None:
+        *refs, branch = refs_and_branch
+        expected = f"--force-with-lease={HEADS}{branch}:{self._pushed or ''}"
+        git(folder, "push", "--quiet", "--no-verify", expected, self._address, *refs)
+
+
+class Kept(Presentation):
+    """A run that nobody watches here: its view is the keeper."""
+
+    def __init__(self, lease: Lease, address: str, pushed: str | None) -> None:
+        self._lease, self._address, self._pushed = lease, address, pushed
+        self.keeper: Keeper | None = None
+
+    def view(
+        self,
+        context: CommandContext,
+        options: ResumeOptions,
+        redact: Callable[[str], str],
+        running: list[SessionContext],
+    ) -> View:
+        self.keeper = Keeper(self._lease, self._address, self._pushed, running)
+        return self.keeper
+
+
+def build_here(context: CommandContext, queue: SharedQueue, module: str, fence: int) -> ExitCode:
+    """Build a module of the queue, whose lease has this fencing number, and give the lease back with the result."""
+    placed = next(iter(queue.placed(module)), None)
+    lease = Lease(queue, module, fence)
+    if placed is None:
+        raise LopenError(f"{module} is not in the queue any more", hint="lopen queue list")
+    told: dict[str, Any] = {}
+    try:
+        queue.renew(module, fence)
+        folder = _folder(context.root, queue.project, module)
+        settings = context.load().settings
+        address = remote_address(context.root, settings.queue.remote)
+        pushed = _clone(folder, address, placed.order)
+        _copy_identity(context.root, folder)
+        kept = Kept(lease, address, pushed)
+        inner = CommandContext(folder, json=True, presentation=kept)
+        with lease.held(lambda: take_up(inner, queue, module, running=True)):
+            _take_up(inner, queue, placed.order, address)
+            take_up(inner, queue, module, running=False)
+            code = _drive(inner, placed.order, told)
+            if kept.keeper is not None:
+                kept.keeper.keep(at_last=True)
+        told |= _figures(inner, module)
+        state = {ExitCode.OK: "complete", ExitCode.PERSON_NEEDED: "waits"}.get(code, "failed")
+    except Stopped:
+        if lease.lost.is_set():
+            raise fenced(module) from None
+        raise
+    except Fenced:
+        raise
+    except LopenError as error:
+        code, state, told = error.exit_code, "failed", told | {"reason": error.message, "command": error.hint}
+    queue.release(module, fence, state, told)
+    return code
+
+
+def _drive(inner: CommandContext, order: BuildOrder, told: dict[str, Any]) -> ExitCode:
+    options = RunOptions(**dict(_option(text) for text in order.options))
+    try:
+        return drive_module(inner, order.module, options)
+    except PersonNeeded as error:
+        told |= {"reason": error.message, "command": error.command}
+        return ExitCode.PERSON_NEEDED
+    except Fenced:
+        raise
+    except LopenError as error:
+        told |= {"reason": error.message, "command": f"lopen queue retry {order.module}"}
+        return error.exit_code
+
+
+def _option(text: str) -> tuple[str, Any]:
+    """Return an option's field and value, as `lopen queue add` wrote it."""
+    name, _, value = text.partition("=")
+    if name in ("max_cost", "max_iterations"):
+        return name, float(value) if name == "max_cost" else int(value)
+    return name, {"True": True, "False": False}.get(value, value)
+
+
+def _folder(root: Path, project: str, module: str) -> Path:
+    return required(cache_folder()) / "queue" / project / module / root.name
+
+
+def _clone(folder: Path, address: str, order: BuildOrder) -> str | None:
+    """Clone the project anew at the order's commit; return where the module's branch is in the remote."""
+    shutil.rmtree(folder.parent, ignore_errors=True)
+    shutil.rmtree(clones_folder(folder), ignore_errors=True)
+    folder.mkdir(parents=True)
+    git(folder, "init", "--quiet", "--template=", f"--initial-branch={order.branch}")
+    refspecs = (f"+{HEADS}*:refs/remotes/origin/*", f"+{HEADS}{BRANCH_PREFIX}*:{HEADS}{BRANCH_PREFIX}*")
+    git(folder, "fetch", "--quiet", "--no-tags", address, *refspecs, f"+{WORK}*:{WORK}*")
+    git(folder, "reset", "--quiet", "--hard", order.commit)
+    with suppress(GitError):
+        return git(folder, "rev-parse", "--verify", "--quiet", f"{HEADS}{BRANCH_PREFIX}{order.module}")
+    return None
+
+
+def _copy_identity(root: Path, folder: Path) -> None:
+    """Let commits have the author that the worker's checkout of the project names."""
+    for key in ("user.name", "user.email"):
+        with suppress(GitError):
+            git(folder, "config", key, git(root, "config", "--get", key))
+
+
+def _take_up(inner: CommandContext, queue: SharedQueue, order: BuildOrder, address: str) -> None:
+    """Lay out the documents, restore the checkpoint, and approve what a person approved where it was ordered.
+
+    Raises:
+        LopenError: the specification is not the approved one.
+    """
+    for path, text in order.documents.items():
+        file = inner.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+    spec = load_specification(spec_path(inner.root, order.module), module=order.module)
+    if spec_hash(spec.outline) != order.spec_hash or order.approval["spec_hash"] != order.spec_hash:
+        raise LopenError(
+            f"the specification of {order.module} is not the approved one: its hash is {spec_hash(spec.outline)},"
+            f" approved is {order.approval['spec_hash']}",
+            hint=f"lopen approve {order.module}, then: lopen queue add {order.module}",
+        )
+    store = open_store(inner, new=True)
+    try:
+        for earlier in queue.placed():
+            if earlier.order.module in spec.after:
+                restore(store.database, queue.checkpointed(earlier.order.module, ["sessions"]))
+                _approve(store, earlier.order)
+        restore(store.database, queue.checkpointed(order.module))
+        _approve(store, order)
+        _restore_work(inner, store, order.module)
+    finally:
+        store.database.close()
+
+
+def _approve(store: SessionStore, order: BuildOrder) -> None:
+    """Seal the order's approval here, also in the session that has it."""
+    given = dict(order.approval)
+    given |= {"at": datetime.fromisoformat(given["at"]), "seal": ""}
+    given |= {name: tuple(given[name]) for name in ("changed", "test_removals")}
+    text = order.documents.get(f"specs/{order.module}/SPECIFICATION.md", "")
+    approval = store.approve(order.module, Approval(**given), text)
+    session = store.latest(module=order.module)
+    if session is not None:
+        store.save(changes.renew_approval(session, approval), SystemClock().now())
+
+
+def _restore_work(inner: CommandContext, store: SessionStore, module: str) -> None:
+    """Make lopen's clone with the uncommitted work of the last checkpoint, where it belongs to the branch's tip."""
+    session = store.latest(module=module, unfinished=True)
+    if session is None or session.branch is None:
+        return
+    try:
+        work = git(inner.root, "rev-parse", "--verify", "--quiet", WORK + module)
+        parent = git(inner.root, "rev-parse", "--verify", "--quiet", f"{WORK}{module}^")
+    except GitError:
+        return
+    settings, secrets = inner.load().settings, KnownSecrets(inner.root, os.environ)
+    with module_lock(inner.root, module):
+        place = workplace_of(inner, settings, store, session, SystemClock(), secrets)
+        clone = place.repository
+        if place.person.branch_tip(session.branch) != parent:
+            return
+        git(
+            clone.root.parent / GIT_FOLDER,
+            "fetch",
+            "--quiet",
+            str(inner.root),
+            f"+{WORK}{module}:{WORK}{module}",
+        )
+        after = clone.tree_of(work)
+        paths = [change.path for change in clone.changes(clone.tree_of(parent), after)]
+        clone.restore(after, paths)
+
+
+def _figures(inner: CommandContext, module: str) -> dict[str, Any]:
+    """Return what a list shows of the build: its tasks, its cost, and what it waits for."""
+    store = open_store(inner)
+    try:
+        session = store.latest(module=module)
+        if session is None:
+            return {}
+        done = progress(session.tree)
+        found: dict[str, Any] = {"session": session.id, "tasks_done": done.tasks_done, "tasks": done.tasks}
+        budgets = {b.budget_id: b for b in looked_up(inner, store.database).budgets}
+        if own := budgets.get(f"session:{session.id}"):
+            found["cost_usd"] = round(own.cost_usd, 6)
+        if waits := standstill(inner.root, store, session):
+            found |= {"reason": waits.message, "command": waits.command}
+        return found
+    finally:
+        store.database.close()

@@ -1,0 +1,111 @@
+"""The engine of the queue, over DBOS: durable executions of builds, each claimed by one worker.
+
+The only module that knows DBOS. An execution hands its module to this process's crew and waits for the ending. All that
+must survive is in the checkpoint, so a build that is taken over gets a new execution, and the dead worker's is cancelled.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import uuid
+from concurrent.futures import Future
+
+from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, EnqueueOptions
+
+from lopen import __version__
+
+WORKFLOW = "lopen.build"
+SCHEMA = "lopen_engine"  # of its tables in Postgres
+POLL_S = 0.5
+
+
+def _address(url: str) -> str:
+    return url.replace("postgresql://", "postgresql+psycopg://", 1)
+
+
+class Executions:
+    """Puts executions of builds into a project's queue, without executing any."""
+
+    def __init__(self, url: str, project: str) -> None:
+        """Connect, and make the engine's tables if there are none."""
+        logging.getLogger("dbos").setLevel(logging.CRITICAL)
+        DBOS.migrate(_address(url), schema=SCHEMA)
+        self._queue = f"lopen-{project}"
+        self._client = DBOSClient(
+            system_database_url=_address(url),
+            dbos_system_schema=SCHEMA,
+            serializer=DBOSPortableJSONSerializer(),
+            application_name="lopen",
+        )
+
+    def add(self, module: str, priority: int) -> str:
+        """Enqueue a build; return the id of its execution. A lower number goes first."""
+        options = EnqueueOptions(
+            workflow_name=WORKFLOW,
+            queue_name=self._queue,
+            workflow_id=f"{self._queue}-{module}-{uuid.uuid4().hex[:12]}",
+            app_version=__version__,
+            priority=priority,
+        )
+        return str(self._client.enqueue(options, module).get_workflow_id())
+
+    def cancel(self, workflow: str) -> None:
+        """Take an execution out of the queue; one that a dead worker holds is nobody's any more."""
+        if workflow:
+            self._client.cancel_workflow(workflow)
+
+    def waits(self, workflow: str) -> bool:
+        """Return True if the execution has not been claimed yet."""
+        found = self._client.list_workflows(workflow_ids=[workflow], load_input=False, load_output=False)
+        return any(each.status == "ENQUEUED" for each in found)
+
+    def of_other_versions(self) -> int:
+        """Return how many builds wait for a worker of another version of lopen."""
+        waiting = self._client.list_workflows(queue_name=self._queue, status="ENQUEUED", load_input=False)
+        return sum(found.app_version != __version__ for found in waiting)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.destroy()
+
+
+class Engine:
+    """Claims executions for this process, `jobs` at a time, and hands each over as a module with its ending to be set."""
+
+    def __init__(self, url: str, project: str, jobs: int) -> None:
+        """Begin to claim; the tables must be there."""
+        self.claimed: queue.SimpleQueue[tuple[str, Future[str]]] = queue.SimpleQueue()
+        claimed, name = self.claimed, f"lopen-{project}"
+        for variable in ("DBOS__APPVERSION", "DBOS__VMID"):
+            os.environ.pop(variable, None)
+        config = DBOSConfig(
+            name="lopen",
+            system_database_url=_address(url),
+            dbos_system_schema=SCHEMA,
+            application_version=__version__,
+            executor_id=uuid.uuid4().hex,  # nobody recovers by it: leases tell who is dead
+            serializer=DBOSPortableJSONSerializer(),
+            log_level="CRITICAL",
+            sys_db_pool_size=4,
+            run_migrations=False,
+        )
+        DBOS(config=config)
+
+        @DBOS.workflow(name=WORKFLOW)
+        def build(module: str) -> str:
+            ending: Future[str] = Future()
+            claimed.put((module, ending))
+            return ending.result()
+
+        assert build is not None  # the engine finds it by its name
+        DBOS.listen_queues([name])
+        DBOS.launch()
+        DBOS.register_queue(
+            name, worker_concurrency=jobs, polling_interval_sec=POLL_S, on_conflict="always_update"
+        )
+
+    def close(self) -> None:
+        """Claim nothing more; every ending must be set."""
+        DBOS.destroy()

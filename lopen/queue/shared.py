@@ -1,0 +1,311 @@
+"""The queue's tables, in SQLite or Postgres: orders with their state and lease, checkpoints, messages of people.
+
+The database's clock alone says when a lease expires. Each lease has a fencing number that only grows: whoever holds an
+older one may not change anything. Executing, retrying and ordering is the engine's (`lopen.queue.engine`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from lopen.core.errors import LopenError, StorageError
+
+LEASE_S = 45.0
+HEARTBEAT_S = 10.0
+_TABLES = """
+CREATE TABLE IF NOT EXISTS lopen_orders (
+    project TEXT NOT NULL, module TEXT NOT NULL, body TEXT NOT NULL, state TEXT NOT NULL,
+    told TEXT NOT NULL DEFAULT '{}', workflow TEXT NOT NULL DEFAULT '', priority INTEGER NOT NULL DEFAULT 0,
+    worker TEXT NOT NULL DEFAULT '', fence BIGINT NOT NULL DEFAULT 0, expires DOUBLE PRECISION NOT NULL DEFAULT 0,
+    since DOUBLE PRECISION NOT NULL DEFAULT 0, PRIMARY KEY (project, module));
+CREATE TABLE IF NOT EXISTS lopen_checkpoints (
+    project TEXT NOT NULL, module TEXT NOT NULL, kind TEXT NOT NULL, row_key TEXT NOT NULL, body TEXT NOT NULL,
+    PRIMARY KEY (project, module, kind, row_key));
+CREATE TABLE IF NOT EXISTS lopen_messages (
+    project TEXT NOT NULL, module TEXT NOT NULL, number BIGINT NOT NULL, body TEXT NOT NULL,
+    PRIMARY KEY (project, module, number));
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOrder:
+    """A module to build as a person asked for it: the approved documents, and where the branch starts.
+
+    `approval`: the fields of the person's approval. `documents`: path → text. `options`: of the command line.
+    """
+
+    module: str
+    spec_hash: str
+    approval: Mapping[str, Any]
+    documents: Mapping[str, str]
+    commit: str
+    branch: str  # the person's, for the merge
+    after: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An order in the queue. States: waiting (for earlier modules), queued, running, complete, waits, failed.
+
+    `told`: the ending's reason, the command to enter next, tasks and cost. `left_s`: until its lease expires.
+    """
+
+    order: BuildOrder
+    state: str
+    told: Mapping[str, Any] = field(default_factory=dict)
+    workflow: str = ""
+    priority: int = 0
+    worker: str = ""
+    fence: int = 0
+    left_s: float = 0.0
+
+
+class Fenced(LopenError):
+    """Another worker has taken the build over; this process may change nothing any more."""
+
+
+class SharedQueue:
+    """The tables of one project in the queue's database."""
+
+    def __init__(self, url: str, project: str) -> None:
+        """Connect, and make the tables if there are none. Raises `StorageError`."""
+        self.url, self.project = url, project
+        address = url.replace("postgresql://", "postgresql+psycopg://", 1)
+        self._engine = sa.create_engine(address, pool_pre_ping=True)
+        postgres = self._engine.dialect.name == "postgresql"
+        self._now = (
+            "extract(epoch FROM clock_timestamp())"
+            if postgres
+            else "((julianday('now') - 2440587.5) * 86400.0)"
+        )
+        with self._changing() as connection:
+            if postgres:  # two that begin at the same time
+                connection.execute(sa.text("SELECT pg_advisory_xact_lock(20261124)"))
+            for statement in filter(str.strip, _TABLES.split(";")):
+                connection.execute(sa.text(statement))
+
+    @contextmanager
+    def _changing(self) -> Iterator[sa.Connection]:
+        """Yield a connection in a transaction. Raises `StorageError` for every failure of the database."""
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except sa.exc.SQLAlchemyError as error:
+            where = self._engine.url.render_as_string(hide_password=True)
+            reason = str(getattr(error, "orig", None) or error).partition("\n")[0]
+            raise StorageError(
+                f"the queue's database {where}: {reason}", hint="is it running? lopen config show queue"
+            ) from error
+
+    def _run(self, connection: sa.Connection, sql: str, **values: Any) -> sa.CursorResult[Any]:
+        text = sql.replace("NOW()", self._now)
+        return connection.execute(sa.text(text), {"project": self.project, **values})
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._engine.dispose()
+
+    # orders
+
+    def place(self, order: BuildOrder, priority: int) -> None:
+        """Add an order, or replace one that does not run.
+
+        Raises:
+            LopenError: the module is being built.
+        """
+        body = json.dumps(asdict(order))
+        with self._changing() as connection:
+            changed = self._run(
+                connection,
+                "INSERT INTO lopen_orders (project, module, body, state, priority, since)"
+                " VALUES (:project, :module, :body, 'waiting', :priority, NOW())"
+                " ON CONFLICT (project, module) DO UPDATE SET body = excluded.body, state = 'waiting', told = '{}',"
+                " priority = excluded.priority, since = excluded.since"
+                " WHERE lopen_orders.state <> 'running' OR lopen_orders.expires < NOW()",
+                module=order.module,
+                body=body,
+                priority=priority,
+            )
+            if not changed.rowcount:
+                raise LopenError(f"{order.module} is being built", hint="lopen queue list")
+
+    def placed(self, module: str | None = None) -> list[Placed]:
+        """Return one order or all, by module."""
+        with self._changing() as connection:
+            rows = self._run(
+                connection,
+                "SELECT body, state, told, workflow, priority, worker, fence, expires - NOW() AS left_s FROM lopen_orders"
+                " WHERE project = :project AND (CAST(:module AS TEXT) IS NULL OR module = :module) ORDER BY module",
+                module=module,
+            ).mappings()
+            return [_placed(row) for row in rows]
+
+    def remove(self, module: str) -> Placed | None:
+        """Take an order out, with its checkpoint and messages; a worker that builds it finds itself fenced."""
+        found = next(iter(self.placed(module)), None)
+        with self._changing() as connection:
+            for table in ("lopen_orders", "lopen_checkpoints", "lopen_messages"):
+                sql = f"DELETE FROM {table} WHERE project = :project AND module = :module"  # noqa: S608 - fixed words only
+                self._run(connection, sql, module=module)
+        return found
+
+    def ready(self) -> list[Placed]:
+        """Mark the orders whose earlier modules are complete as queued, and return them: each to one caller."""
+        every = {p.order.module: p for p in self.placed()}
+        found = []
+        for placed in every.values():
+            earlier = [every[name].state for name in placed.order.after if name in every]
+            if placed.state == "waiting" and all(state == "complete" for state in earlier):
+                sql = "UPDATE lopen_orders SET state = 'queued', expires = NOW() WHERE project = :project AND module = :module AND state = 'waiting'"
+                with self._changing() as connection:
+                    if self._run(connection, sql, module=placed.order.module).rowcount:
+                        found.append(placed)
+        return found
+
+    def note_workflow(self, module: str, workflow: str) -> None:
+        """Remember the engine's id of the order's execution."""
+        sql = "UPDATE lopen_orders SET workflow = :workflow WHERE project = :project AND module = :module"
+        with self._changing() as connection:
+            self._run(connection, sql, module=module, workflow=workflow)
+
+    def wait_again(self, module: str) -> None:
+        """Put an order that does not run back among those that wait for their turn."""
+        sql = (
+            "UPDATE lopen_orders SET state = 'waiting', since = NOW() WHERE project = :project AND module = :module"
+            " AND state NOT IN ('queued', 'running')"
+        )
+        with self._changing() as connection:
+            self._run(connection, sql, module=module)
+
+    def requeue(self, placed: Placed) -> bool:
+        """Mark a lost build as queued again; True for the one caller that is to begin it."""
+        sql = (
+            "UPDATE lopen_orders SET state = 'queued', expires = NOW() WHERE project = :project AND module = :module"
+            " AND fence = :fence AND workflow = :workflow AND state = :state AND expires < NOW()"
+        )
+        own = {"module": placed.order.module, "fence": placed.fence}
+        with self._changing() as connection:
+            return bool(
+                self._run(connection, sql, **own, workflow=placed.workflow, state=placed.state).rowcount
+            )
+
+    def hand_back(self, module: str) -> None:
+        """Let a queued order wait again: this worker claimed it, and did not begin."""
+        sql = "UPDATE lopen_orders SET state = 'waiting' WHERE project = :project AND module = :module AND state = 'queued'"
+        with self._changing() as connection:
+            self._run(connection, sql, module=module)
+
+    # leases
+
+    def take(self, module: str, worker: str) -> int | None:
+        """Take the lease of a module; return its fencing number, None where another worker holds it or it is gone."""
+        with self._changing() as connection:
+            row = self._run(
+                connection,
+                "UPDATE lopen_orders SET state = 'running', worker = :worker, fence = fence + 1, expires = NOW() + :lease,"
+                " since = NOW() WHERE project = :project AND module = :module AND expires < NOW() RETURNING fence",
+                module=module,
+                worker=worker,
+                lease=LEASE_S,
+            ).first()
+            return None if row is None else int(row[0])
+
+    def renew(self, module: str, fence: int) -> None:
+        """Extend a lease from now. Raises `Fenced` if it is another's by now."""
+        self._as_holder("UPDATE lopen_orders SET expires = NOW() + :lease", module, fence, lease=LEASE_S)
+
+    def release(self, module: str, fence: int, state: str, told: Mapping[str, Any]) -> None:
+        """Give a lease back with the build's state. Raises `Fenced`."""
+        sql = "UPDATE lopen_orders SET expires = 0, worker = '', state = :state, told = :told"
+        self._as_holder(sql, module, fence, state=state, told=json.dumps(told))
+
+    def _as_holder(self, sql: str, module: str, fence: int, **values: Any) -> None:
+        with self._changing() as connection:
+            where = " WHERE project = :project AND module = :module AND fence = :fence"
+            if not self._run(connection, sql + where, module=module, fence=fence, **values).rowcount:
+                raise fenced(module)
+
+    # checkpoints
+
+    def checkpoint(self, module: str, fence: int, rows: Iterable[tuple[str, str, str | None]]) -> None:
+        """Keep changed rows (kind, key, body; None: deleted) with the lease's holder. Raises `Fenced`, and keeps nothing."""
+        with self._changing() as connection:
+            locked = "UPDATE lopen_orders SET fence = fence WHERE project = :project AND module = :module AND fence = :fence"
+            if not self._run(connection, locked, module=module, fence=fence).rowcount:
+                raise fenced(module)
+            own = {"project": self.project, "module": module}
+            gone = [own | {"kind": k, "key": key} for k, key, body in rows if body is None]
+            kept = [own | {"kind": k, "key": key, "body": body} for k, key, body in rows if body is not None]
+            if gone:
+                connection.execute(
+                    sa.text(
+                        "DELETE FROM lopen_checkpoints WHERE project = :project AND module = :module"
+                        " AND kind = :kind AND row_key = :key"
+                    ),
+                    gone,
+                )
+            if kept:
+                connection.execute(
+                    sa.text(
+                        "INSERT INTO lopen_checkpoints VALUES (:project, :module, :kind, :key, :body)"
+                        " ON CONFLICT (project, module, kind, row_key) DO UPDATE SET body = excluded.body"
+                    ),
+                    kept,
+                )
+
+    def checkpointed(self, module: str, kinds: Sequence[str] = ()) -> list[tuple[str, str]]:
+        """Return the kept rows of a module as kind and body."""
+        sql = "SELECT kind, body FROM lopen_checkpoints WHERE project = :project AND module = :module"
+        with self._changing() as connection:
+            rows = self._run(connection, sql, module=module).all()
+        found = [(str(row.kind), str(row.body)) for row in rows]
+        return [row for row in found if not kinds or row[0] in kinds]
+
+    # messages
+
+    def send(self, module: str, command: Sequence[str]) -> None:
+        """Leave a person's command for the worker that builds the module, or that takes it up next."""
+        with self._changing() as connection:
+            self._run(
+                connection,
+                "INSERT INTO lopen_messages SELECT :project, :module, coalesce(max(number), 0) + 1, :body"
+                " FROM lopen_messages WHERE project = :project AND module = :module",
+                module=module,
+                body=json.dumps(list(command)),
+            )
+
+    def messages(self, module: str) -> list[tuple[int, list[str]]]:
+        """Return the messages that are not taken up yet, in order."""
+        sql = "SELECT number, body FROM lopen_messages WHERE project = :project AND module = :module ORDER BY number"
+        with self._changing() as connection:
+            return [
+                (int(row.number), json.loads(row.body)) for row in self._run(connection, sql, module=module)
+            ]
+
+    def taken_up(self, module: str, number: int) -> None:
+        """Forget a message that has had its effect."""
+        sql = "DELETE FROM lopen_messages WHERE project = :project AND module = :module AND number = :number"
+        with self._changing() as connection:
+            self._run(connection, sql, module=module, number=number)
+
+
+def fenced(module: str) -> Fenced:
+    """Return the error for a worker that has lost its lease."""
+    return Fenced(
+        f"another worker has taken {module} over, or it was removed from the queue: this process drops its work",
+        hint="lopen queue list",
+    )
+
+
+def _placed(row: sa.RowMapping) -> Placed:
+    body = json.loads(row["body"])
+    order = BuildOrder(**body | {"after": tuple(body["after"]), "options": tuple(body["options"])})
+    known = {name: row[name] for name in ("state", "workflow", "priority", "worker", "fence", "left_s")}
+    return Placed(order, told=json.loads(row["told"]), **known)

@@ -1,0 +1,235 @@
+"""A worker: takes builds from the queue until it is stopped, and takes over those whose worker has died."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from lopen.application.command_context import CommandContext, RunOptions
+from lopen.application.decisions import checked
+from lopen.application.open_store import open_store
+from lopen.core.errors import ExitCode, LopenError, Stopped, StorageError
+from lopen.files.workplace import module_documents
+from lopen.queue.build_here import git, project_id, remote_address
+from lopen.queue.builds import Build, Ending, default_jobs
+from lopen.queue.crew import Crew
+from lopen.queue.engine import Engine, Executions
+from lopen.queue.shared import LEASE_S, BuildOrder, SharedQueue
+from lopen.sandbox.choice import probe
+from lopen.settings.schema import Settings
+from lopen.specification.drift import spec_hash
+from lopen.specification.modules import find_modules, require_known, spec_path
+from lopen.specification.order import in_order
+from lopen.specification.spec import load_specification
+from lopen.store.folder import state_folder
+from lopen.store.sessions import SessionStore
+
+SWEEP_S = 5.0
+ENDED = ("complete", "waits", "failed")
+
+
+def queue_url(root: Path, settings: Settings) -> str:
+    """Return the database of the queue."""
+    return settings.queue.url or f"sqlite:///{state_folder(root) / 'queue.db'}"
+
+
+@dataclass
+class OpenQueue:
+    """A project's queue: its tables and its executions."""
+
+    shared: SharedQueue
+    executions: Executions
+
+    def begin_ready(self) -> None:
+        """Give each order whose earlier modules are complete an execution."""
+        for placed in self.shared.ready():
+            self._execute(placed.order.module, placed.priority)
+
+    def take_over_dead(self) -> list[str]:
+        """Give the builds of dead workers new executions; return their modules."""
+        found = []
+        for placed in self.shared.placed():
+            if placed.state == "running" and placed.left_s < 0:
+                lost = True
+            else:  # a worker that died between its claim and its lease
+                lost = (
+                    placed.state == "queued"
+                    and placed.left_s < -LEASE_S
+                    and not self.executions.waits(placed.workflow)
+                )
+            if lost and self.shared.requeue(placed):
+                self.executions.cancel(placed.workflow)
+                self._execute(placed.order.module, placed.priority)
+                found.append(placed.order.module)
+        return found
+
+    def _execute(self, module: str, priority: int) -> None:
+        self.shared.note_workflow(module, self.executions.add(module, priority))
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.executions.close()
+        self.shared.close()
+
+
+def open_queue(context: CommandContext) -> OpenQueue:
+    """Open the queue that the settings name."""
+    url, project = queue_url(context.root, context.load().settings), project_id(context.root)
+    return OpenQueue(SharedQueue(url, project), Executions(url, project))
+
+
+def add(context: CommandContext, modules: Sequence[str], options: RunOptions, priority: int) -> None:
+    """Order modules; each must be approved, and HEAD must be in the remote.
+
+    Raises:
+        LopenError: one is not approved, or the workers could not fetch where it starts.
+    """
+    known = find_modules(context.root)
+    specs = {name: load_specification(spec_path(context.root, name), module=name) for name in known}
+    for module in modules:
+        require_known(module, known)
+    store = open_store(context, new=True)
+    commit, branch = (
+        git(context.root, "rev-parse", "HEAD"),
+        git(context.root, "symbolic-ref", "--short", "HEAD"),
+    )
+    _require_pushed(context, commit)
+    queue = open_queue(context)
+    try:
+        for module in in_order({name: spec.after for name, spec in specs.items()}, modules):
+            order = _order(context.root, store, module, options)
+            queue.shared.place(
+                replace(order, commit=commit, branch=branch, after=specs[module].after), priority
+            )
+            context.say(f"{module} is in the queue")
+            context.emit("queued", module=module, priority=priority)
+        queue.begin_ready()
+    finally:
+        queue.close()
+
+
+def _order(root: Path, store: SessionStore, module: str, options: RunOptions) -> BuildOrder:
+    spec = checked(load_specification(spec_path(root, module), module=module))
+    given, digest = store.approval(module), spec_hash(spec.outline)
+    if given is None or given.spec_hash != digest:
+        raise LopenError(f"the specification of {module} is not approved", hint=f"lopen approve {module}")
+    fields = {name: value for name, value in asdict(given).items() if name != "seal"}
+    documents = {
+        path: content.decode("utf-8", "replace") for path, content in module_documents(root, module).items()
+    }
+    own = {name: value for name, value in asdict(options).items() if value not in ("", None, False)}
+    words = tuple(f"{name}={value}" for name, value in own.items())
+    return BuildOrder(module, digest, fields | {"at": given.at.isoformat()}, documents, "", "", (), words)
+
+
+def _require_pushed(context: CommandContext, commit: str) -> None:
+    remote = context.load().settings.queue.remote
+    address = remote_address(context.root, remote)
+    if address != str(context.root) and not git(context.root, "branch", "--remotes", "--contains", commit):
+        raise LopenError(
+            f"HEAD ({commit[:12]}) is not in {remote}, from which workers fetch",
+            hint=f"git push {remote} HEAD",
+        )
+
+
+@dataclass
+class FromQueue:
+    """The builds that this worker takes from the queue, until it is stopped."""
+
+    queue: OpenQueue
+    engine: Engine
+    name: str
+    say: Callable[[str], None]
+    open: bool = True
+    fences: dict[str, tuple[int, Future[str]]] = field(default_factory=dict)
+
+    def take(self) -> Build | None:
+        """Take the lease of a build that this process has claimed; None if none is claimed."""
+        while self.open and not self.engine.claimed.empty():
+            module, ending = self.engine.claimed.get()
+            fence = self.queue.shared.take(module, self.name)
+            if fence is None:
+                ending.set_result("another worker has it")
+                continue
+            self.fences[module] = fence, ending
+            return Build(module)
+        return None
+
+    def ended(self, ending: Ending) -> None:
+        """Note the end of a build's process; one that left its lease behind has crashed, or was stopped with this worker."""
+        fence, execution = self.fences.pop(ending.module)
+        placed = next(iter(self.queue.shared.placed(ending.module)), None)
+        if placed is not None and placed.fence == fence and placed.state == "running":
+            reason = ending.reason or "its process ended without a result"
+            state = "waiting" if not self.open else "failed"
+            told: dict[str, Any] = (
+                {} if not self.open else {"reason": reason, "command": f"lopen queue retry {ending.module}"}
+            )
+            self.queue.shared.release(ending.module, fence, state, told)
+        self.say(f"{ending.module}: {ending.result}{f': {ending.reason}' if ending.reason else ''}")
+        execution.set_result(ending.result)
+        self.queue.begin_ready()
+
+
+def work(context: CommandContext, jobs: int | None, name: str, *, until_idle: bool = False) -> ExitCode:
+    """Build what the queue has until SIGTERM or Ctrl-C; then pause the builds and hand them back."""
+    settings = context.load().settings
+    if settings.sandbox.mode == "auto" and not probe("bwrap").works:
+        raise LopenError(
+            "a worker needs bubblewrap, and it does not work here",
+            hint="install it, or say what to use instead: lopen config set --user sandbox.mode landlock",
+        )
+    url, project = queue_url(context.root, settings), project_id(context.root)
+    queue, own_name = open_queue(context), name or f"{os.uname().nodename}-{os.getpid()}"
+    count = jobs or default_jobs()
+    engine = Engine(url, project, count)
+    source = FromQueue(queue, engine, own_name, context.say)
+    swept_at = 0.0
+
+    def sweep(running: Sequence[str]) -> None:
+        nonlocal swept_at
+        if time.monotonic() < swept_at + SWEEP_S:
+            return
+        swept_at = time.monotonic()
+        try:
+            for module in queue.take_over_dead():
+                context.say(
+                    f"{module} goes on here or elsewhere: its worker has not been heard of for {LEASE_S:.0f} s"
+                )
+                context.emit("lease_expired", module=module)
+            queue.begin_ready()
+            if until_idle and not running:
+                source.open = any(p.state not in ENDED for p in queue.shared.placed())
+        except StorageError as error:  # it may be back at the next look
+            context.warn(error.message)
+
+    if others := queue.executions.of_other_versions():
+        context.warn(f"{others} builds in the queue are for another version of lopen")
+    context.say(f"worker {own_name} takes builds of {context.root.name}, {count} at a time")
+    crew = Crew(context.root, count, lambda build: _arguments(source, build), sweep)
+    code = ExitCode.OK
+    try:
+        crew.work(source)
+    except Stopped as stopped:
+        code = ExitCode.OK if stopped.exit_code is ExitCode.TERMINATED else stopped.exit_code
+    finally:
+        source.open = False
+        for _, execution in source.fences.values():
+            execution.set_result("handed back")
+        while not engine.claimed.empty():
+            module, execution = engine.claimed.get()
+            execution.set_result("handed back")
+            queue.shared.hand_back(module)
+        queue.begin_ready()
+        engine.close()
+        queue.close()
+    return code
+
+
+def _arguments(source: FromQueue, build: Build) -> list[str]:
+    return ["queue", "build", build.module, "--fence", str(source.fences[build.module][0]), "--json"]

@@ -1,0 +1,139 @@
+"""The queue: workers on several machines with one Postgres and one remote, killed, fenced and answered from elsewhere."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from tests.fake_api import Answer
+from tests.project import TIMEOUT_S, build, plan
+from tests.queue.conftest import Machine, MakeProject, with_remote
+
+
+def test_a_worker_of_this_machine_builds_what_is_ordered(make_project: MakeProject) -> None:
+    project = make_project("alpha", "beta", after={"beta": "alpha"})
+    refused = project.lopen("queue", "add", "alpha")
+    assert (refused.code, "lopen approve alpha" in refused.err) == (1, True), refused.err
+    assert project.lopen("approve", "alpha", "beta", "--yes").code == 0
+    added = project.lopen("queue", "add", "beta", "alpha")
+    assert added.code == 0, added.out + added.err
+    assert [line.split()[:2] for line in project.lopen("queue").out.splitlines()] == [
+        ["alpha", "queued"],
+        ["beta", "waiting"],
+    ]
+    worked = project.spawned("worker", "--until-idle")
+    assert worked.code == 0, worked.out + worked.err
+    orders = {o["module"]: o for o in project.lopen("queue", "list", "--json").named("order")}
+    assert [orders[m]["state"] for m in ("alpha", "beta")] == ["complete", "complete"], orders
+    assert [project.holds(f"{m}.py", "beta") for m in ("alpha", "beta")] == [True, True]
+
+
+class Held:
+    """An answer to a build's second request that is given when the test says so, the first time it is asked for."""
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+        self.asked, self.go_on = threading.Event(), threading.Event()
+        self.plans = self.builds = 0
+
+    def __call__(self, body: object) -> Answer:
+        if "step: 6 " not in str(body):
+            self.plans += 1
+            return plan()
+        self.builds += 1
+        if self.builds == 1:
+            self.asked.set()
+            self.go_on.wait(TIMEOUT_S)
+        return build(f"{self.module}-t1", self.module)
+
+
+def ordered(make_project: MakeProject, tmp_path: Path, url: str, held: Held) -> tuple[Machine, Machine]:
+    """Return two machines, of which the first has begun to build the module alpha."""
+    project = make_project("alpha", alpha=held)
+    with_remote(project)
+    one, two = (Machine(project, tmp_path / name, url) for name in ("one", "two"))
+    for machine in (one, two):
+        machine.project.git("reset", "-q", "--hard", project.git("rev-parse", "HEAD"))
+    assert one.project.lopen("approve", "alpha", "--yes").code == 0
+    added = one.project.lopen("queue", "add", "alpha")
+    assert added.code == 0, added.err
+    return one, two
+
+
+def processes_of(worker: int) -> list[int]:
+    """Return a worker's process and those of its builds."""
+    below = [int(p.name) for p in Path("/proc").glob("[0-9]*") if parent_of(p) == worker]
+    return [worker, *below]
+
+
+def parent_of(process: Path) -> int | None:
+    try:
+        return int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    except (OSError, IndexError):
+        return None
+
+
+def until(reached: Callable[[], bool]) -> None:
+    """Wait until something has come about."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def expire_leases(url: str) -> None:
+    """Let the database's clock be past every lease, as if 45 s had gone by."""
+    engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE lopen_orders SET expires = 1"))
+    engine.dispose()
+
+
+def state(machine: Machine) -> dict[str, Any]:
+    """Return the only order as a machine sees it."""
+    [order] = machine.project.lopen("queue", "list", "--json").named("order")
+    return order
+
+
+@pytest.mark.parametrize("how", ["SIGKILL", "SIGSTOP"])
+def test_a_build_goes_on_on_another_machine(
+    make_project: MakeProject, tmp_path: Path, database: str, how: str
+) -> None:
+    held = Held("alpha")
+    one, two = ordered(make_project, tmp_path, database, held)
+    first = one.worker()
+    try:
+        assert held.asked.wait(TIMEOUT_S), one.output
+        mine = processes_of(first.pid)
+        for process in mine:
+            os.kill(process, signal.Signals[how])
+        expire_leases(database)
+        second = two.worker("--until-idle")
+        held.go_on.set()
+        assert second.wait(TIMEOUT_S) == 0, two.output
+        assert (state(two)["state"], held.plans, held.builds) == ("complete", 1, 2), two.output
+        tips = two.project.git("ls-remote", "origin", "refs/heads/lopen/alpha")
+        if how == "SIGSTOP":
+            for process in mine:
+                os.kill(process, signal.SIGCONT)
+            until(lambda: "another worker has taken alpha over" in one.output)
+            first.send_signal(signal.SIGTERM)
+            assert first.wait(TIMEOUT_S) == 0, one.output
+        assert two.project.git("ls-remote", "origin", "refs/heads/lopen/alpha") == tips
+    finally:
+        for process in processes_of(first.pid) if first.poll() is None else []:
+            os.kill(process, signal.SIGKILL)
+    two.project.git("fetch", "-q", "origin", "lopen/alpha:lopen/alpha")
+    assert two.project.subjects("lopen/alpha")[-2:] == [
+        "docs(alpha): approve specification",
+        "feat(alpha): complete Write it in core",
+    ]
+    assert two.project.holds("alpha.py", "alpha")
