@@ -7,7 +7,7 @@ from typing import Any
 
 from lopen.application.overview import ProjectOverview, Standing
 from lopen.core.money import dollars
-from lopen.server.dashboard.limits import strained_budgets
+from lopen.server.dashboard.limits import budget_table
 from lopen.server.dashboard.markup import (
     Child,
     Markup,
@@ -189,7 +189,7 @@ def _limits(place: Place, overview: ProjectOverview) -> list[Child]:
         link("Limits, alerts and spend over time", place.href("limits")),
         aria_label="Limits and spend",
     )
-    near = section("Close to a limit", strained_budgets(place, strained)) if strained else None
+    near = section("Close to a limit", budget_table(place, strained)) if strained else None
     return [near, strip]
 
 

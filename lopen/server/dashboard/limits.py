@@ -42,7 +42,7 @@ def limits_page(
 ) -> str:
     """Return the page of limits."""
     found = overview.limits
-    budgets = sorted(found.budgets, key=lambda b: (b.status == "active", b.last_updated), reverse=False)
+    budgets = sorted(found.budgets, key=lambda b: (b.status == "active", -b.last_updated.timestamp()))
     body: list[Child] = [
         el("h1", "Limits and spend"),
         el("p.notice", found.unknown) if found.unknown else None,
@@ -51,7 +51,9 @@ def limits_page(
         section("Tokens over time", chart(spend)),
         section(
             "Budgets",
-            _budgets(place, budgets) if budgets else empty("A budget appears with a run's first request."),
+            budget_table(place, budgets)
+            if budgets
+            else empty("A budget appears with a run's first request."),
             note=len(budgets) or None,
         ),
         section(
@@ -92,12 +94,8 @@ def _cards(overview: ProjectOverview) -> Markup:
     )
 
 
-def strained_budgets(place: Place, budgets: Sequence[BudgetState]) -> Markup:
-    """Return the budgets that are close to their limit."""
-    return _budgets(place, budgets)
-
-
-def _budgets(place: Place, budgets: Sequence[BudgetState]) -> Markup:
+def budget_table(place: Place, budgets: Sequence[BudgetState]) -> Markup:
+    """Return the budgets with their bars, and the forms that extend and reset them."""
     rows = []
     for b in budgets:
         said = f"{b.budget_id}: {b.utilization:.0%} used, {b.status}"

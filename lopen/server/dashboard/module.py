@@ -45,7 +45,7 @@ NEWEST = 12  # events on the page
 SHOWN_VERDICTS = 4
 DRAWN = 1_000  # units of a timeline's width
 NARROWEST = 4  # of them
-KINDS = {"model": "model", "verification": "verification", "judge": "judge", "waited": "waited"}
+KINDS = ("model", "verification", "judge", "waited")
 HOLDS = {"yes": "yes", "no": "no", "cannot_tell": "cannot tell", "open": "not judged"}
 
 
