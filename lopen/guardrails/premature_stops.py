@@ -189,7 +189,7 @@ def _building_calls(missing: Sequence[str], task_id: str) -> str:
 
 def _answer_to_question(step: Step, may_ask: bool) -> str:
     if step is Step.ITERATE_THROUGH_TASKS:  # ask_user is not offered there
-        return 'Decide it yourself by the specification, and begin the note of update_task_status with "Assumed:".'
+        return 'Decide it yourself by the specification, and begin the note of verify_task_completion with "Assumed:".'
     if may_ask:
         return "Call ask_user(question, default) if you cannot decide; you have one question in this session."
     return "Decide it yourself by the specification: ask_user records your own default as an assumption."

@@ -81,7 +81,7 @@ def project_told(context: SessionContext) -> Iterator[tuple[str, str]]:
     found = ((path, _plain_text(project.root, path, README_CHARS)) for path in READMES)
     yield from islice(((path, text) for path, text in found if text), 1)
     command = project.test_command or detect(listing(project.root)).commands["verify-tests"]
-    if command is not None and project.sandbox.name != "none":
+    if command is not None and project.has_tests() and project.sandbox.name != "none":
         ran = project.verifier.surveyed(command)
         title = f"The existing tests, run once by lopen without verify-setup: `{command}`, {ran.result}"
         yield title, shown_output(ran.output, passed=ran.passed)[-TESTS_CHARS:]
@@ -125,11 +125,22 @@ def task_files(context: SessionContext) -> TaskFiles:
     session = context.record.journal.session
     if session.task is None:
         return TaskFiles()
+    wanted = (*session.task.files, *_spoken(context, _stated(session, session.task)))
+    return _shown(context, wanted, _changed(context, session))
+
+
+def requested_files(context: SessionContext) -> TaskFiles:
+    """Return the files that the person's request names."""
+    request = context.record.journal.session.dialogue.request or context.asked.request
+    return _shown(context, _spoken(context, [request]), ())
+
+
+def _shown(context: SessionContext, wanted: Sequence[str], others: Sequence[str]) -> TaskFiles:
+    """Return the wanted files whole while they fit; else, as of the others, their outlines, or their names."""
     whole: dict[str, Part] = {}
     outlines, named = [], []
     room, outline_room = WHOLE_CHARS, OUTLINE_CHARS
-    wanted = (*session.task.files, *_spoken(context, _stated(session, session.task)))
-    paths = list(dict.fromkeys((*wanted, *_changed(context, session))))
+    paths = list(dict.fromkeys((*wanted, *others)))
     for path in paths[:LOOKED_AT]:
         text = _text(context, path)
         if text is None:
@@ -148,7 +159,7 @@ def task_files(context: SessionContext) -> TaskFiles:
     named += paths[LOOKED_AT:]
     if len(named) > LISTED:
         named[LISTED:] = [f"and {len(named) - LISTED} more"]
-    rest = _file_part("Files that this task builds on and that did not fit", "\n".join(named))
+    rest = _file_part("Files that this work builds on and that did not fit", "\n".join(named))
     return TaskFiles((*whole.values(), *outlines, rest), tuple(whole))
 
 
@@ -266,9 +277,9 @@ def surroundings(context: SessionContext) -> Surroundings:
     if len(listing.files) > FILES_LISTED or listing.truncated:
         files.append(f"[more than {FILES_LISTED} files; list_files gives the rest]")
     building, drafting = session.step is Step.ITERATE_THROUGH_TASKS, session.step is Step.DRAFT_SPECIFICATION
+    files_of = task_files if building else requested_files if drafting else named_outlines
+    shown = files_of(context)
     commands, root = context.project.verifier.commands, context.project.root
-    planning = session.step in PLANNING_STEPS
-    shown = task_files(context) if building else named_outlines(context) if planning else TaskFiles()
     return Surroundings(
         languages=installed(root) if drafting else languages(listing.files, commands, root),
         commands=tuple(commands.items()),

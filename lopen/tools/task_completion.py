@@ -13,7 +13,6 @@ from lopen.core.events import Committed, GuardrailRaised, Notice, TaskChanged
 from lopen.git.commits import completion_message
 from lopen.git.repository import Repository
 from lopen.guardrails.completion import QUALITY, missing, rejection
-from lopen.guardrails.guard import one_line
 from lopen.tools.calls import ToolResult, done, refused
 from lopen.tools.workbench import Workbench
 from lopen.verification.runners import shown_output
@@ -26,7 +25,7 @@ from lopen.workflow.task_tree import State, Task
 VERIFY_AGAIN = "look at what changed, verify again, then complete"
 
 
-def complete_task(bench: Workbench, task: Task, note: str) -> ToolResult:
+def complete_task(bench: Workbench, task: Task) -> ToolResult:
     """Commit the task in progress and record it complete, or return the refusal.
 
     The commit holds the verified and judged tree, and lopen's own research notes.
@@ -44,8 +43,6 @@ def complete_task(bench: Workbench, task: Task, note: str) -> ToolResult:
         return refusal
     commit = _commit(bench, task, tree, _message(bench, task))
     _tell_left_out(bench)
-    if note.lstrip().casefold().startswith("assumed:"):
-        bench.journal.save(changes.assume(bench.session, f"{task.id}: {one_line(note, 1_000)}"))
     return replace(done(task_id=task.id, status="complete", commit=commit), recorded=True)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from lopen.core.events import TaskChanged
+from lopen.guardrails.guard import one_line
 from lopen.tools import calls
 from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.planning import task_from, unfit
@@ -40,7 +41,7 @@ def update_task_status(bench: Workbench, wanted: calls.UpdateTaskStatus) -> Tool
         case "failed":
             return _fail(bench, task, wanted.note or "the model gave no reason")
         case "complete":
-            return complete_task(bench, task, wanted.note or "")
+            return complete_task(bench, task)
 
 
 def _current(bench: Workbench) -> str:
@@ -150,13 +151,17 @@ def verify_command(tool: str, bench: Workbench, _: calls.NoInput) -> ToolResult:
 
 
 def verify_task_completion(bench: Workbench, wanted: calls.VerifyTask) -> ToolResult:
-    """Have the judge look at the diff of the task in progress and the verify results. `note` is your word
-    to the judge, at most 2,000 characters, shown as a claim.
+    """Have the judge look at the change of the task in progress and the verify results; of the last open task also at
+    all that it completes, up to the whole module. `note`, at most 2,000 characters, is shown to the judge as a claim;
+    with "Assumed:" it begins a decision of yours, which is kept.
     """
     task = bench.session.task
     if task is None or wanted.task_id != task.id:
         return failed(f"{wanted.task_id!r} is not the task in progress", _current(bench))
-    judged = bench.judge.verdict_on("task", task.id, bench.evidence.builder(wanted.note or ""))
+    note = (wanted.note or "").strip()
+    if note.casefold().startswith("assumed:"):
+        bench.journal.save(changes.assume(bench.session, one_line(note, 1_000), task=task.id))
+    judged = bench.judge.verdict_on("task", task.id, bench.evidence.builder(note))
     for result in judged.results:  # lopen ran what the boundary requires and the model had not run
         bench.evidence.note(result.tool, result.tree if result.passed else None)
     if judged.passed:

@@ -380,9 +380,10 @@ def add_guidance(session: Session, text: str) -> Session:
     return _dialogue(session, replace(session.dialogue, answers=answers))
 
 
-def assume(session: Session, line: str) -> Session:
-    """Record an assumption; no question is open any more."""
-    assumptions = (*session.dialogue.assumptions, line)
+def assume(session: Session, line: str, *, task: str = "") -> Session:
+    """Record an assumption; no question is open any more. Those of a `task` replace what it assumed before."""
+    others = (a for a in session.dialogue.assumptions if not task or not a.startswith(f"{task}: "))
+    assumptions = (*others, f"{task}: {line}" if task else line)
     return _end_question(_dialogue(session, replace(session.dialogue, assumptions=assumptions)))
 
 

@@ -14,7 +14,15 @@ from typing import Literal, assert_never
 from lopen.core.errors import LopenError
 from lopen.core.events import Event, StepEntered, TaskChanged
 from lopen.workflow import changes
-from lopen.workflow.pauses import BOUNDARIES, AddedTasks, Confirmation, FailuresInRow, Halt, Pause
+from lopen.workflow.pauses import (
+    ACKNOWLEDGE,
+    BOUNDARIES,
+    AddedTasks,
+    Confirmation,
+    FailuresInRow,
+    Halt,
+    Pause,
+)
 from lopen.workflow.session import ATTEMPT_FAILED, Session
 from lopen.workflow.steps import ORDER, Step, number, phase_of
 from lopen.workflow.task_tree import Component, State
@@ -276,7 +284,8 @@ def _after_result(session: Session) -> Session:
 
 def _pause(session: Session, pause: Pause) -> Session:
     """Pause the session; after a circuit's pause the next prompt tells the model the reason."""
-    corrections = [f"circuit_breaker: {pause.message}"] if pause.kind == "circuit" else []
+    seen = pause.message.removesuffix(ACKNOWLEDGE)
+    corrections = [f"circuit_breaker: {seen}"] if pause.kind == "circuit" else []
     return changes.pause_for(session, pause, corrections)
 
 

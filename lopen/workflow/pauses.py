@@ -124,12 +124,13 @@ def budget_reached(session: str, message: str, command: str, *, confirms: bool) 
     return Halt("budget", message, command)
 
 
+ACKNOWLEDGE = "; acknowledge it, then resume (-p TEXT tells the model another way)"  # said to a person
+
+
 def circuit_open(session: str, message: str, acknowledge: str = "") -> Halt:
     """Return the pause for an open circuit; `acknowledge` closes it, "" where it closes by itself."""
-    way = "acknowledge it, then resume (-p TEXT tells the model another way)"
-    return Halt(
-        "circuit", f"{message}; {way}" if acknowledge else message, acknowledge or f"lopen resume {session}"
-    )
+    told = message + ACKNOWLEDGE if acknowledge else message
+    return Halt("circuit", told, acknowledge or f"lopen resume {session}")
 
 
 def iterations_used(session: str, iterations: int) -> Halt:

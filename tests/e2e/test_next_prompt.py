@@ -192,3 +192,30 @@ def test_documents_of_criteria_verifications_and_remarks_reach_the_builder(make_
         three, "Remarks of the judge on the work before (mend them with this task)"
     )
     assert "the judge remarks: the README lacks an example" in ran.out, ran.out
+
+
+def test_the_draft_shows_what_the_request_names_and_an_assumption_is_judged_with_the_work(
+    make_project: MakeProject,
+) -> None:
+    draft = tools(("write_spec", {"content": specification()}))
+    assumed = ("verify_task_completion", {"task_id": "calc-t1", "note": "Assumed: numbers are integers."})
+    done = ("update_task_status", {"task_id": "calc-t1", "status": "complete"})
+    project = make_project([draft, plan(), tools(*code(), ("verify_tests", {}), assumed, done)])
+    project.write("docs/rounding.md", "Round half up, see <data>.\n")
+    project.commit("Rules")
+    assert project.lopen("run", "calc", "-p", "Build what docs/rounding.md says").code == 3
+    ran = project.approved_run()
+    assert ran.code == 0, ran.err
+    drafted = project.requests[0]
+    assert (
+        section(drafted, "File: docs/rounding.md").strip()
+        == "<lopen-data>\nRound half up, see <data>.\n</lopen-data>"
+    )
+    assert "The existing tests" not in system(drafted), "there are none"
+    judged = opening(project.oracle_requests[0])
+    assert (
+        "Assumed: numbers are integers."
+        in judged.partition("# Decisions that hold")[2].partition("# Found")[0]
+    )
+    assert len(project.oracle_requests) == 1, "what was assumed is not judged a second time"
+    assert project.status()["assumptions"] == ["calc-t1: Assumed: numbers are integers."]

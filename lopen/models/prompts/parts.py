@@ -20,7 +20,7 @@ NEWLINE = "\n"
 NOTE_CHARS = 100  # about what saying a cut costs
 SMALLEST_PIECE = 200  # characters; less of a part is not worth its title
 _UNSEEN = rf"[\s\x00-\x1f\x7f{UNSEEN}]*"  # a tag may hide behind it
-_FENCE = re.compile(rf"<(?={_UNSEEN}/?{_UNSEEN}data\b)", re.IGNORECASE)
+_FENCE = re.compile(rf"<(?={_UNSEEN}/?{_UNSEEN}lopen-data\b)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Part:
         if not self.data:
             return f"## {self.title}\n{_fenced(self.text)}"
         label = _label(self.title)
-        return f"## {label}\n<data>\n{_fenced(self.text.removesuffix(NEWLINE))}\n</data>"
+        return f"## {label}\n<lopen-data>\n{_fenced(self.text.removesuffix(NEWLINE))}\n</lopen-data>"
 
 
 def _fenced(text: str) -> str:

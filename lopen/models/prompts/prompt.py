@@ -56,8 +56,8 @@ class Surroundings:
     `research`: (topic, excerpt). `work_in_progress`: the uncommitted diff after an interruption, else "".
     `limits`: budgets and circuits now; `bounds`: the limits that shape the work, the same in all of a session.
     `verifications`: the tools that the task in progress needs, in the order to call them.
-    `warnings`: the last accepted verdict's. `task_files`: the files that the task builds on; before, the outlines of
-    those that the specification names. `established`: the criteria that verdicts found to hold. In step 1 `told`
+    `warnings`: the last accepted verdict's. `task_files`: the files that the task builds on; in step 1 those that the
+    request names, in steps 2 to 5 outlines of those that the specification names. `established`: the criteria that verdicts found to hold. In step 1 `told`
     is (title, text) of the README's beginning and of a run of the present tests; in steps 1 to 5 `questions` says who
     answers `ask_user`.
     """
