@@ -225,7 +225,7 @@ def _model_calls(
     return ModelCalls(
         model,
         () if options.model else tuple(settings.models.fallback),
-        Retries(policy, clock, random.Random()),  # noqa: S311 - jitter, no secret
+        Retries(policy, clock, random.Random(), pace=meter),  # noqa: S311 - jitter, no secret
         meter,
         journal,
         clock,

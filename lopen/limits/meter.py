@@ -56,10 +56,12 @@ from lopen.limits.records import Alert, BudgetUsage, Reservation, new_id, raised
 from lopen.limits.report import left_line, near_limit, snapshot_line
 from lopen.limits.store import LimitsStore, Rows
 from lopen.models import messages
+from lopen.models.retry import SharedPace
 from lopen.settings.schema import Settings
 
 T = TypeVar("T")
 log = logging.getLogger("lopen.limits")
+SLOWED = "endpoint:slowed"
 PROMISED_S = 0.5  # until requests under way may have left some of their promises
 
 
@@ -97,7 +99,7 @@ def unpriced(answer_tokens: int) -> float | None:
     return None
 
 
-class Meter:
+class Meter(SharedPace):
     """One session's view of its budgets. Calls, agents and external calls are asked for at `gate`."""
 
     def __init__(
@@ -337,6 +339,22 @@ class Meter:
             return False
 
         self._atomically(lambda rows: release(rows, left), owe)
+
+    def slowed_s(self) -> float:
+        """Return the seconds until a request may be sent: some process's was refused for the rate of all."""
+        kept = self._atomically(lambda rows: rows.memo(SLOWED), lambda: None)
+        until = kept.get("until") if kept else None
+        return max(0.0, until - self._clock.now().timestamp()) if isinstance(until, float) else 0.0
+
+    def slow_down(self, seconds: float) -> None:
+        """Let every process of the store wait."""
+        until = self._clock.now().timestamp() + seconds
+
+        def work(rows: Rows) -> None:
+            kept = (rows.memo(SLOWED) or {}).get("until")
+            rows.put_memo(SLOWED, {"until": max(until, kept if isinstance(kept, float) else 0.0)})
+
+        self._atomically(work, lambda: None)
 
     def states(self) -> list[BudgetState]:
         """Module, session and task as they stand (empty where the store is gone)."""

@@ -38,6 +38,7 @@ from lopen.models.messages import (
 )
 
 TRANSIENT_STATUS: Final = frozenset({408, 409, 425, 429})
+RATE_LIMITED: Final = frozenset({429, 529})
 PERMANENT_KINDS: Final = {  # error type inside a stream → the status it corresponds to
     "invalid_request_error": 400,
     "validationException": 400,
@@ -203,6 +204,17 @@ class Substitutes:
             self._kept[model] = (by, now + KEPT_S)
 
 
+class SharedPace:
+    """The wait that the endpoint's limits on the rate of requests ask of all processes; this one knows of none."""
+
+    def slowed_s(self) -> float:
+        """Return the seconds until a request may be sent."""
+        return 0.0
+
+    def slow_down(self, seconds: float) -> None:
+        """Let every process wait, since the endpoint refused a request for their number."""
+
+
 @dataclass(slots=True)
 class Retries:
     """The retries of requests, and the models that stand in for a silent one."""
@@ -211,6 +223,7 @@ class Retries:
     clock: Clock
     rng: random.Random
     substitutes: Substitutes = field(default_factory=Substitutes)
+    pace: SharedPace = field(default_factory=SharedPace)
 
     def ask(
         self,
@@ -260,6 +273,8 @@ class Retries:
         attempt = 0
         while True:
             attempt += 1
+            while (left := self.pace.slowed_s()) > 0:
+                self.clock.sleep(left * (1 + self.rng.random() / 4))  # not all at the same moment
             try:
                 return model.send(request, on_text)
             except TransientFailure as failure:
@@ -268,6 +283,8 @@ class Retries:
                 if attempt > retries or (failure.retry_after_s or 0.0) > MAX_RETRY_AFTER_S:
                     raise
                 wait_s = self._wait_s(attempt, failure.retry_after_s)
+                if failure.status in RATE_LIMITED:
+                    self.pace.slow_down(wait_s)
                 notify(ModelRetry(str(failure), attempt, round(wait_s, 3), retries))
             self.clock.sleep(wait_s)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -27,7 +26,6 @@ from lopen.application.workplaces import clones_folder, workplace_of
 from lopen.core import events as e
 from lopen.core.clock import SystemClock
 from lopen.core.errors import ExitCode, LopenError, PersonNeeded, Stopped, StorageError
-from lopen.core.hashing import content_hash
 from lopen.core.person import cache_folder, required
 from lopen.git.clones import GIT_FOLDER
 from lopen.git.errors import GitError
@@ -35,6 +33,7 @@ from lopen.git.refs import BRANCH_PREFIX, HEADS
 from lopen.loop.context import SessionContext
 from lopen.queue.checkpoint import ChangedRows, restore
 from lopen.queue.messages import take_up
+from lopen.queue.opening import git, remote_address
 from lopen.queue.shared import HEARTBEAT_S, BuildOrder, Fenced, SharedQueue, fenced
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.specification.drift import spec_hash
@@ -49,41 +48,7 @@ from lopen.workflow.task_tree import progress
 WORK = "refs/lopen/work/"  # in the remote: uncommitted work of the task, as it was at the last checkpoint
 RETRY_S = 2.0  # until a push that the remote refused is tried again
 GIVE_UP_S = 600.0  # of trying at a build's end
-GIT_S = 300.0
 KEEPING = (e.TurnEnded, e.TaskChanged, e.StepEntered, e.SessionPaused, e.SessionFailed, e.SessionComplete)
-
-
-def project_id(root: Path) -> str:
-    """Return what all clones of a project have in common: its first commits."""
-    roots = git(root, "rev-list", "--max-parents=0", "HEAD").split()
-    return content_hash(" ".join(sorted(roots)))[:12]
-
-
-def remote_address(root: Path, remote: str) -> str:
-    """Return the address that code travels over: the remote's, or the project itself where it has no such remote."""
-    with suppress(LopenError):
-        return git(root, "remote", "get-url", remote)
-    return str(root)
-
-
-def git(folder: Path, *arguments: str) -> str:
-    """Run the person's git, with the credentials that it has; return its output. No hook of the folder runs.
-
-    Raises:
-        GitError: git failed.
-    """
-    ran = subprocess.run(
-        ["git", "-c", "core.hooksPath=/dev/null", "-C", str(folder), *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=GIT_S,
-        env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
-    )
-    if ran.returncode:
-        raise GitError(f"git {arguments[0]}: {ran.stderr.strip()}", hint=f"in {folder}")
-    return ran.stdout.strip()
 
 
 @dataclass

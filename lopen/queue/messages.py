@@ -7,49 +7,99 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from lopen.application import decisions
 from lopen.application.command_context import CommandContext
 from lopen.application.open_store import now, open_store, opened_limits
 from lopen.core.errors import LopenError
 from lopen.limits.admin_actions import extend_budget
+from lopen.queue.opening import open_queue
 from lopen.queue.shared import SharedQueue
 from lopen.store.sessions import SessionStore
+from lopen.workflow.session import Session
 
-Act = Callable[[CommandContext, SessionStore, Sequence[str]], object]
+Act = Callable[[CommandContext, SessionStore, Session, Sequence[str]], object]
 
 
-def _extend(context: CommandContext, store: SessionStore, words: Sequence[str]) -> None:
+def _extend(context: CommandContext, store: SessionStore, session: Session, words: Sequence[str]) -> None:
     with opened_limits(context) as (limits, _):
-        state = extend_budget(limits, words[0], int(words[1]), words[2], now())
-    decisions.release_budget(context, store, state.budget_id)
+        extend_budget(limits, words[0], int(words[1]), words[2], now())
+    decisions.release_budget(context, store, words[0])
 
 
-# command → what it does; the first word after it is the session, a task or a budget
-RUNNING: Mapping[str, Act] = {
-    "pause": lambda context, store, words: decisions.ask_to_pause(context, store, words[0]),
-    "skip": lambda context, store, words: decisions.skip(context, store, words[0], words[1]),
-}
-STANDING: Mapping[str, Act] = {
-    "answer": lambda context, store, words: decisions.answer(context, store, words[0], words[1]),
-    "confirm": lambda context, store, words: decisions.confirm(context, store, words[0], words[1]),
-    "skip": RUNNING["skip"],
-    "extend": _extend,
+# What each command does with its words. Only these are taken up while the build runs: the others wait for its end.
+WHILE_RUNNING = ("pause", "skip", "tell", "answer")
+ACTS: Mapping[str, Act] = {
+    "pause": lambda context, store, session, _: decisions.ask_to_pause(context, store, session.id),
+    "skip": lambda context, store, _, words: decisions.skip(
+        context, store, words[0], words[1], keep=words[2] == "keep"
+    ),
+    "tell": lambda context, store, session, words: decisions.tell(context, store, session.id, words[0]),
+    "answer": lambda context, store, session, words: decisions.answer(context, store, session.id, words[0]),
+    "confirm": lambda context, store, session, words: decisions.confirm(context, store, session.id, words[0]),
+    "budget extend": _extend,
 }
 
 
 def take_up(context: CommandContext, queue: SharedQueue, module: str, *, running: bool) -> None:
-    """Take up the messages for a module that can have their effect now; a command that cannot is dropped."""
-    table = RUNNING if running else STANDING
+    """Take up the messages for a module that can have their effect now; one that cannot any more is dropped."""
     for number, (command, *words) in queue.messages(module):
-        act = table.get(command)
-        if act is None and running:
-            continue  # when it stands still
-        if act is not None:
-            store = open_store(context)
-            try:
-                with suppress(LopenError):  # of another state than the person saw
-                    act(context, store, words)
-            finally:
-                store.database.close()
+        if running and command not in WHILE_RUNNING:
+            continue
+        store = open_store(context)
+        try:
+            session = store.latest(module=module)
+            with suppress(LopenError):  # of another state than the person saw
+                if session is not None and command in ACTS:
+                    ACTS[command](context, store, session, words)
+        finally:
+            store.database.close()
         queue.taken_up(module, number)
+
+
+def sent(context: CommandContext, command: str, options: Mapping[str, Any]) -> bool:
+    """Send a person's command to the build it is for, if the queue has that build and this machine does not."""
+    named = next((v for k in ("wanted", "session", "task", "budget_id") if (v := options.get(k))), None)
+    if not named or (command in ("answer", "tell") and options.get("text") is None):
+        return False
+    queue = open_queue(context)
+    try:
+        name = str(named).rpartition(":")[2]
+        orders = [
+            p
+            for p in queue.shared.placed()
+            if name == p.order.module or name.startswith(f"{p.order.module}-")
+        ]
+        placed = max(orders, key=lambda p: len(p.order.module), default=None)
+        if placed is None:
+            return False
+        module = placed.order.module
+        if open_store(context).latest(module=module, unfinished=True) is not None:
+            return False
+        queue.shared.send(module, [command, *_words(command, options)])
+        if placed.state in ("waits", "failed") and command != "pause":
+            queue.shared.wait_again(module)
+            queue.begin_ready()
+            context.say(f"sent: the worker that takes {module} up next has it, and goes on")
+        else:
+            context.say(f"sent to the worker that builds {module} ({placed.worker or 'none yet'})")
+        context.emit("sent", module=module, command=command)
+        return True
+    finally:
+        queue.close()
+
+
+def _words(command: str, options: Mapping[str, Any]) -> list[str]:
+    match command:
+        case "answer" | "tell":
+            return [str(options["text"])]
+        case "confirm":
+            return [str(options["note"])]
+        case "skip":
+            return [str(options["task"]), str(options["reason"]), "keep" if options.get("keep") else ""]
+        case "budget extend":
+            tokens = options.get("given") or options.get("tokens") or 0
+            return [str(options["budget_id"]), str(tokens), str(options["reason"])]
+        case _:
+            return []

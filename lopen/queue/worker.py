@@ -15,72 +15,20 @@ from lopen.application.decisions import checked
 from lopen.application.open_store import open_store
 from lopen.core.errors import ExitCode, LopenError, Stopped, StorageError
 from lopen.files.workplace import module_documents
-from lopen.queue.build_here import git, project_id, remote_address
 from lopen.queue.builds import Build, Ending, default_jobs
 from lopen.queue.crew import Crew
-from lopen.queue.engine import Engine, Executions
-from lopen.queue.shared import LEASE_S, BuildOrder, SharedQueue
+from lopen.queue.engine import Engine
+from lopen.queue.opening import OpenQueue, git, open_queue, project_id, queue_url, remote_address
+from lopen.queue.shared import LEASE_S, BuildOrder
 from lopen.sandbox.choice import probe
-from lopen.settings.schema import Settings
 from lopen.specification.drift import spec_hash
 from lopen.specification.modules import find_modules, require_known, spec_path
 from lopen.specification.order import in_order
 from lopen.specification.spec import load_specification
-from lopen.store.folder import state_folder
 from lopen.store.sessions import SessionStore
 
 SWEEP_S = 5.0
 ENDED = ("complete", "waits", "failed")
-
-
-def queue_url(root: Path, settings: Settings) -> str:
-    """Return the database of the queue."""
-    return settings.queue.url or f"sqlite:///{state_folder(root) / 'queue.db'}"
-
-
-@dataclass
-class OpenQueue:
-    """A project's queue: its tables and its executions."""
-
-    shared: SharedQueue
-    executions: Executions
-
-    def begin_ready(self) -> None:
-        """Give each order whose earlier modules are complete an execution."""
-        for placed in self.shared.ready():
-            self._execute(placed.order.module, placed.priority)
-
-    def take_over_dead(self) -> list[str]:
-        """Give the builds of dead workers new executions; return their modules."""
-        found = []
-        for placed in self.shared.placed():
-            if placed.state == "running" and placed.left_s < 0:
-                lost = True
-            else:  # a worker that died between its claim and its lease
-                lost = (
-                    placed.state == "queued"
-                    and placed.left_s < -LEASE_S
-                    and not self.executions.waits(placed.workflow)
-                )
-            if lost and self.shared.requeue(placed):
-                self.executions.cancel(placed.workflow)
-                self._execute(placed.order.module, placed.priority)
-                found.append(placed.order.module)
-        return found
-
-    def _execute(self, module: str, priority: int) -> None:
-        self.shared.note_workflow(module, self.executions.add(module, priority))
-
-    def close(self) -> None:
-        """Close all connections."""
-        self.executions.close()
-        self.shared.close()
-
-
-def open_queue(context: CommandContext) -> OpenQueue:
-    """Open the queue that the settings name."""
-    url, project = queue_url(context.root, context.load().settings), project_id(context.root)
-    return OpenQueue(SharedQueue(url, project), Executions(url, project))
 
 
 def add(context: CommandContext, modules: Sequence[str], options: RunOptions, priority: int) -> None:

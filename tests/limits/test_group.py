@@ -50,3 +50,14 @@ def test_what_all_have_spent_stops_each(store: LimitsStore, clock: FakeClock) ->
     again = Meter(store, more, clock, group="together")
     again.open("s2", "module of s2")
     assert again.reserve(1, 1_000, "", quote).max_tokens == 1_000
+
+
+def test_a_request_refused_for_the_rate_of_all_slows_every_process(
+    store: LimitsStore, clock: FakeClock
+) -> None:
+    first, second = opened(store, clock, "s1"), opened(store, clock, "s2")
+    first.slow_down(20.0)
+    second.slow_down(5.0)
+    assert second.slowed_s() == pytest.approx(20.0)
+    clock.advance(20.0)
+    assert first.slowed_s() == 0.0

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from tests.endpoint import tools
 from tests.fake_api import Answer
 from tests.project import TIMEOUT_S, build, plan
 from tests.queue.conftest import Machine, MakeProject, with_remote
@@ -55,7 +56,9 @@ class Held:
         return build(f"{self.module}-t1", self.module)
 
 
-def ordered(make_project: MakeProject, tmp_path: Path, url: str, held: Held) -> tuple[Machine, Machine]:
+def ordered(
+    make_project: MakeProject, tmp_path: Path, url: str, held: Callable[[object], Answer]
+) -> tuple[Machine, Machine]:
     """Return two machines, of which the first has begun to build the module alpha."""
     project = make_project("alpha", alpha=held)
     with_remote(project)
@@ -137,3 +140,47 @@ def test_a_build_goes_on_on_another_machine(
         "feat(alpha): complete Write it in core",
     ]
     assert two.project.holds("alpha.py", "alpha")
+
+
+def test_a_person_answers_from_a_machine_that_runs_no_worker(
+    make_project: MakeProject, tmp_path: Path, database: str
+) -> None:
+    heard: list[str] = []
+
+    def answer(body: object) -> Answer:
+        heard.append(str(body))
+        if "step: 6 " in str(body):
+            return build("alpha-t1", "alpha")
+        if "Whole numbers only? The person answered: yes" in str(body):
+            return plan()
+        question = {"question": "Whole numbers only?", "options": ["yes", "no"], "default": "no"}
+        return tools(("ask_user", question))
+
+    one, two = ordered(make_project, tmp_path, database, answer)
+    assert one.worker("--until-idle").wait(TIMEOUT_S) == 0, one.output
+    waits = state(two)
+    assert (waits["state"], "Whole numbers only?" in waits["reason"]) == ("waits", True), waits
+    assert waits["command"].startswith("lopen answer alpha-"), waits
+    assert "Whole numbers only?" in two.project.lopen("queue", "log", "alpha").out
+    said = two.project.lopen("answer", "alpha", "yes")
+    assert said.code == 0, said.out + said.err
+    assert "sent: the worker that takes alpha up next" in said.out
+    assert one.worker("--until-idle").wait(TIMEOUT_S) == 0, one.output
+    assert state(two)["state"] == "complete", one.output
+
+
+def test_a_specification_that_is_not_the_approved_one_is_refused_and_named(
+    make_project: MakeProject, tmp_path: Path, database: str
+) -> None:
+    one, two = ordered(make_project, tmp_path, database, lambda _: plan())
+    engine = sa.create_engine(database.replace("postgresql://", "postgresql+psycopg://"))
+    with engine.begin() as connection:
+        connection.execute(
+            sa.text("UPDATE lopen_orders SET body = replace(body, 'It computes.', 'It steals.')")
+        )
+    engine.dispose()
+    assert two.worker("--until-idle").wait(TIMEOUT_S) == 0, two.output
+    refused = state(one)
+    assert refused["state"] == "failed"
+    assert refused["reason"].startswith("the specification of alpha is not the approved one"), refused
+    assert one.project.requests == []

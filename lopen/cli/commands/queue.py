@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import ModuleType
 from typing import Annotated
 
@@ -104,6 +105,32 @@ def show(context: CommandContext) -> ExitCode:
     return ExitCode.OK
 
 
+@app.command("log")
+@command
+def log(context: CommandContext, module: OneModule) -> ExitCode:
+    """Show the log of a build as of its last checkpoint, wherever it is built."""
+    from lopen.application.open_store import NOWHERE
+    from lopen.cli.rendering.views import subscriber
+    from lopen.queue.checkpoint import restore
+    from lopen.store.database import Database
+    from lopen.store.sessions import SessionStore
+
+    queue = _engine().open_queue(context)
+    try:
+        if not queue.shared.placed(module):
+            raise LopenError(f"{module} is not in the queue", hint="lopen queue list")
+        store = SessionStore(Database(NOWHERE))
+        restore(store.database, queue.shared.checkpointed(module))
+        with subscriber("json" if context.json else "plain", sys.stdout, verbose=context.verbose) as view:
+            for session in reversed(store.ids(module=module)):
+                for record in store.events(session):
+                    view(record)
+        store.database.close()
+    finally:
+        queue.close()
+    return ExitCode.OK
+
+
 @app.command("remove")
 @command
 def remove(context: CommandContext, module: OneModule) -> ExitCode:
@@ -142,10 +169,9 @@ def retry(context: CommandContext, module: OneModule) -> ExitCode:
 @command
 def build(context: CommandContext, module: OneModule, fence: FenceOption) -> ExitCode:
     """Build a module whose lease this worker has."""
-    worker = _engine()
+    queue = _engine().open_queue(context)
     from lopen.queue.build_here import build_here
 
-    queue = worker.open_queue(context)
     try:
         return build_here(context, queue.shared, module, fence)
     finally:

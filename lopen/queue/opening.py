@@ -1,0 +1,103 @@
+"""Opening a project's queue, and the person's git, over which workers exchange code."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from lopen.application.command_context import CommandContext
+from lopen.core.errors import LopenError
+from lopen.core.hashing import content_hash
+from lopen.git.errors import GitError
+from lopen.queue.engine import Executions
+from lopen.queue.shared import LEASE_S, SharedQueue
+from lopen.settings.schema import Settings
+from lopen.store.folder import state_folder
+
+GIT_S = 300.0
+
+
+def project_id(root: Path) -> str:
+    """Return what all clones of a project have in common: its first commits."""
+    roots = git(root, "rev-list", "--max-parents=0", "HEAD").split()
+    return content_hash(" ".join(sorted(roots)))[:12]
+
+
+def remote_address(root: Path, remote: str) -> str:
+    """Return the address that code travels over: the remote's, or the project itself where it has no such remote."""
+    with suppress(LopenError):
+        return git(root, "remote", "get-url", remote)
+    return str(root)
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Run the person's git, with the credentials that it has; return its output. No hook of the folder runs.
+
+    Raises:
+        GitError: git failed.
+    """
+    ran = subprocess.run(
+        ["git", "-c", "core.hooksPath=/dev/null", "-C", str(folder), *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=GIT_S,
+        env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
+    )
+    if ran.returncode:
+        raise GitError(f"git {arguments[0]}: {ran.stderr.strip()}", hint=f"in {folder}")
+    return ran.stdout.strip()
+
+
+def queue_url(root: Path, settings: Settings) -> str:
+    """Return the database of the queue."""
+    return settings.queue.url or f"sqlite:///{state_folder(root) / 'queue.db'}"
+
+
+@dataclass
+class OpenQueue:
+    """A project's queue: its tables and its executions."""
+
+    shared: SharedQueue
+    executions: Executions
+
+    def begin_ready(self) -> None:
+        """Give each order whose earlier modules are complete an execution."""
+        for placed in self.shared.ready():
+            self._execute(placed.order.module, placed.priority)
+
+    def take_over_dead(self) -> list[str]:
+        """Give the builds of dead workers new executions; return their modules."""
+        found = []
+        for placed in self.shared.placed():
+            if placed.state == "running" and placed.left_s < 0:
+                lost = True
+            else:  # a worker that died between its claim and its lease
+                lost = (
+                    placed.state == "queued"
+                    and placed.left_s < -LEASE_S
+                    and not self.executions.waits(placed.workflow)
+                )
+            if lost and self.shared.requeue(placed):
+                self.executions.cancel(placed.workflow)
+                self._execute(placed.order.module, placed.priority)
+                found.append(placed.order.module)
+        return found
+
+    def _execute(self, module: str, priority: int) -> None:
+        self.shared.note_workflow(module, self.executions.add(module, priority))
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.executions.close()
+        self.shared.close()
+
+
+def open_queue(context: CommandContext) -> OpenQueue:
+    """Open the queue that the settings name."""
+    url, project = queue_url(context.root, context.load().settings), project_id(context.root)
+    return OpenQueue(SharedQueue(url, project), Executions(url, project))
