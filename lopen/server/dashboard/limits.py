@@ -126,13 +126,23 @@ def budget_table(place: Place, budgets: Sequence[BudgetState]) -> Markup:
                 ),
             )
         )
-    return table(("Budget", "Agent", "Tokens used#", "Share", "State", "Used", ""), rows, "Budgets")
+    return table(
+        ("Budget", "Agent", "Tokens used#", "Share", "State", "Used", ""),
+        rows,
+        "Budgets",
+        [f"budget-{b.budget_id}" for b in budgets],
+    )
 
 
 def _circuits(place: Place, overview: ProjectOverview) -> Markup:
     book = overview.limits.book
     rows = [_circuit(place, circuit, circuit_object(circuit, book)) for circuit in overview.limits.circuits]
-    return table(("Circuit", "State", "Calls#", "Identical calls#", "Used", ""), rows, "Circuits")
+    return table(
+        ("Circuit", "State", "Calls#", "Identical calls#", "Used", ""),
+        rows,
+        "Circuits",
+        [f"circuit-{c.circuit_id}" for c in overview.limits.circuits],
+    )
 
 
 def _circuit(place: Place, circuit: CircuitState, shown: Mapping[str, Any]) -> Sequence[Child]:
@@ -174,6 +184,7 @@ def _alerts(place: Place, alerts: Sequence[Alert]) -> Markup:
                     place.href("api", "budget", "alerts", a.alert_id, "acknowledge"),
                     label=f"Acknowledge: {a.message}",
                 ),
+                id_=f"alert-{a.alert_id}",
             )
             for a in alerts
         ),

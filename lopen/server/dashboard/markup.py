@@ -181,10 +181,13 @@ def section(
     return el(tag, heading, *children, id_=id_, aria_label=title)
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[Child]], label: str) -> Markup:
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[Child]], label: str, ids: Sequence[str] = ()
+) -> Markup:
     """Return a table whose rows become blocks with named values on a narrow screen.
 
-    A name in `head` that ends in `#` is that of numbers; the first column names its row.
+    A name in `head` that ends in `#` is that of numbers; the first column names its row. Rows with
+    forms need `ids`, by which a page that is brought up to date keeps each in its row.
     """
     names = [(name.rstrip("#"), ".n" if name.endswith("#") else "") for name in head]
     body = [
@@ -199,8 +202,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Child]], label: str) -> M
                 )
                 for n, cell in enumerate(row)
             ],
+            id_=ids[number] if ids else None,
         )
-        for row in rows
+        for number, row in enumerate(rows)
     ]
     titles = [el(f"th{kind}", name or el("span.unseen", "Actions"), scope="col") for name, kind in names]
     return el("table", el("thead", el("tr", titles)), el("tbody", body), aria_label=label)

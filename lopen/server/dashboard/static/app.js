@@ -33,16 +33,18 @@ document.addEventListener("submit", async (event) => {
   if (!form.matches("form.act")) return;
   event.preventDefault();
   const button = event.submitter;
+  const { then, page } = form.dataset; // as the person saw the form: a reading may make another of it meanwhile
+  const goesOn = then && !("only" in (button?.dataset ?? {}));
   const body = Object.fromEntries(new FormData(form, button));
   for (const input of form.querySelectorAll("input[type=number]")) body[input.name] = Number(body[input.name]);
   const buttons = [...form.querySelectorAll("button")];
   for (const each of buttons) each.disabled = true;
   try {
     let told = await post(form.getAttribute("action"), body);
-    if (form.dataset.then && !("only" in (button?.dataset ?? {}))) {
+    if (goesOn) {
       say("starting…");
-      told = await post(form.dataset.then, {});
-      if (form.dataset.page) location.assign(form.dataset.page);
+      told = await post(then, {});
+      if (page) location.assign(page);
     }
     say(told.message ?? "done");
     form.closest("details")?.removeAttribute("open");
