@@ -7,7 +7,7 @@ from importlib import import_module
 
 from bench.rows import printed
 
-TABLES = ("startup", "turns", "limits", "day", "sandbox", "cleanroom", "verification")
+TABLES = ("startup", "turns", "limits", "day", "sandbox", "cleanroom", "verification", "queue")
 
 
 def main(wanted: list[str]) -> int:

@@ -98,8 +98,10 @@ def _is_sent(context: CommandContext, name: str, options: dict[str, Any]) -> boo
     """Return True for a command on a build that only the queue knows, which has been sent to its worker."""
     if not (context.root / ".lopen" / "queue.db").exists() and not context.load().settings.queue.url:
         return False
-    from lopen.queue.messages import sent
-
+    try:
+        from lopen.queue.messages import sent
+    except ModuleNotFoundError:  # the queue is of another installation, which has the extra
+        return False
     return sent(context, name, options)
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from lopen.application.command_context import CommandContext, Presentation, ResumeOptions, RunOptions, View
+from lopen.application.decisions import ask_to_pause
 from lopen.application.driving import drive_module
 from lopen.application.open_store import looked_up, open_store
 from lopen.application.reports import standstill
@@ -59,6 +60,7 @@ class Lease:
     module: str
     fence: int
     lost: threading.Event = field(default_factory=threading.Event)
+    handed_back: threading.Event = field(default_factory=threading.Event)  # the worker ends
 
     @contextmanager
     def held(self, each_beat: Callable[[], None]) -> Iterator[None]:
@@ -192,7 +194,14 @@ def build_here(context: CommandContext, queue: SharedQueue, module: str, fence: 
         _copy_identity(context.root, folder)
         kept = Kept(lease, address, pushed)
         inner = CommandContext(folder, json=True, presentation=kept)
-        with lease.held(lambda: take_up(inner, queue, module, running=True)):
+
+        def beat() -> None:
+            take_up(inner, queue, module, running=True)
+            if lease.handed_back.is_set():
+                _pause(inner, module)
+
+        signal.signal(signal.SIGINT, lambda _number, _frame: lease.handed_back.set())
+        with lease.held(beat):
             _take_up(inner, queue, placed.order, address)
             take_up(inner, queue, module, running=False)
             code = _drive(inner, placed.order, told)
@@ -200,6 +209,8 @@ def build_here(context: CommandContext, queue: SharedQueue, module: str, fence: 
                 kept.keeper.keep(at_last=True)
         told |= _figures(inner, module)
         state = {ExitCode.OK: "complete", ExitCode.PERSON_NEEDED: "waits"}.get(code, "failed")
+        if lease.handed_back.is_set() and state == "waits":
+            state, told = "waiting", {}
     except Stopped:
         if lease.lost.is_set():
             raise fenced(module) from None
@@ -224,6 +235,17 @@ def _drive(inner: CommandContext, order: BuildOrder, told: dict[str, Any]) -> Ex
     except LopenError as error:
         told |= {"reason": error.message, "command": f"lopen queue retry {order.module}"}
         return error.exit_code
+
+
+def _pause(inner: CommandContext, module: str) -> None:
+    """Ask the run to stop after its turn: the worker hands its builds back."""
+    store = open_store(inner)
+    try:
+        with suppress(LopenError):  # it has not begun, or it has ended
+            if (session := store.latest(module=module, unfinished=True)) is not None:
+                ask_to_pause(inner, store, session.id)
+    finally:
+        store.database.close()
 
 
 def _option(text: str) -> tuple[str, Any]:

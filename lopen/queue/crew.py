@@ -66,11 +66,13 @@ class Crew:
         jobs: int,
         arguments: Callable[[Build], Sequence[str]],
         watch: Callable[[Sequence[str]], None],
+        say: Callable[[str], None],
     ) -> None:
         self._root = root
         self._jobs = jobs
         self._arguments = arguments
         self._watch = watch
+        self._say = say
         self._workers: list[Worker] = []
 
     def work(self, source: BuildSource) -> None:
@@ -111,6 +113,7 @@ class Crew:
 
     def _pause(self, source: BuildSource) -> None:
         """Interrupt every build, which saves its work, and wait until all have ended; the next signal ends them at once."""
+        self._say("pausing; another signal ends the builds at once")
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda _number, _frame: self._kill())
         for worker in self._workers:

@@ -31,6 +31,10 @@ class BuildsView(Protocol):
         """Show what has happened since the last call."""
         ...
 
+    def say(self, text: str) -> None:
+        """Show a line."""
+        ...
+
     def close(self) -> None:
         """Leave the terminal to what is printed next."""
         ...
@@ -149,6 +153,7 @@ def _build(
         jobs or default_jobs(),
         lambda build: ["run", build.module, "--json", "--group", group, *arguments(options)],
         lambda running: watch(listed, running),
+        watch.say,
     )
     try:
         crew.work(listed)

@@ -159,7 +159,7 @@ def work(context: CommandContext, jobs: int | None, name: str, *, until_idle: bo
     if others := queue.executions.of_other_versions():
         context.warn(f"{others} builds in the queue are for another version of lopen")
     context.say(f"worker {own_name} takes builds of {context.root.name}, {count} at a time")
-    crew = Crew(context.root, count, lambda build: _arguments(source, build), sweep)
+    crew = Crew(context.root, count, lambda build: _arguments(source, build), sweep, context.say)
     code = ExitCode.OK
     try:
         crew.work(source)

@@ -184,3 +184,19 @@ def test_a_specification_that_is_not_the_approved_one_is_refused_and_named(
     assert refused["state"] == "failed"
     assert refused["reason"].startswith("the specification of alpha is not the approved one"), refused
     assert one.project.requests == []
+
+
+def test_a_worker_that_is_asked_to_end_finishes_the_turn_and_hands_back(
+    make_project: MakeProject, tmp_path: Path, database: str
+) -> None:
+    held = Held("alpha")
+    one, two = ordered(make_project, tmp_path, database, held)
+    first = one.worker()
+    assert held.asked.wait(TIMEOUT_S), one.output
+    first.send_signal(signal.SIGTERM)
+    until(lambda: "pausing" in one.output)
+    held.go_on.set()
+    assert first.wait(TIMEOUT_S) == 0, one.output
+    assert state(two)["state"] == "queued", one.output
+    assert two.worker("--until-idle").wait(TIMEOUT_S) == 0, two.output
+    assert (state(two)["state"], held.plans, held.builds) == ("complete", 1, 1), two.output

@@ -64,6 +64,11 @@ class EventLines:
                     sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
 
+    def say(self, text: str) -> None:
+        """Print a line, but for a program."""
+        if self._mode != "json":
+            sys.stdout.write(f"{text}\n")
+
     def close(self) -> None:
         """Nothing is held."""
 
@@ -140,6 +145,10 @@ class Overview:
                 elif shown_when_quiet(record.event):
                     for row in rows(record):
                         self.view.shows(f"{module}: {row}")
+
+    def say(self, text: str) -> None:
+        """Print a line above the picture."""
+        self.view.shows(text)
 
     def close(self) -> None:
         """Restore the terminal."""
