@@ -108,7 +108,7 @@ def work_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
     _add_results(results, evidence.results)
     yield results
     ran = [
-        (quoted(each.command[:LONGEST_FINDING]), [f"exit code: {each.exit_code}", *_outputted(each.output)])
+        (each.command[:LONGEST_FINDING], [f"exit code: {each.exit_code}", *_outputted(each.output)])
         for each in evidence.builder.commands
     ]
     if ran:

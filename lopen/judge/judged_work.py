@@ -44,6 +44,7 @@ from lopen.store.audit import VerifyResult
 from lopen.verification.examination import Examination, Runs, examine
 from lopen.verification.extra_runs import ExtraRuns
 from lopen.verification.findings import Finding
+from lopen.verification.run_files import is_lock_file
 from lopen.verification.test_files import ExaminedChange, FileChange, Unchanged
 from lopen.verification.test_reader import TestCase, read_tests
 from lopen.verification.test_run import TestRun
@@ -199,8 +200,9 @@ def _named_files(
 
 
 def _diff(repository: Repository, change: ComparedTrees, largest: int) -> str:
-    """Return the diff of the files that are not too large, every file as text."""
-    paths = [c.path for c in change.files if max(change.size(blob) for blob, _ in sides(c)) <= largest]
+    """Return the diff of the files that are not too large, every file as text; lock files are only listed."""
+    small = (c.path for c in change.files if max(change.size(blob) for blob, _ in sides(c)) <= largest)
+    paths = [path for path in small if not is_lock_file(path)]
     return repository.diff(change.base, change.tree, paths=paths, as_text=True) if paths else ""
 
 

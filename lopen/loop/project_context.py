@@ -24,6 +24,7 @@ from lopen.specification.modules import topics
 from lopen.tools.task_work import TASK_VERDICT
 from lopen.verification.findings import Finding
 from lopen.verification.project_commands import detect, listing
+from lopen.verification.run_files import is_lock_file, is_manifest
 from lopen.verification.runners import shown_output
 from lopen.workflow.next_step import standing_work
 from lopen.workflow.session import MAX_CLARIFICATIONS, Session
@@ -111,7 +112,7 @@ def work_in_progress(context: SessionContext, shown: Collection[str]) -> str:
     session, repository = context.record.journal.session, context.project.repository
     tree = context.project.verifier.tree()
     base = context.committed_tree()
-    changed = [c for c in repository.changes(base, tree) if not is_specification(c.path, session.module)]
+    changed = [c for c in repository.changes(base, tree) if _is_work(c.path, session.module)]
     new = [c.path for c in changed if c.kind == "added" and c.path in shown]
     paths = [c.path for c in changed if c.path not in new]
     diff = repository.diff(base, tree, paths=paths, max_chars=DIFF_CHARS) if paths else ""
@@ -130,9 +131,13 @@ def task_files(context: SessionContext) -> TaskFiles:
 
 
 def requested_files(context: SessionContext) -> TaskFiles:
-    """Return the files that the person's request names."""
+    """Return the files that the person's request names, those of a folder that it names as `docs/`, and manifests."""
     request = context.record.journal.session.dialogue.request or context.asked.request
-    return _shown(context, _spoken(context, [request]), ())
+    folders = tuple(word.strip("`'\"(") for word in request.split() if word.rstrip("`'\",.;:)").endswith("/"))
+    paths = context.project.workspace.list_files().files
+    below = [p for p in paths if p.startswith(tuple(f.rstrip("`'\",.;:)") for f in folders))]
+    manifests = [p for p in paths if is_manifest(p) and not is_lock_file(p) and "/" not in p]
+    return _shown(context, (*_spoken(context, [request]), *below, *manifests), ())
 
 
 def _shown(context: SessionContext, wanted: Sequence[str], others: Sequence[str]) -> TaskFiles:
@@ -170,7 +175,7 @@ def named_outlines(context: SessionContext) -> TaskFiles:
     for path in _spoken(context, [spec.text]):
         text = _text(context, path)
         shown = outline(path, text) if text else None
-        if text and shown and len(shown) <= room:
+        if text and shown and "\n" in shown and len(shown) <= room:
             room -= len(shown)
             parts.append(_outline_part(path, text, shown))
     return TaskFiles(tuple(parts))
@@ -194,7 +199,12 @@ def _spoken(context: SessionContext, stated: Sequence[str]) -> list[str]:
     for path in context.project.workspace.list_files().files:
         for name in {path.casefold(), path.casefold().rpartition("/")[2]} & spoken:
             by_name.setdefault(name, []).append(path)
-    return [found[0] for found in by_name.values() if len(found) == 1][:MOST_SPOKEN]
+    return list(dict.fromkeys(found[0] for found in by_name.values() if len(found) == 1))[:MOST_SPOKEN]
+
+
+def _is_work(path: str, module: str) -> bool:
+    """Tell whether the content of a file says something of the work: a lock file is written by a package manager."""
+    return not is_specification(path, module) and not is_lock_file(path)
 
 
 def _file_part(title: str, text: str) -> Part:
@@ -220,7 +230,7 @@ def _changed(context: SessionContext, session: Session) -> list[str]:
     changes = repository.changes(component.base, context.project.verifier.tree())
     there = {c.path: c.after for c in changes if c.after and c.mode_after != GITLINK}
     sizes = repository.blob_sizes(there.values())
-    paths = [p for p in there if not is_specification(p, session.module)]
+    paths = [p for p in there if _is_work(p, session.module)]
     return sorted(paths, key=lambda p: (_ORDER[kind(p)], sizes.get(there[p], 0), p))
 
 

@@ -22,6 +22,7 @@ from lopen.models.request_body import plain_schema
 from lopen.models.tool_calls import Input, explained
 from lopen.tools import file_tools, planning, reading, task_work
 from lopen.tools.calls import NoInput, ToolResult, failed, refused
+from lopen.tools.task_work import TASK_VERDICT
 from lopen.tools.workbench import Workbench
 from lopen.workflow.steps import PLANNING_STEPS, Step, number
 
@@ -37,7 +38,7 @@ WITHOUT_TOOL = frozenset({"verify-setup", "verify-commit", "verify-fix"})  # lop
 
 def rests_on_earlier_calls(tool: str) -> bool:
     """Tell whether a call of the tool only makes sense if the calls before it in its turn had their effect."""
-    return tool.startswith("verify_") or tool == "update_task_status"
+    return tool in {TASK_VERDICT, "update_task_status"}
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,9 @@ from lopen.workflow.pauses import Pause, circuit_open
 
 TURNS_AN_ITERATION = 100_000  # more than there can be
 EDITS = frozenset({"write_file", "edit_file"})
+REPEATABLE = frozenset(
+    {"ask_user", "write_file", "write_spec"}
+)  # run twice, these leave what they leave run once
 INTERRUPTED = {
     "interrupted": True,
     "error": "the run was interrupted while this call ran; it may have run in part or in whole",
@@ -36,8 +39,8 @@ INTERRUPTED = {
 
 
 def runs_again(tool: Tool | None) -> bool:
-    """Return whether a call that was cut off may simply be run once more: it changes nothing of the project."""
-    return tool is not None and (tool.read_only or tool.name.startswith("verify_") or tool.name == "ask_user")
+    """Return whether a call that was cut off may simply be run once more."""
+    return tool is not None and (tool.read_only or tool.name.startswith("verify_") or tool.name in REPEATABLE)
 
 
 @dataclass
@@ -280,7 +283,7 @@ class ToolRunner:
 
         A completion still counts as claimed in vain, which ends the conversation in time.
         """
-        answer = failed(f"not run: {why}", "call it again once that is done", skipped=True)
+        answer = failed(f"not run: {why}", "call it again once that is mended", skipped=True)
         claims = use.name == "update_task_status" and (use.input or {}).get("status") == "complete"
         return self._answer_unrun(use, replace(answer, false_claim=claims), f"not run: {why}", "refused")
 

@@ -136,7 +136,9 @@ def verify_command(tool: str, bench: Workbench, _: calls.NoInput) -> ToolResult:
     }
     fix = bench.project.verifier.commands.get("verify-fix")
     if hint := result.hint or (
-        MEND.format(command=fix) if fix and tool == "verify_lint" and not result.passed else ""
+        MEND.format(command=fix)
+        if fix and tool == "verify_lint" and not result.passed and not bench.evidence.ran_last(fix)
+        else ""
     ):
         shown["hint"] = hint
     if not result.passed and (alone := bench.project.verifier.left_out()):

@@ -107,6 +107,10 @@ class IterationEvidence:
         shown = shown_output(output, passed=exit_code == 0)[-OUTPUT_KEPT:]
         self.commands[:] = [*self.commands, RanCommand(command, exit_code, shown)][-COMMANDS_KEPT:]
 
+    def ran_last(self, command: str) -> bool:
+        """Tell whether this was the model's last command."""
+        return bool(self.commands) and self.commands[-1].command == command
+
     def builder(self, note: str) -> BuilderWork:
         """Return the builder's part of the evidence, with its word to the judge."""
         return BuilderWork(note, frozenset(self.ignored), tuple(self.commands))

@@ -69,7 +69,7 @@ def examine(change: ExaminedChange, runs: Runs, extra: ExtraRuns) -> Examination
 
 
 def _slower(runs: Runs) -> Iterator[ChangeQuestion]:
-    if runs.tests is None or runs.before is None or not runs.before.seconds:
+    if runs.tests is None or runs.before is None or not (runs.before.seconds and runs.before.count):
         return
     before, after = runs.before.seconds, runs.tests.seconds
     if after > before * TIMES_SLOWER and after - before > SLOWER_BY_S:

@@ -134,9 +134,7 @@ def test_a_failing_command_fails_the_verdict_without_the_oracle(make_project: Ma
     empty = last_result(requests[2], "verify_tests")
     assert (empty.data["ok"], empty.data["passed"]) == (True, False)
     assert "write at least one test" in empty.data["hint"]
-    assert (
-        last_result(requests[3], "verify_tests").data["error"] == "not run: run_command failed in this turn"
-    )
+    assert "passed" in last_result(requests[3], "verify_tests").data, "only the judge rests on the command"
     failing = last_result(requests[4], "verify_tests").data
     assert (failing["passed"], failing["exit_code"], failing["command"]) == (False, 1, UNITTEST)
     assert "AssertionError" in failing["output"]
