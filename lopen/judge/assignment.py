@@ -25,6 +25,7 @@ from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, State, Task
 
 ASSUMED = "assumed, since nobody answered"
+OWN = "the builder's own assumption: see whether the specification leaves it open"
 ALLOWED = "A person allowed it when approving the specification."
 
 
@@ -122,7 +123,9 @@ def assignment(
         sections = ((overview.address, spec.outline.full_text(overview)), *sections)
     criteria = tuple((c.id, c.text) for c in spec.criteria if ids is None or c.id in ids)
     due = due_criteria(session, scope, subject, [name for name, _ in criteria])
-    answers = (*session.dialogue.answers, *((text, ASSUMED) for text in session.dialogue.assumptions))
+    own = tuple(f"{task.id}: " for task in session.tree.tasks)
+    assumed = ((text, OWN if text.startswith(own) else ASSUMED) for text in session.dialogue.assumptions)
+    answers = (*session.dialogue.answers, *assumed)
     work = Assignment(scope, subject, session.module, text, sections, criteria, due, answers)
     return base or present, work
 

@@ -93,7 +93,7 @@ def order_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
     yield _group("Sections of the specification", "sections", whole, sections)
     if work.answers:
         answers = [("answers", [f"{quoted(q)} -> {quoted(a)}" for q, a in work.answers])]
-        yield _group("Decisions that hold: the person's answers, and assumptions", "answers", whole, answers)
+        yield _group("Decisions: the person's answers, and assumptions", "answers", whole, answers)
 
 
 def work_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:

@@ -113,7 +113,8 @@ def _version(command: tuple[str, ...], root: Path) -> str:
 
 LARGEST = 2_000_000  # characters; a larger file is hardly written by hand
 LONGEST_SIGNATURE = 200
-DOCUMENTS = (".md", ".markdown")
+MARKDOWN = (".md", ".markdown")
+DOCUMENTS = (*MARKDOWN, ".rst", ".txt", ".adoc")
 DEEPEST = 4  # containers inside each other
 # Grammars name definitions by these ends, and some data too
 DEFINITIONS = ("_definition", "_declaration", "_item", "_signature", "_module")
@@ -128,7 +129,7 @@ def outline(path: str, text: str) -> str | None:
     """Return the outline of a file, one line a definition or heading; None where its language is not known or it is
     too long.
     """
-    if path.lower().endswith(DOCUMENTS):
+    if path.lower().endswith(MARKDOWN):
         return "\n".join(f"{s.line}: {'#' * s.level} {s.title}" for s in parse_outline(text).sections)
     language = GRAMMAR_OF.get(PurePosixPath(path).suffix.lower().removeprefix("."))
     if language is None or len(text) > LARGEST:
@@ -139,7 +140,7 @@ def outline(path: str, text: str) -> str | None:
 
 def document_section(path: str, text: str, heading: str) -> str | None:
     """Return a section of a document with its subsections; None where it has no such heading."""
-    document = parse_outline(text) if path.lower().endswith(DOCUMENTS) else None
+    document = parse_outline(text) if path.lower().endswith(MARKDOWN) else None
     section = document.get(heading) if document else None
     return document.full_text(section) if document and section else None
 

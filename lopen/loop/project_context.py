@@ -16,7 +16,7 @@ from lopen.judge.verdict import established
 from lopen.limits.budget import DEFAULT_TASK_TYPE, task_tokens
 from lopen.limits.circuits import RuleBook
 from lopen.loop.context import SessionContext
-from lopen.loop.languages import document_section, installed, languages, outline
+from lopen.loop.languages import DOCUMENTS, document_section, installed, languages, outline
 from lopen.models.prompts.parts import CHARS_PER_TOKEN, Part
 from lopen.models.prompts.prompt import Surroundings, TaskFiles
 from lopen.settings.schema import Settings
@@ -32,6 +32,7 @@ from lopen.workflow.steps import PLANNING_STEPS, Step
 from lopen.workflow.task_tree import Task
 
 FILES_LISTED = 200
+FILES_OF_A_TASK = 50  # listed where a plan names what the task needs
 CONVENTION_CHARS = 12_000
 README_CHARS = 6_000
 TESTS_CHARS = 4_000
@@ -39,6 +40,7 @@ READMES = ("README.md", "README.rst", "README.txt", "README")
 DIFF_CHARS = 20_000
 WHOLE_CHARS = 60_000  # of the files given whole, together
 OUTLINE_CHARS = 20_000  # of the outlines
+PLANNED_CHARS = 8_000  # of the outlines that a plan is made by
 LISTED = 50  # files that are only named
 MOST_SPOKEN = 10  # files that the task's words name
 LOOKED_AT = 200  # files that are read for the prompt
@@ -120,14 +122,15 @@ def work_in_progress(context: SessionContext, shown: Collection[str]) -> str:
 
 
 def task_files(context: SessionContext) -> TaskFiles:
-    """Return the files that the task in progress or its criteria name, and the outlines of those that its component's
-    work changed. A file named as `docs/api.md#Heading` is shown by that section.
+    """Return the files that the task in progress names and the documents that its words name, and outlines of other
+    files that these name or its component's work changed. `docs/api.md#Heading` names a section.
     """
     session = context.record.journal.session
     if session.task is None:
         return TaskFiles()
-    wanted = (*session.task.files, *_spoken(context, _stated(session, session.task)))
-    return _shown(context, wanted, _changed(context, session))
+    spoken = _spoken(context, _stated(session, session.task))
+    documents = [path for path in spoken if path.lower().endswith(DOCUMENTS)]
+    return _shown(context, (*session.task.files, *documents), (*spoken, *_changed(context, session)))
 
 
 def requested_files(context: SessionContext) -> TaskFiles:
@@ -171,7 +174,7 @@ def _shown(context: SessionContext, wanted: Sequence[str], others: Sequence[str]
 def named_outlines(context: SessionContext) -> TaskFiles:
     """Return the outlines of the files that the specification names: a plan says by them which parts its tasks need."""
     spec = context.project.load_spec(context.record.journal.session.module)
-    parts, room = [], OUTLINE_CHARS
+    parts, room = [], PLANNED_CHARS
     for path in _spoken(context, [spec.text]):
         text = _text(context, path)
         shown = outline(path, text) if text else None
@@ -283,10 +286,11 @@ def surroundings(context: SessionContext) -> Surroundings:
     """Gathered for the session's step, now."""
     session = context.record.journal.session
     listing = context.project.workspace.list_files()
-    files = list(listing.files[:FILES_LISTED])
-    if len(listing.files) > FILES_LISTED or listing.truncated:
-        files.append(f"[more than {FILES_LISTED} files; list_files gives the rest]")
     building, drafting = session.step is Step.ITERATE_THROUGH_TASKS, session.step is Step.DRAFT_SPECIFICATION
+    most = FILES_OF_A_TASK if building else FILES_LISTED
+    files = list(listing.files[:most])
+    if len(listing.files) > most or listing.truncated:
+        files.append(f"[more than {most} files; list_files gives the rest]")
     files_of = task_files if building else requested_files if drafting else named_outlines
     shown = files_of(context)
     commands, root = context.project.verifier.commands, context.project.root

@@ -16,6 +16,7 @@ from lopen.store.journal import drop_pauses
 from lopen.tools.questions import answered
 from lopen.tools.task_completion import adopt
 from lopen.verification.run_files import is_manifest
+from lopen.verification.runners import shown_output
 from lopen.verification.verify_programs import start_failure
 from lopen.workflow import changes
 from lopen.workflow.next_step import displayed_step
@@ -26,6 +27,7 @@ from lopen.workflow.task_tree import State
 BUDGET_EXTENDED = "A person extended the budget that stopped the run."
 
 TRYING_COMMANDS = "trying the verify commands before the first request"
+FAILURE_CHARS = 2_000  # of a command that fails before any work
 
 
 class CannotStart(LopenError):
@@ -123,6 +125,11 @@ def start_failures(context: SessionContext, commands: Mapping[str, str | None]) 
             yield name, line
         elif name == "verify-setup":
             return
+        elif project.has_tests():  # there is code: the plan says what becomes of it
+            told = (
+                f"{name} fails before any work: {shown_output(result.output, passed=False)[-FAILURE_CHARS:]}"
+            )
+            context.record.journal.save(changes.add_notes(context.record.journal.session, told))
 
 
 def _warnings(context: SessionContext) -> Iterator[Notice]:

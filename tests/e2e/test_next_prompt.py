@@ -213,9 +213,22 @@ def test_the_draft_shows_what_the_request_names_and_an_assumption_is_judged_with
     )
     assert "The existing tests" not in system(drafted), "there are none"
     judged = opening(project.oracle_requests[0])
-    assert (
-        "Assumed: numbers are integers."
-        in judged.partition("# Decisions that hold")[2].partition("# Found")[0]
-    )
+    assert "Assumed: numbers are integers." in judged.partition("# Decisions: ")[2].partition("# Found")[0]
     assert len(project.oracle_requests) == 1, "what was assumed is not judged a second time"
     assert project.status()["assumptions"] == ["calc-t1: Assumed: numbers are integers."]
+
+
+def test_the_planner_is_told_which_approved_command_fails_on_the_code_that_is_there(
+    make_project: MakeProject,
+) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.write(
+        "test_old.py",
+        "import unittest\n\nclass Old(unittest.TestCase):\n    def test_it(self):\n        pass\n",
+    )
+    project.commit("Old")
+    lint = "echo test_old.py:3: no docstring; false"
+    project.approve_module(text=specification(commands={"verify-lint": lint}))
+    assert project.lopen("plan", "calc").code == 0
+    told = system(project.requests[0]).partition("## Told by lopen")[2]
+    assert "verify-lint fails before any work: test_old.py:3: no docstring" in told
