@@ -78,13 +78,13 @@ def _plain_text(root: Path, path: str, room: int) -> str | None:
 def project_told(context: SessionContext) -> Iterator[tuple[str, str]]:
     """Yield, as title and text, the beginning of the project's README, and how its tests stand before any work.
 
-    No command is approved yet: the tests run in a sandbox alone.
+    No command is approved yet: the tests run under bubblewrap alone, where they reach no network and nothing else.
     """
     project = context.project
     found = ((path, _plain_text(project.root, path, README_CHARS)) for path in READMES)
     yield from islice(((path, text) for path, text in found if text), 1)
     command = project.test_command or detect(listing(project.root)).commands["verify-tests"]
-    if command is not None and project.has_tests() and project.sandbox.name != "none":
+    if command is not None and project.sandbox.name == "bwrap" and project.has_tests():
         ran = project.verifier.surveyed(command)
         title = f"The existing tests, run once by lopen without verify-setup: `{command}`, {ran.result}"
         yield title, shown_output(ran.output, passed=ran.passed)[-TESTS_CHARS:]

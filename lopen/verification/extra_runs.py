@@ -130,7 +130,7 @@ class ExtraRuns:
             return check
 
         if mutation is None:
-            check = batch.control(control, first.get("control"), len(chosen))
+            check = batch.control(control, first.get("control"), after, len(chosen))
             mutation = keep(check, told=check.control == "unnoticed")
         if taken is not None and mutation.control != "unnoticed":
             earlier = batch.earlier_tests(change.base, taken, compared, first)
@@ -249,12 +249,17 @@ class _Batch:
         beside = sorted(c.path for c in taken.support) if dependent or not count else ()
         return EarlierTests(count, failing, tuple(sorted(dependent)), tuple(beside))
 
-    def control(self, control: NegativeControl, ran: _Ran | None, made: int) -> MutationCheck:
-        """Return whether the tests noticed the broken functions, before any of the `made` mutants ran."""
+    def control(self, control: NegativeControl, ran: _Ran | None, after: TestRun, made: int) -> MutationCheck:
+        """Return whether the tests noticed the broken functions, before any of the `made` mutants ran.
+
+        A command that stops at its first failure does not tell all tests that reach them; `after` tells all.
+        """
         if not control.edits:
             return MutationCheck(made)
         outcome, why = self._outcome(control, ran)
-        reaching = sorted(ran.tests.failed) if ran is not None and outcome == "noticed" else []
+        reaching: list[str] = []
+        if ran is not None and ran.tests.count == after.count and after.single <= ran.tests.single:
+            reaching = sorted(ran.tests.failed)
         if len(reaching) > MOST_REACHING:
             reaching = sorted({name.partition("::")[0] for name in reaching})
         return MutationCheck(made, (), outcome, control.broken, why, tuple(reaching))

@@ -232,7 +232,7 @@ class Verifier:
                     cwd=self.root,
                     timeout_s=min(self._timeout_s, SURVEY_S) if tool == SURVEY else self._timeout_s,
                     writable=True,
-                    network=self.network or setting_up,
+                    network=setting_up or (self.network and tool != SURVEY),
                     env=record.variables if record else {},
                     room=record.room if record else room,
                 )

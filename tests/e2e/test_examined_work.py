@@ -119,6 +119,29 @@ def test_tests_that_never_call_the_work_are_refused_then_mended(
     assert "info: tests noticed 2 of 2 mutants" in str(verdict["messages"])
 
 
+def test_a_command_that_stops_at_its_first_failure_hides_no_test_from_the_mutants(
+    make_project: MakeProject,
+) -> None:
+    work = [
+        write(
+            "calc.py", f"{CODE}\n\ndef sub(a, b):\n    return a - b\n\n\ndef mul(a, b):\n    return a * b\n"
+        )
+    ]
+    for name, result in (("mul", 6), ("sub", 1)):
+        work.append(
+            write(
+                f"test_{name}.py",
+                f"import calc\n\n\ndef test_it():\n    assert calc.{name}(3, 2) == {result}\n",
+            )
+        )
+    project = started(make_project, f"{PYTEST} -x", {"calc.py": CODE}, work)
+
+    ran = project.drive()
+
+    outputs = [e["output"] for e in ran.named("verification_ran") if e["tool"] == "mutation_check"]
+    assert outputs == ["tests noticed 4 of 4 mutants"]
+
+
 def test_a_test_that_ends_the_process_did_not_run(make_project: MakeProject) -> None:
     if shutil.which("node") is None:
         pytest.skip("there is no node")

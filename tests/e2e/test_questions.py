@@ -61,6 +61,19 @@ def test_the_first_step_is_told_how_the_existing_tests_stand(make_project: MakeP
     assert "existing_tests" not in project.lopen("status", "calc").out  # the work made no failure yet
 
 
+def test_where_the_sandbox_has_the_network_nothing_runs_before_an_approval(make_project: MakeProject) -> None:
+    require_sandbox("landlock")
+    project = make_project(
+        [tools(("write_spec", {"content": specification()}))], LOPEN_SANDBOX__MODE="landlock"
+    )
+    project.write("test_ledger.py", "import unittest\n")
+    project.commit("Tests")
+
+    project.lopen("run", "calc", "-p", "A ledger.")
+
+    assert "The existing tests" not in str(project.requests[0]["system"])
+
+
 def test_a_question_while_drafting_waits_and_the_request_is_kept(make_project: MakeProject) -> None:
     question = {"question": "Whole numbers only?", "options": ["yes", "no"], "default": "yes"}
     project = make_project(
