@@ -7,15 +7,18 @@ import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lopen.application.command_context import CommandContext
 from lopen.core.errors import LopenError
 from lopen.core.hashing import content_hash
 from lopen.git.errors import GitError
-from lopen.queue.engine import Executions
 from lopen.queue.shared import LEASE_S, SharedQueue
 from lopen.settings.schema import Settings
 from lopen.store.folder import state_folder
+
+if TYPE_CHECKING:
+    from lopen.queue.engine import Executions
 
 GIT_S = 300.0
 
@@ -97,7 +100,14 @@ class OpenQueue:
         self.shared.close()
 
 
+def open_shared(context: CommandContext) -> SharedQueue:
+    """Open the tables of the queue that the settings name, for a process that orders and executes nothing."""
+    return SharedQueue(queue_url(context.root, context.load().settings), project_id(context.root))
+
+
 def open_queue(context: CommandContext) -> OpenQueue:
     """Open the queue that the settings name."""
-    url, project = queue_url(context.root, context.load().settings), project_id(context.root)
-    return OpenQueue(SharedQueue(url, project), Executions(url, project))
+    from lopen.queue.engine import Executions  # takes a second
+
+    shared = open_shared(context)
+    return OpenQueue(shared, Executions(shared.url, shared.project))

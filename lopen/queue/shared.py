@@ -7,16 +7,22 @@ older one may not change anything. Executing, retrying and ordering is the engin
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 
 from lopen.core.errors import LopenError, StorageError
 
+P = ParamSpec("P")
+T = TypeVar("T")
 LEASE_S = 45.0
+AWAY_S = 120.0  # a database that restarts is waited for
+RETRY_S = 1.0
 HEARTBEAT_S = 10.0
 _TABLES = """
 CREATE TABLE IF NOT EXISTS lopen_orders (
@@ -71,6 +77,27 @@ class Fenced(LopenError):
     """Another worker has taken the build over; this process may change nothing any more."""
 
 
+class DatabaseAway(StorageError):
+    """The database does not answer, or has cut the connection; nothing is known to be wrong."""
+
+
+def patient(method: Callable[Concatenate[SharedQueue, P], T]) -> Callable[Concatenate[SharedQueue, P], T]:
+    """Call again a method that may be called twice, while the database is away for no longer than `AWAY_S`."""
+
+    @wraps(method)
+    def call(self: SharedQueue, /, *arguments: P.args, **named: P.kwargs) -> T:
+        give_up_at = time.monotonic() + AWAY_S
+        while True:
+            try:
+                return method(self, *arguments, **named)
+            except DatabaseAway:
+                if time.monotonic() > give_up_at:
+                    raise
+                time.sleep(RETRY_S)
+
+    return call
+
+
 class SharedQueue:
     """The tables of one project in the queue's database."""
 
@@ -100,7 +127,8 @@ class SharedQueue:
         except sa.exc.SQLAlchemyError as error:
             where = self._engine.url.render_as_string(hide_password=True)
             reason = str(getattr(error, "orig", None) or error).partition("\n")[0]
-            raise StorageError(
+            away = isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError)
+            raise (DatabaseAway if away else StorageError)(
                 f"the queue's database {where}: {reason}", hint="is it running? lopen config show queue"
             ) from error
 
@@ -136,6 +164,7 @@ class SharedQueue:
             if not changed.rowcount:
                 raise LopenError(f"{order.module} is being built", hint="lopen queue list")
 
+    @patient
     def placed(self, module: str | None = None) -> list[Placed]:
         """Return one order or all, by module."""
         with self._changing() as connection:
@@ -156,6 +185,7 @@ class SharedQueue:
                 self._run(connection, sql, module=module)
         return found
 
+    @patient
     def ready(self) -> list[Placed]:
         """Mark the orders whose earlier modules are complete as queued, and return them: each to one caller."""
         every = {p.order.module: p for p in self.placed()}
@@ -169,12 +199,14 @@ class SharedQueue:
                         found.append(placed)
         return found
 
+    @patient
     def note_workflow(self, module: str, workflow: str) -> None:
         """Remember the engine's id of the order's execution."""
         sql = "UPDATE lopen_orders SET workflow = :workflow WHERE project = :project AND module = :module"
         with self._changing() as connection:
             self._run(connection, sql, module=module, workflow=workflow)
 
+    @patient
     def wait_again(self, module: str) -> None:
         """Put an order that does not run back among those that wait for their turn."""
         sql = (
@@ -184,6 +216,7 @@ class SharedQueue:
         with self._changing() as connection:
             self._run(connection, sql, module=module)
 
+    @patient
     def requeue(self, placed: Placed) -> bool:
         """Mark a lost build as queued again; True for the one caller that is to begin it."""
         sql = (
@@ -196,6 +229,7 @@ class SharedQueue:
                 self._run(connection, sql, **own, workflow=placed.workflow, state=placed.state).rowcount
             )
 
+    @patient
     def hand_back(self, module: str) -> None:
         """Let a queued order wait again: this worker claimed it, and did not begin."""
         sql = "UPDATE lopen_orders SET state = 'waiting' WHERE project = :project AND module = :module AND state = 'queued'"
@@ -204,6 +238,7 @@ class SharedQueue:
 
     # leases
 
+    @patient
     def take(self, module: str, worker: str) -> int | None:
         """Take the lease of a module; return its fencing number, None where another worker holds it or it is gone."""
         with self._changing() as connection:
@@ -217,10 +252,12 @@ class SharedQueue:
             ).first()
             return None if row is None else int(row[0])
 
+    @patient
     def renew(self, module: str, fence: int) -> None:
         """Extend a lease from now. Raises `Fenced` if it is another's by now."""
         self._as_holder("UPDATE lopen_orders SET expires = NOW() + :lease", module, fence, lease=LEASE_S)
 
+    @patient
     def release(self, module: str, fence: int, state: str, told: Mapping[str, Any]) -> None:
         """Give a lease back with the build's state. Raises `Fenced`."""
         sql = "UPDATE lopen_orders SET expires = 0, worker = '', state = :state, told = :told"
@@ -234,6 +271,7 @@ class SharedQueue:
 
     # checkpoints
 
+    @patient
     def checkpoint(self, module: str, fence: int, rows: Iterable[tuple[str, str, str | None]]) -> None:
         """Keep changed rows (kind, key, body; None: deleted) with the lease's holder. Raises `Fenced`, and keeps nothing."""
         with self._changing() as connection:
@@ -260,6 +298,7 @@ class SharedQueue:
                     kept,
                 )
 
+    @patient
     def checkpointed(self, module: str, kinds: Sequence[str] = ()) -> list[tuple[str, str]]:
         """Return the kept rows of a module as kind and body."""
         sql = "SELECT kind, body FROM lopen_checkpoints WHERE project = :project AND module = :module"
@@ -281,6 +320,7 @@ class SharedQueue:
                 body=json.dumps(list(command)),
             )
 
+    @patient
     def messages(self, module: str) -> list[tuple[int, list[str]]]:
         """Return the messages that are not taken up yet, in order."""
         sql = "SELECT number, body FROM lopen_messages WHERE project = :project AND module = :module ORDER BY number"
@@ -289,6 +329,7 @@ class SharedQueue:
                 (int(row.number), json.loads(row.body)) for row in self._run(connection, sql, module=module)
             ]
 
+    @patient
     def taken_up(self, module: str, number: int) -> None:
         """Forget a message that has had its effect."""
         sql = "DELETE FROM lopen_messages WHERE project = :project AND module = :module AND number = :number"

@@ -65,7 +65,7 @@ def kill(worker: subprocess.Popen[bytes], name: str, url: str) -> None:
 
 
 def sweep(count: int, workers: int, kills: int, seed: int) -> list[str]:
-    """Run it; return what is wrong in the end."""
+    """Run it, the database restarting twice; return what is wrong in the end."""
     rng = random.Random(seed)  # noqa: S311 - the same moments for the same seed
     names, paid = [f"m{at:02}" for at in range(count)], Counter[str]()
     folder, server = Path(tempfile.mkdtemp(prefix="sweep-")), PostgresServer()
@@ -95,7 +95,9 @@ def sweep(count: int, workers: int, kills: int, seed: int) -> list[str]:
                 time.sleep(rng.uniform(*QUIET_S))
                 orders = person.lopen("queue", "list", "--json").named("order")
                 states = Counter(o["state"] for o in orders)
-                sys.stdout.write(f"{time.monotonic() - begun:6.1f} s  {dict(states)}  {left} kills left\n")
+                sys.stdout.write(
+                    f"{time.monotonic() - begun:6.1f} s  {dict(states)}  {left} kills left, {_connections(url)} connections\n"
+                )
                 if states["complete"] == count or states["failed"] or states["waits"]:
                     break
                 if left:
@@ -103,12 +105,26 @@ def sweep(count: int, workers: int, kills: int, seed: int) -> list[str]:
                     kill(running[name], name, url)
                     running[name] = machines[int(name[1:])].worker("--name", name)
                     left -= 1
+                    if left in (1, kills // 2):
+                        server.stop()  # every connection is cut
+                        server.start()
             for name, worker in running.items():
                 kill(worker, name, url)
             sys.stdout.write(f"kept: {_kept(url)}\n")
             return [*_wrong(person, names, orders), *_overpaid(paid, count, kills - left)]
     finally:
         server.remove()
+
+
+def _connections(url: str) -> int:
+    """Return how many connections the database has, but for this one's."""
+    engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
+    with engine.begin() as connection:
+        count: int = connection.execute(
+            sa.text("SELECT count(*) FROM pg_stat_activity WHERE usename = 'lopen'")
+        ).scalar_one()
+    engine.dispose()
+    return count - 1
 
 
 def _kept(url: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from types import ModuleType
 from typing import Annotated
 
@@ -18,7 +19,6 @@ app = group("Order builds for workers, and see what they do (default: list).", d
 PriorityOption = Annotated[
     int, typer.Option("--priority", min=1, max=1_000, metavar="N", help="Lower numbers go first.")
 ]
-AllOption = Annotated[bool, typer.Option("--all", help="Every approved module that is not in the queue.")]
 JobsOption = Annotated[
     int | None,
     typer.Option(
@@ -169,13 +169,11 @@ def retry(context: CommandContext, module: OneModule) -> ExitCode:
 @command
 def build(context: CommandContext, module: OneModule, fence: FenceOption) -> ExitCode:
     """Build a module whose lease this worker has."""
-    queue = _engine().open_queue(context)
     from lopen.queue.build_here import build_here
+    from lopen.queue.opening import open_shared
 
-    try:
-        return build_here(context, queue.shared, module, fence)
-    finally:
-        queue.close()
+    with closing(open_shared(context)) as shared:
+        return build_here(context, shared, module, fence)
 
 
 @command
