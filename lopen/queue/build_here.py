@@ -199,6 +199,7 @@ def build_here(context: CommandContext, queue: SharedQueue, module: str, fence: 
             take_up(inner, queue, module, running=True)
             if lease.handed_back.is_set():
                 _pause(inner, module)
+                context.emit("pause_requested", module=module)
 
         signal.signal(signal.SIGINT, lambda _number, _frame: lease.handed_back.set())
         with lease.held(beat):

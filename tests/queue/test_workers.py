@@ -194,7 +194,7 @@ def test_a_worker_that_is_asked_to_end_finishes_the_turn_and_hands_back(
     first = one.worker()
     assert held.asked.wait(TIMEOUT_S), one.output
     first.send_signal(signal.SIGTERM)
-    until(lambda: "pausing" in one.output)
+    until(lambda: "pause_requested" in one.output)
     held.go_on.set()
     assert first.wait(TIMEOUT_S) == 0, one.output
     assert state(two)["state"] == "queued", one.output
