@@ -11,6 +11,7 @@ from lopen.application.command_context import CommandContext
 from lopen.application.open_store import looked_up, open_store
 from lopen.core.errors import ExitCode, LopenError
 from lopen.core.money import dollars
+from lopen.limits.budget import BudgetState
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
 from lopen.specification.modules import spec_path
@@ -60,14 +61,18 @@ def estimated_cost(tokens: tuple[int, int], models: Sequence[str]) -> Range | No
     return low, high
 
 
-def learned(context: CommandContext, criteria: int) -> tuple[int, tuple[int, int], Range] | None:
-    """Return how many finished builds the project has, and the range of tokens and cost that follows from them."""
-    store = open_store(context)
-    budgets = {b.budget_id: b for b in looked_up(context, store.database).budgets}
+def learned(
+    store: SessionStore, budgets: Sequence[BudgetState], criteria: int
+) -> tuple[int, tuple[int, int], Range] | None:
+    """Return how many finished builds the project has, and the range of tokens and cost that follows from them.
+
+    A build by a model without a known price tells no cost of the next one.
+    """
+    used = {b.budget_id: b for b in budgets if b.unpriced_tokens < b.tokens_used / 2}
     found = [
         (own.tokens_used * share, own.cost_usd * share)
         for session in store.readable(store.ids())
-        if session.finished and session.plan.criteria and (own := budgets.get(f"session:{session.id}"))
+        if session.finished and session.plan.criteria and (own := used.get(f"session:{session.id}"))
         for share in (criteria / len(session.plan.criteria),)
     ]
     if not found:
@@ -87,7 +92,9 @@ def tell(context: CommandContext, spec: Specification, settings: Settings, model
     tokens = estimated_tokens(len(spec.criteria), len(spec.text))
     cost = estimated_cost(tokens, [model] if model else [settings.models.planning, settings.models.building])
     source = "a range, from the specification's size"
-    if not model and (known := learned(context, len(spec.criteria))):
+    store = open_store(context)
+    budgets = looked_up(context, store.database).budgets
+    if not model and (known := learned(store, budgets, len(spec.criteria))):
         builds, tokens, cost = known
         source = f"from {builds} finished build{'' if builds == 1 else 's'} of this project"
     budget, counted = settings.budget, settings.budget.enabled

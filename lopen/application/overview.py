@@ -335,7 +335,7 @@ def _estimate(reading: Reading, spec: Specification) -> tuple[float, float] | No
     key = spec.module, spec_hash(spec.outline)
     if key not in reading.estimates:
         models = reading.settings.models
-        known = learned(reading.context, len(spec.criteria))
+        known = learned(reading.store, reading.limits.budgets, len(spec.criteria))
         tokens = estimated_tokens(len(spec.criteria), len(spec.text))
         reading.estimates[key] = (
             known[2] if known else estimated_cost(tokens, [models.planning, models.building])

@@ -19,7 +19,8 @@ def skip(journal: Journal, place: Workplace | None, task_id: str, reason: str, *
     """
     task, after = journal.session.tree.task(task_id), changes.skip_task(journal.session, task_id, reason)
     told, head = task_skipped(after, task_id), after.start_commit or ""
-    begun = task is not None and task.base is not None
+    now = journal.session.task  # the files are of this one
+    begun = task is not None and task.base is not None and (now is None or now.id == task_id)
     if keep or not begun or place is None or not unsaved_files(place.home, place.repository):
         return journal.save(after, told, _event(after, RevertIntent(head, "", head, skipped=task_id)))
     head = require_commit(place.repository.head())

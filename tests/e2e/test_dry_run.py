@@ -42,3 +42,10 @@ def test_the_estimate_learns_from_the_project_s_finished_builds(make_project: Ma
     assert (
         f"({int(used * 0.7):,} to {int(used * 1.5):,} tokens): from 1 finished build of this project" in told
     )
+
+    free = make_project([plan(), build("calc-t1")], name="free")
+    free.run_module("--model", "a-model-without-a-price")
+    free.specify("other")
+    assert "from the specification's size" in free.lopen("run", "other", "--dry-run").out, (
+        "no cost is no estimate"
+    )

@@ -78,6 +78,19 @@ def test_a_running_session_puts_it_aside_unless_it_is_to_keep_it(make_project: M
     assert "calc-t1" in kept.lopen("status").out.partition("skipped")[0]
 
 
+def test_skipping_it_again_leaves_the_work_of_the_task_in_progress(make_project: MakeProject) -> None:
+    gives_up = tools(("update_task_status", {"task_id": "calc-t1", "status": "failed", "note": "too hard"}))
+
+    def next_one(_: dict[str, Any]) -> Answer:
+        assert project.lopen("pause").code == 0
+        return tools(*code("calc2"))
+
+    project = _begun(make_project, gives_up, next_one, act=("skip", "calc-t1"))
+    assert project.lopen("run", "calc").code == 3
+    _skipped(project)
+    assert (project.clone() / "calc2.py").exists()
+
+
 @pytest.mark.parametrize(
     "point",
     ["after:lopen.git.repository:Repository.backup", "after:lopen.git.work_tree:WorkTree.reset"],
