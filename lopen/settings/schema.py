@@ -70,9 +70,9 @@ class PhaseModels(SettingsSection):
     """The model of each phase."""
 
     requirement_gathering: ConfirmedModel = Field(
-        "claude-opus-5-5", description="Model that drafts and refines the specification."
+        "claude-sonnet-5-5", description="Model that drafts and refines the specification."
     )
-    planning: ConfirmedModel = Field("claude-opus-5-5", description="Model of the planning steps.")
+    planning: ConfirmedModel = Field("claude-sonnet-5-5", description="Model of the planning steps.")
     building: ConfirmedModel = Field("claude-sonnet-5-5", description="Model that writes the code.")
     research: ConfirmedModel = Field("claude-sonnet-5-5", description="Model of research sub-agents.")
     fallback: Annotated[list[ModelName], CONFIRM] = Field(

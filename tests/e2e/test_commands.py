@@ -46,7 +46,7 @@ def test_a_draft_is_offered_before_it_costs_anything(make_project: MakeProject) 
     assert (refused.code, "report has no specification yet" in refused.err) == (2, True)
     assert "lopen spec report -p 'what it should do'" in refused.err
     code, shown = on_a_terminal(project, "spec", "report", answers=[(b"[y/N]", b"n\n")])
-    assert (code, b"in a paid conversation with claude-opus" in shown) == (1, True)
+    assert (code, b"in a paid conversation with claude-sonnet" in shown) == (1, True)
     assert project.requests == []
     assert not (project.root / ".lopen").exists()
 

@@ -82,7 +82,7 @@ SET_A_KEY = "to set a key: export ANTHROPIC_API_KEY=sk-ant-...; to try it: lopen
 
 
 def test_a_refused_request_fails_with_what_to_do_and_is_saved(make_project: MakeProject) -> None:
-    refusals = {401: f"\n  {SET_A_KEY}\n", 404: "claude-opus-5-5"}
+    refusals = {401: f"\n  {SET_A_KEY}\n", 404: "claude-sonnet-5-5"}
     script = [*(status(refused, "no such thing") for refused in refusals), plan(), build("calc-t1")]
     project = make_project(script)
     project.specify()

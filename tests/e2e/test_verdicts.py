@@ -85,7 +85,7 @@ def test_what_neither_model_can_tell_is_decided_by_a_person(make_project: MakePr
     assert "could not tell" in paused["message"]
     assert "The rounding cannot be told" in paused["message"]
     assert ran.last_line == f"next: lopen confirm {paused['session']}"
-    assert [r["model"] for r in project.oracle_requests] == ["claude-haiku-5-5", "claude-opus-5-5"]
+    assert [r["model"] for r in project.oracle_requests] == ["claude-haiku-5-5", "claude-sonnet-5-5"]
     confirmed = project.lopen("confirm", paused["session"], "--note", "I computed it by hand")
     assert confirmed.code == 0, confirmed.err
 

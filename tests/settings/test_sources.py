@@ -192,7 +192,7 @@ def test_an_alias_stands_for_the_model_of_that_kind(project: Path, own: Write) -
 
 
 def test_models_of_a_repository_wait_for_the_person_s_word(project: Path, theirs: Write) -> None:
-    theirs('[models]\nbuilding = "huge"\nfallback = ["other"]\nplanning = "claude-opus-5-5"\n')
+    theirs('[models]\nbuilding = "huge"\nfallback = ["other"]\nplanning = "claude-sonnet-5-5"\n')
     asked = _load(project).unconfirmed
     assert asked == (Unconfirmed("models.building", "huge"), Unconfirmed("models.fallback", ["other"]))
     for one in asked:
