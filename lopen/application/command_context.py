@@ -143,9 +143,12 @@ class CommandContext:
 
         return load(self.root, flags=flags)
 
-    def say(self, text: str) -> None:
-        """Print text for people, with control characters escaped; nothing with `--json`."""
-        shown = with_project(inert(text, lines=True), self.given)
+    def say(self, text: str, *, quoted: bool = False) -> None:
+        """Print text for people, with control characters escaped; nothing with `--json`.
+
+        In `quoted` text, such as a diff, no command is lopen's.
+        """
+        shown = with_project(inert(text, lines=True), "" if quoted else self.given)
         if not self.json and not self.presentation.shows(shown):
             _write(sys.stdout, shown)
 

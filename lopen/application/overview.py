@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from lopen.application import dossier
@@ -20,7 +19,7 @@ from lopen.application.dossier import History, Pace
 from lopen.application.estimate import estimated_cost, estimated_tokens, learned
 from lopen.application.event_lines import STEP_TITLES
 from lopen.application.open_store import ProjectLimits, looked_up, store_of, store_with
-from lopen.application.reports import Standstill, held_criteria, merged_into, shown_status, standstill
+from lopen.application.reports import Standstill, held_criteria, merged_into, standstill
 from lopen.core import events as e
 from lopen.core.errors import LopenError
 from lopen.limits.admin_actions import NoSuch
@@ -262,7 +261,7 @@ def standing(reading: Reading, module: str, wanted: str | None = None) -> Standi
         module,
         described,
         session.id,
-        _state(session, step, still, working=working, merged=merged),
+        _state(session, step, still, merged),
         STEP_TITLES[step],
         session.branch or "",
         session.task,
@@ -297,14 +296,12 @@ STATES = {  # kind of a standstill → the state as a person reads it
 }
 
 
-def _state(session: Session, step: Step, still: Standstill | None, *, working: bool, merged: str) -> str:
+def _state(session: Session, step: Step, still: Standstill | None, merged: str) -> str:
     if session.finished:
         return "merged" if merged else "complete"
     if still is not None:
         return STATES.get(still.kind, "stopped")
-    if working:
-        return "planning" if step in PLANNING_STEPS or step is Step.DRAFT_SPECIFICATION else "working"
-    return shown_status(Path(), session)
+    return "planning" if step in PLANNING_STEPS or step is Step.DRAFT_SPECIFICATION else "working"
 
 
 def _unstarted(reading: Reading, module: str, spec: Specification | None) -> Standing:

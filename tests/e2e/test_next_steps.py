@@ -178,5 +178,8 @@ def test_commands_that_are_told_name_the_project_that_was_given(make_project: Ma
     assert "specification has changed" not in project.lopen("status").out
     project.specify(text=specification(extra="\n## Notes\nMore.\n"))
     assert "the specification has changed since its approval: Notes" in project.lopen("status").out
+    page = project.clone() / "page.md"
+    page.write_text("to build it: lopen run calc\n", "utf-8")
+    assert "+to build it: lopen run calc\n" in project.lopen("-C", there, "diff", "calc").out
     unknown = project.lopen("resume", "--model", "opsu", "--max-cost", "1")
     assert (unknown.code, "did you mean opus?" in unknown.err) == (1, True), unknown.err

@@ -55,7 +55,7 @@ def show(context: CommandContext, wanted: ShownArgument) -> ExitCode:
         lines = _task_lines(found) if isinstance(found, TaskDetails) else _record_lines(found)
         context.say("\n".join(lines))
         if isinstance(found, TaskDetails) and found.diff:
-            context.say("\n" + found.diff.rstrip("\n"))
+            context.say("\n" + found.diff.rstrip("\n"), quoted=True)
     return ExitCode.OK
 
 
@@ -77,7 +77,7 @@ def diff(context: CommandContext, task: DiffTask = None, stat: StatOption = Fals
     context.emit("diff", session=session.id, task=task, diff=text)
     if not context.json:
         shown = "\n".join(stat_lines(text)) if stat else text.rstrip("\n")
-        context.say(shown or "no changes")
+        context.say(shown or "no changes", quoted=True)
     return ExitCode.OK
 
 
