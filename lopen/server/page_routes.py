@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -13,8 +14,8 @@ from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from lopen.application.open_store import store_with
-from lopen.application.overview import ProjectOverview, look_over, read_dossier
-from lopen.application.reports import module_diff, session_summary, task_changes, task_details
+from lopen.application.overview import ProjectOverview, Reading, look_over, read_dossier
+from lopen.application.reports import module_diff, task_changes, task_details
 from lopen.core.errors import StoreUnreachable
 from lopen.core.events import TurnEnded
 from lopen.limits.records import Alert, BudgetUsage
@@ -22,10 +23,8 @@ from lopen.server.dashboard import gate, home, limits, module, task
 from lopen.server.dashboard.markup import Place
 from lopen.server.module_routes import gate as gate_object
 from lopen.server.served import Chosen, OpenProject, ServedProject, ServedProjects
-from lopen.server.session_routes import ModuleName, TaskId
-from lopen.store.archives import ArchivedSession, archived_sessions
+from lopen.server.session_routes import ModuleName, TaskId, listed_sessions
 from lopen.store.folder import is_worked_on
-from lopen.workflow.session import Session
 
 MOST_POINTS = 120
 WIDTHS_S = (10, 30, 60, 300, 900, 3_600, 21_600, 86_400, 604_800)
@@ -37,35 +36,34 @@ routes = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 Wanted = Annotated[str | None, Query(max_length=255, alias="session")]
 
 
-def _place(request: Request, project: ServedProject) -> Place:
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a page of a project is drawn from: the open project, the page's place, and the project's overview."""
+
+    opened: OpenProject
+    place: Place
+    reading: Reading
+    overview: ProjectOverview
+
+    @property
+    def waits(self) -> int:
+        """How many modules wait for the person."""
+        return sum(each.wait is not None for each in self.overview.modules)
+
+    def module(self, name: str, session: str | None) -> module.ModuleView:
+        """Return a module with its newest session, or with the one that is wanted."""
+        found = read_dossier(self.reading, name, session)
+        return module.ModuleView(self.place, found, self.overview.limits.budgets, self.waits)
+
+
+async def _page(request: Request, project: ServedProject, draw: Callable[[Shown], str]) -> HTMLResponse:
+    """Return a page of a project."""
     projects: ServedProjects = request.app.state.projects
-    return Place(project.name, projects.several)
-
-
-def _waits(overview: ProjectOverview) -> int:
-    return sum(each.wait is not None for each in overview.modules)
-
-
-def _shown(opened: OpenProject, place: Place, name: str, session: str | None) -> module.ModuleView:
-    reading = opened.read()
-    overview = look_over(reading)
-    return module.ModuleView(
-        place, read_dossier(reading, name, session), overview.limits.budgets, _waits(overview)
-    )
-
-
-async def _page(
-    request: Request,
-    project: ServedProject,
-    name: str,
-    session: str | None,
-    draw: Callable[[OpenProject, module.ModuleView], str],
-) -> HTMLResponse:
-    """Return a page of a module's session."""
-    place = _place(request, project)
+    place = Place(project.name, projects.several)
 
     def work(opened: OpenProject) -> str:
-        return draw(opened, _shown(opened, place, name, session))
+        reading = opened.read()
+        return draw(Shown(opened, place, reading, look_over(reading)))
 
     return HTMLResponse(await project.run(work))
 
@@ -75,7 +73,8 @@ async def overview_page(request: Request) -> HTMLResponse:
     """Return the first page, of all projects."""
     projects: ServedProjects = request.app.state.projects
     found = [
-        (_place(request, each), await each.run(lambda opened: look_over(opened.read()))) for each in projects
+        (Place(each.name, projects.several), await each.run(lambda opened: look_over(opened.read())))
+        for each in projects
     ]
     return HTMLResponse(home.home(found))
 
@@ -83,13 +82,12 @@ async def overview_page(request: Request) -> HTMLResponse:
 @routes.get("/limits")
 async def limits_page(request: Request, project: Chosen) -> HTMLResponse:
     """Return the page of budgets, circuits, alerts and spend."""
-    place = _place(request, project)
 
-    def work(opened: OpenProject) -> str:
-        overview = look_over(opened.read())
-        return limits.limits_page(place, overview, _alerts(opened), spend(opened), _waits(overview))
+    def draw(shown: Shown) -> str:
+        alerts = _alerts(shown.opened)
+        return limits.limits_page(shown.place, shown.overview, alerts, spend(shown.opened), shown.waits)
 
-    return HTMLResponse(await project.run(work))
+    return await _page(request, project, draw)
 
 
 def _alerts(opened: OpenProject) -> list[Alert]:
@@ -103,17 +101,12 @@ def _alerts(opened: OpenProject) -> list[Alert]:
 @routes.get("/history")
 async def history_page(request: Request, project: Chosen) -> HTMLResponse:
     """Return the page of all sessions."""
-    place = _place(request, project)
 
-    def work(opened: OpenProject) -> str:
-        sessions: list[Session | ArchivedSession] = [
-            *opened.store.readable(opened.store.ids()[:SESSIONS]),
-            *archived_sessions(opened.store.database),
-        ]
-        rows = [session_summary(opened.root, opened.store, each) for each in sessions[:SESSIONS]]
-        return home.history(place, rows, _waits(look_over(opened.read())))
+    def draw(shown: Shown) -> str:
+        rows, _ = listed_sessions(shown.opened, 0, SESSIONS)
+        return home.history(shown.place, rows, shown.waits)
 
-    return HTMLResponse(await project.run(work))
+    return await _page(request, project, draw)
 
 
 @routes.get("/modules/{name}")
@@ -121,20 +114,14 @@ async def module_page(
     request: Request, project: Chosen, name: ModuleName, session: Wanted = None
 ) -> HTMLResponse:
     """Return the page of a module."""
-    place = _place(request, project)
 
-    def work(opened: OpenProject) -> str:
-        reading = opened.read()
-        overview = look_over(reading)
-        standing = next((each for each in overview.modules if each.module == name), None)
+    def draw(shown: Shown) -> str:
+        standing = next((each for each in shown.overview.modules if each.module == name), None)
         if standing is not None and not standing.session:
-            return module.unstarted_page(place, standing, _waits(overview))
-        shown = module.ModuleView(
-            place, read_dossier(reading, name, session), overview.limits.budgets, _waits(overview)
-        )
-        return module.module_page(shown)
+            return module.unstarted_page(shown.place, standing, shown.waits)
+        return module.module_page(shown.module(name, session))
 
-    return HTMLResponse(await project.run(work))
+    return await _page(request, project, draw)
 
 
 @routes.get("/modules/{name}/tasks/{task_id}")
@@ -143,13 +130,12 @@ async def task_page(
 ) -> HTMLResponse:
     """Return the page of a task."""
 
-    def draw(opened: OpenProject, shown: module.ModuleView) -> str:
-        return task.task_page(
-            shown,
-            task_details(opened.context, store_with(opened.store, shown.session.id), shown.session, task_id),
-        )
+    def draw(shown: Shown) -> str:
+        view = shown.module(name, session)
+        store = store_with(shown.opened.store, view.session.id)
+        return task.task_page(view, task_details(shown.opened.context, store, view.session, task_id))
 
-    return await _page(request, project, name, session, draw)
+    return await _page(request, project, draw)
 
 
 @routes.get("/modules/{name}/diff")
@@ -157,13 +143,12 @@ async def diff_page(
     request: Request, project: Chosen, name: ModuleName, session: Wanted = None
 ) -> HTMLResponse:
     """Return the page of a module's change."""
-    return await _page(
-        request,
-        project,
-        name,
-        session,
-        lambda opened, shown: module.diff_page(shown, module_diff(opened.context, shown.session)),
-    )
+
+    def draw(shown: Shown) -> str:
+        view = shown.module(name, session)
+        return module.diff_page(view, module_diff(shown.opened.context, view.session))
+
+    return await _page(request, project, draw)
 
 
 @routes.get("/modules/{name}/events")
@@ -176,27 +161,25 @@ async def events_page(
 ) -> HTMLResponse:
     """Return a page of a session's events; those before an event are on another."""
 
-    def draw(opened: OpenProject, shown: module.ModuleView) -> str:
-        found = [each for each in shown.dossier.history.events if each.seq < before]
+    def draw(shown: Shown) -> str:
+        view = shown.module(name, session)
+        found = [each for each in view.dossier.history.events if each.seq < before]
         kept = found[-EVENTS:]
-        more = {"session": shown.session.id, "before": str(kept[0].seq)} if len(found) > len(kept) else None
-        return module.events_page(shown, kept, shown.place.module(name, "events", **more) if more else None)
+        more = {"session": view.session.id, "before": str(kept[0].seq)} if len(found) > len(kept) else None
+        return module.events_page(view, kept, shown.place.module(name, "events", **more) if more else None)
 
-    return await _page(request, project, name, session, draw)
+    return await _page(request, project, draw)
 
 
 @routes.get("/modules/{name}/specification")
 async def specification_page(request: Request, project: Chosen, name: ModuleName) -> HTMLResponse:
     """Return the gate: the specification, and its approval."""
-    place = _place(request, project)
 
-    def work(opened: OpenProject) -> str:
-        found = gate_object(opened, name)
-        return gate.gate_page(
-            place, found, working=is_worked_on(opened.root, name), waits=_waits(look_over(opened.read()))
-        )
+    def draw(shown: Shown) -> str:
+        found, working = gate_object(shown.opened, name), is_worked_on(shown.opened.root, name)
+        return gate.gate_page(shown.place, found, working=working, waits=shown.waits)
 
-    return HTMLResponse(await project.run(work))
+    return await _page(request, project, draw)
 
 
 @routes.get("/modules/{name}/report")
@@ -205,10 +188,11 @@ async def report_file(
 ) -> Response:
     """Return the module's dossier as one file that needs nothing else."""
 
-    def draw(opened: OpenProject, shown: module.ModuleView) -> str:
-        return module.report_page(shown, task_changes(opened.context, shown.session))
+    def draw(shown: Shown) -> str:
+        view = shown.module(name, session)
+        return module.report_page(view, task_changes(shown.opened.context, view.session))
 
-    page = await _page(request, project, name, session, draw)
+    page = await _page(request, project, draw)
     page.headers["content-disposition"] = (
         f"attachment; filename*=UTF-8''{Place('').href(name)[1:]}-report.html"
     )

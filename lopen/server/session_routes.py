@@ -128,18 +128,17 @@ async def list_modules(project: Chosen, offset: Offset = 0, limit: Limit = 100) 
 @routes.get("/api/sessions")
 async def list_sessions(project: Chosen, offset: Offset = 0, limit: Limit = 100) -> dict[str, Any]:
     """List sessions, newest first; archived ones last."""
+    found, total = await project.run(listed_sessions, offset, limit)
+    return {"sessions": found, "total": total}
 
-    def work(opened: OpenProject) -> dict[str, Any]:
-        ids, old = opened.store.ids(), archived_sessions(opened.store.database)
-        wanted = page(ids, offset, limit)
-        rest = page(old, max(0, offset - len(ids)), limit - len(wanted))
-        found: list[Session | ArchivedSession] = [*opened.store.readable(wanted), *rest]
-        return {
-            "sessions": [session_summary(opened.root, opened.store, each) for each in found],
-            "total": len(ids) + len(old),
-        }
 
-    return await project.run(work)
+def listed_sessions(opened: OpenProject, offset: int, limit: int) -> tuple[list[dict[str, Any]], int]:
+    """Return sessions as rows of a list, and the number of all."""
+    ids, old = opened.store.ids(), archived_sessions(opened.store.database)
+    wanted = page(ids, offset, limit)
+    rest = page(old, max(0, offset - len(ids)), limit - len(wanted))
+    found: list[Session | ArchivedSession] = [*opened.store.readable(wanted), *rest]
+    return [session_summary(opened.root, opened.store, each) for each in found], len(ids) + len(old)
 
 
 @routes.get("/api/sessions/{session_id}")
