@@ -37,7 +37,7 @@ Wanted = Annotated[str | None, Query(max_length=255, alias="session")]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ProjectView:
     """What a page of a project is drawn from: the open project, the page's place, and the project's overview."""
 
     opened: OpenProject
@@ -56,14 +56,14 @@ class Shown:
         return module.ModuleView(self.place, found, self.overview.limits.budgets, self.waits)
 
 
-async def _page(request: Request, project: ServedProject, draw: Callable[[Shown], str]) -> HTMLResponse:
+async def _page(request: Request, project: ServedProject, draw: Callable[[ProjectView], str]) -> HTMLResponse:
     """Return a page of a project."""
     projects: ServedProjects = request.app.state.projects
     place = Place(project.name, projects.several)
 
     def work(opened: OpenProject) -> str:
         reading = opened.read()
-        return draw(Shown(opened, place, reading, look_over(reading)))
+        return draw(ProjectView(opened, place, reading, look_over(reading)))
 
     return HTMLResponse(await project.run(work))
 
@@ -83,7 +83,7 @@ async def overview_page(request: Request) -> HTMLResponse:
 async def limits_page(request: Request, project: Chosen) -> HTMLResponse:
     """Return the page of budgets, circuits, alerts and spend."""
 
-    def draw(shown: Shown) -> str:
+    def draw(shown: ProjectView) -> str:
         alerts = _alerts(shown.opened)
         return limits.limits_page(shown.place, shown.overview, alerts, spend(shown.opened), shown.waits)
 
@@ -102,7 +102,7 @@ def _alerts(opened: OpenProject) -> list[Alert]:
 async def history_page(request: Request, project: Chosen) -> HTMLResponse:
     """Return the page of all sessions."""
 
-    def draw(shown: Shown) -> str:
+    def draw(shown: ProjectView) -> str:
         rows, _ = listed_sessions(shown.opened, 0, SESSIONS)
         return home.history(shown.place, rows, shown.waits)
 
@@ -115,7 +115,7 @@ async def module_page(
 ) -> HTMLResponse:
     """Return the page of a module."""
 
-    def draw(shown: Shown) -> str:
+    def draw(shown: ProjectView) -> str:
         standing = next((each for each in shown.overview.modules if each.module == name), None)
         if standing is not None and not standing.session:
             return module.unstarted_page(shown.place, standing, shown.waits)
@@ -130,7 +130,7 @@ async def task_page(
 ) -> HTMLResponse:
     """Return the page of a task."""
 
-    def draw(shown: Shown) -> str:
+    def draw(shown: ProjectView) -> str:
         view = shown.module(name, session)
         store = store_with(shown.opened.store, view.session.id)
         return task.task_page(view, task_details(shown.opened.context, store, view.session, task_id))
@@ -144,7 +144,7 @@ async def diff_page(
 ) -> HTMLResponse:
     """Return the page of a module's change."""
 
-    def draw(shown: Shown) -> str:
+    def draw(shown: ProjectView) -> str:
         view = shown.module(name, session)
         return module.diff_page(view, module_diff(shown.opened.context, view.session))
 
@@ -161,7 +161,7 @@ async def events_page(
 ) -> HTMLResponse:
     """Return a page of a session's events; those before an event are on another."""
 
-    def draw(shown: Shown) -> str:
+    def draw(shown: ProjectView) -> str:
         view = shown.module(name, session)
         found = [each for each in view.dossier.history.events if each.seq < before]
         kept = found[-EVENTS:]
@@ -175,7 +175,7 @@ async def events_page(
 async def specification_page(request: Request, project: Chosen, name: ModuleName) -> HTMLResponse:
     """Return the gate: the specification, and its approval."""
 
-    def draw(shown: Shown) -> str:
+    def draw(shown: ProjectView) -> str:
         found, working = gate_object(shown.opened, name), is_worked_on(shown.opened.root, name)
         return gate.gate_page(shown.place, found, working=working, waits=shown.waits)
 
@@ -188,7 +188,7 @@ async def report_file(
 ) -> Response:
     """Return the module's dossier as one file that needs nothing else."""
 
-    def draw(shown: Shown) -> str:
+    def draw(shown: ProjectView) -> str:
         view = shown.module(name, session)
         return module.report_page(view, task_changes(shown.opened.context, view.session))
 

@@ -10,14 +10,12 @@ from lopen.guardrails.call_history import CALLS_KEPT, CallEnd
 from lopen.limits.circuits import (
     PROBE_LOST_S,
     TRIP,
-    CallDecision,
     CircuitCall,
     CircuitState,
     RuleBook,
     after_call,
     before_call,
     half_open,
-    is_failure,
     rule_book,
     verified,
 )
@@ -39,52 +37,6 @@ TOOLS = st.sampled_from(["read_file", "run_command"])
 KINDS = st.sampled_from(["tool", "tool", "external", "agent", "hook"])
 
 
-class Seen:
-    """Everything that happened, kept whole: what each rule could count at most."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[CircuitCall, float, int]] = []
-        self.failures: list[tuple[str, int]] = []
-        self.since_verify = 0
-
-    @property
-    def turn(self) -> int:
-        """The turn of the newest call: none is over before the next one's first call."""
-        return self.calls[-1][2]
-
-    def counts(self, rule_name: str, now: float, tool: str) -> int:
-        """Calls that fall into the rule's window, the newest included."""
-        window, turn = BOOK[rule_name].window, self.turn
-        recent = [c for c, _, at_turn in self.calls if turn - at_turn < window]
-        within = [c for c, at, _ in self.calls if now - at < window]
-        match rule_name:
-            case "max_iterations":
-                return self.since_verify
-            case "duplicate_call":
-                return self._row()
-            case "rapid_fire":
-                return sum(c.kind in ("tool", "external") for c in within)
-            case "external_api":
-                return sum(c.kind == "external" for c in within)
-            case "sequential_tool":
-                return sum(c.tool == tool for c in recent)
-            case "hook_recursion":
-                return sum(c.kind == "hook" for c in recent)
-            case "agent_spawn":
-                return sum(c.kind == "agent" for c in recent)
-            case _:
-                return sum(t == tool for t, at_turn in self.failures if turn - at_turn < window)
-
-    def _row(self) -> int:
-        called = [c.signature for c, _, _ in self.calls if c.kind in ("tool", "external")]
-        same = 0
-        for signature in reversed(called):
-            if signature != called[-1]:
-                break
-            same += 1
-        return same
-
-
 class Circuits(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
@@ -94,7 +46,6 @@ class Circuits(RuleBasedStateMachine):
         self.made = 0
         self.under_way: list[CircuitCall] = []
         self.probe: CircuitCall | None = None
-        self.seen = Seen()
 
     @rule(tool=TOOLS, argument=st.integers(0, 1), kind=KINDS, task=st.booleans(), inner=st.booleans())
     def call(self, tool: str, argument: int, kind: str, task: bool, inner: bool) -> None:
@@ -113,13 +64,11 @@ class Circuits(RuleBasedStateMachine):
         if before.probe is not None and self.now - before.probe[1] > PROBE_LOST_S:
             self.probe = None
         if decision.allowed:
-            self._saw(call)
             self._allowed(call)
         else:
             assert decision.seen
             assert decision.until is not None or decision.needs_ack
         if decision.kind == TRIP:
-            self._has_cause_with(call, decision)
             self.probe = None  # a call inside the probe tripped the circuit
         if self.state.state == "closed":
             assert before.state == "closed", "closed without a success"
@@ -137,14 +86,6 @@ class Circuits(RuleBasedStateMachine):
     def oldest_ends(self, ok: bool) -> None:
         self.end(ok, 0, passed_verify=False)
 
-    def _saw(self, call: CircuitCall) -> None:
-        """Turns count from one to the next that holds a call."""
-        last = self.seen.calls[-1] if self.seen.calls else None
-        ordinal = last[2] + (last[0].turn != call.turn) if last else 0
-        self.seen.calls.append((call, self.now, ordinal))
-        if call.kind in ("tool", "external") and call.task and not call.inner:
-            self.seen.since_verify += 1
-
     def _allowed(self, call: CircuitCall) -> None:
         held = self.state.holds(call)
         if held and not call.inner:
@@ -153,21 +94,6 @@ class Circuits(RuleBasedStateMachine):
             self.probe = call
         self.under_way.append(call)
 
-    def _has_cause_with(self, call: CircuitCall, decision: CallDecision) -> None:
-        """The call that trips is counted, but not made."""
-        before = self.seen.since_verify
-        self._saw(call)
-        self._has_cause(decision, call.tool)
-        self.seen.calls.pop()
-        self.seen.since_verify = before
-
-    def _has_cause(self, decision: CallDecision, tool: str) -> None:
-        """Opened for a count that its rule's threshold asks for, and for nothing less."""
-        if "external calls were made in this session" in decision.seen or "probe" in decision.seen:
-            return
-        count = self.seen.counts(decision.rule, self.now, tool)
-        assert BOOK[decision.rule].trips(count), f"{decision.rule} opened at {count}"
-
     @rule(ok=st.booleans(), which=st.integers(0, 5), passed_verify=st.booleans())
     def end(self, ok: bool, which: int, passed_verify: bool) -> None:
         if not self.under_way:
@@ -175,11 +101,7 @@ class Circuits(RuleBasedStateMachine):
         call = self.under_way.pop(which % len(self.under_way))
         before = self.state
         outcome = CallEnd(call.tool, call.signature, ok, nonce=call.nonce)
-        if is_failure(before.calls.ended(outcome), outcome):
-            self.seen.failures.append((call.tool, self.seen.turn))
-        self.state, decision = after_call(before, outcome, self.now, BOOK)
-        if decision is not None and before.state == "closed":
-            self._has_cause(decision, call.tool)
+        self.state, _ = after_call(before, outcome, self.now, BOOK)
         if before.state == "half_open" and self.state.state == "closed":
             assert ok
             assert call is self.probe, "closed by another call than the probe"
@@ -188,7 +110,6 @@ class Circuits(RuleBasedStateMachine):
             assert self.state.state == "closed"
         if passed_verify and ok:
             self.state = verified(self.state)
-            self.seen.since_verify = 0
         if self.state.state != "half_open" or not self.state.probe:
             self.probe = None
 
