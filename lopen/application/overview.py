@@ -227,6 +227,8 @@ def read_dossier(reading: Reading, module: str, wanted: str | None = None) -> Do
         raise NoSuch(f"{module} has no session yet", hint=f"to start one: lopen run {module}")
     store = store_with(reading.store, shown.session)
     session = store.load(shown.session)
+    if session.module != module:
+        raise NoSuch(f"{session.id} is no session of {module}", hint="to list them: lopen session list")
     history = reading.history(store, session)
     line = timeline_of(session, history, working=shown.act is not None)
     return Dossier(shown, session, history, line, dossier.proofs(session, history))

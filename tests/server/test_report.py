@@ -28,6 +28,10 @@ def test_a_reviewer_reads_what_proves_each_criterion(make_project: MakeProject, 
         assert found["criteria"][0]["commits"] == [commit]
         page_of_none = server.client.get("/modules/none", headers={"accept": "text/html"})
         assert (page_of_none.status_code, "none has no session yet" in page_of_none.text) == (404, True)
+        of_another = server.client.get(
+            f"/modules/none?session={found['session']}", headers={"accept": "text/html"}
+        )
+        assert of_another.status_code == 404, "the session is of calc"
         assert server.get("/api/overview")["modules"][0]["state"] == "complete"
     file = project.root / "calc.html"
     assert f"wrote {file}" in project.lopen("report", "calc", "--html", str(file)).out
