@@ -27,6 +27,10 @@ from lopen.workflow.task_tree import State
 BUDGET_EXTENDED = "A person extended the budget that stopped the run."
 
 TRYING_COMMANDS = "trying the verify commands before the first request"
+FAILS_ALREADY = (
+    "{name} fails on the code that is there, before any work; a task completes only once it passes."
+)
+WHAT_THEN = "Plan what mends it as the first task, or ask the person, who can approve another command."
 FAILURE_CHARS = 2_000  # of a command that fails before any work
 
 
@@ -126,10 +130,10 @@ def start_failures(context: SessionContext, commands: Mapping[str, str | None]) 
         elif name == "verify-setup":
             return
         elif project.has_tests():  # there is code: the plan says what becomes of it
-            told = (
-                f"{name} fails before any work: {shown_output(result.output, passed=False)[-FAILURE_CHARS:]}"
-            )
-            context.record.journal.save(changes.add_notes(context.record.journal.session, told))
+            told = FAILS_ALREADY.format(name=name)
+            shown = shown_output(result.output, passed=False)[:FAILURE_CHARS]
+            noted = changes.add_notes(context.record.journal.session, f"{told} {WHAT_THEN}\n{shown}")
+            context.record.journal.save(noted, Notice("warning", told))
 
 
 def _warnings(context: SessionContext) -> Iterator[Notice]:

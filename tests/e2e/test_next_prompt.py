@@ -231,4 +231,5 @@ def test_the_planner_is_told_which_approved_command_fails_on_the_code_that_is_th
     project.approve_module(text=specification(commands={"verify-lint": lint}))
     assert project.lopen("plan", "calc").code == 0
     told = system(project.requests[0]).partition("## Told by lopen")[2]
-    assert "verify-lint fails before any work: test_old.py:3: no docstring" in told
+    assert "verify-lint fails on the code that is there" in told
+    assert "test_old.py:3: no docstring" in told
