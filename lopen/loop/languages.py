@@ -6,16 +6,18 @@ runners and linters on PATH.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from lopen.core.trusted_programs import is_brought
-from lopen.specification.sections import parse_outline
+from lopen.specification.sections import normalise_name, parse_outline
 from lopen.verification.syntax import FUNCTIONS, GRAMMAR_OF, ParsedFile
 
 if TYPE_CHECKING:
@@ -114,6 +116,7 @@ def _version(command: tuple[str, ...], root: Path) -> str:
 LARGEST = 2_000_000  # characters; a larger file is hardly written by hand
 LONGEST_SIGNATURE = 200
 MARKDOWN = (".md", ".markdown")
+_UNDERLINE = re.compile(r"([=\-~^\"'`#*+.:_])\1{2,}\s*")
 DOCUMENTS = (*MARKDOWN, ".rst", ".txt", ".adoc")
 DEEPEST = 4  # containers inside each other
 # Grammars name definitions by these ends, and some data too
@@ -129,8 +132,8 @@ def outline(path: str, text: str) -> str | None:
     """Return the outline of a file, one line a definition or heading; None where its language is not known or it is
     too long.
     """
-    if path.lower().endswith(MARKDOWN):
-        return "\n".join(f"{s.line}: {'#' * s.level} {s.title}" for s in parse_outline(text).sections)
+    if headings := document_headings(path, text):
+        return "\n".join(f"{line}: {'#' * level} {title}" for line, level, title in headings)
     language = GRAMMAR_OF.get(PurePosixPath(path).suffix.lower().removeprefix("."))
     if language is None or len(text) > LARGEST:
         return None
@@ -138,11 +141,29 @@ def outline(path: str, text: str) -> str | None:
     return "\n".join(_lines(source, source.root, 0))
 
 
+def document_headings(path: str, text: str) -> list[tuple[int, int, str]]:
+    """Return line, level and title of each heading of a document in Markdown or reStructuredText."""
+    if path.lower().endswith(MARKDOWN):
+        return [(s.line, s.level, s.title) for s in parse_outline(text).sections]
+    if not path.lower().endswith(".rst"):
+        return []
+    levels: list[str] = []  # reStructuredText ranks its underlines in the order of their appearance
+    found, lines = [], text.splitlines()
+    for number, (title, under) in enumerate(pairwise(lines), 1):
+        if _UNDERLINE.fullmatch(under) and title.strip() and len(under) >= len(title.rstrip()):
+            levels += [] if under[0] in levels else [under[0]]
+            found.append((number, levels.index(under[0]) + 1, title.strip()))
+    return found
+
+
 def document_section(path: str, text: str, heading: str) -> str | None:
     """Return a section of a document with its subsections; None where it has no such heading."""
-    document = parse_outline(text) if path.lower().endswith(MARKDOWN) else None
-    section = document.get(heading) if document else None
-    return document.full_text(section) if document and section else None
+    headings = document_headings(path, text)
+    for at, (first, level, title) in enumerate(headings):
+        if normalise_name(title) == normalise_name(heading.rpartition(">")[2]):
+            end = next((line - 1 for line, other, _ in headings[at + 1 :] if other <= level), None)
+            return "\n".join(text.splitlines()[first - 1 : end])
+    return None
 
 
 def _lines(source: ParsedFile, parent: Node, depth: int) -> Iterator[str]:

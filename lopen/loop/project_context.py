@@ -148,6 +148,7 @@ def _shown(context: SessionContext, wanted: Sequence[str], others: Sequence[str]
     whole: dict[str, Part] = {}
     outlines, named = [], []
     room, outline_room = WHOLE_CHARS, OUTLINE_CHARS
+    wanted = [_address(context, path) for path in wanted]
     paths = list(dict.fromkeys((*wanted, *others)))
     for path in paths[:LOOKED_AT]:
         text = _text(context, path)
@@ -221,7 +222,12 @@ def _text(context: SessionContext, path: str) -> str | None:
         text = context.project.workspace.text(name)
     except ToolRefused:
         return None
-    return (document_section(name, text, heading) or text) if heading else text
+    return document_section(name, text, heading) if heading else text
+
+
+def _address(context: SessionContext, path: str) -> str:
+    """Return the path of a file, with the section behind `#` where the file has one of that name."""
+    return path if _text(context, path) is not None else path.partition("#")[0]
 
 
 def _changed(context: SessionContext, session: Session) -> list[str]:

@@ -69,7 +69,16 @@ def test_a_task_opens_with_its_criteria_and_the_files_it_builds_on(make_project:
             task(
                 "Two",
                 acceptance_criteria=["AC-2"],
-                files=["./docs/notes.md", "docs/api.md#Names", "docs", "../outside", "gone.py", "one.py"],
+                files=[
+                    "./docs/notes.md",
+                    "docs/api.md#Names",
+                    "docs/old.rst#Units",
+                    "docs/old.rst#Units?",
+                    "docs",
+                    "../outside",
+                    "gone.py",
+                    "one.py",
+                ],
             ),
             task("Three"),
         ),
@@ -80,6 +89,7 @@ def test_a_task_opens_with_its_criteria_and_the_files_it_builds_on(make_project:
     project = make_project(script)
     project.write("docs/notes.md", "Round half up.\n")
     project.write("docs/api.md", "# API\n\n## Names\n\nNames are short.\n\n## History\n\nLong story.\n")
+    project.write("docs/old.rst", "Old\n===\n\nUnits\n-----\nMetres.\n\nStory\n-----\nA tale.\n")
     project.commit("Note")
     project.build_module(text=specification(criteria=CRITERIA, extra="\nIt follows docs/api.md.\n"))
 
@@ -96,6 +106,10 @@ def test_a_task_opens_with_its_criteria_and_the_files_it_builds_on(make_project:
     assert "self.assertEqual" not in system(two)
     assert "Names are short." in system(two).partition("## File: docs/api.md#Names")[2]
     assert "Long story." not in system(two)
+    assert (
+        "Metres." in system(two).partition("## File: docs/old.rst#Units\n")[2].partition("</lopen-data>")[0]
+    )
+    assert system(two).count("A tale.") == 1, "an unknown heading names the whole file"
     assert "outside" not in system(two)
     assert "5: " not in section(two, "File: one.py")
     shown = section(two, f"Outline of large.py ({len(large)} characters)")

@@ -122,7 +122,11 @@ def instructions(step: Step) -> str:
 
 
 def _stable(step: Step, around: Surroundings, templates: str) -> str:
-    commands = "\n".join(f"- {name}: {command}" for name, command in around.commands if command)
+    commands = "\n".join(
+        f"- {name}{' (for run_command)' if name == 'verify-fix' else ''}: {command}"
+        for name, command in around.commands
+        if command
+    )
     parts = [
         Part("Verify commands of the approved specification", commands),
         Part("What commands may do", around.sandbox),
