@@ -36,7 +36,6 @@ _ALLOWED = frozenset((
 _ALLOWED_PREFIXES = ("LC_",)
 _FIXED = {
     "TERM": "dumb",
-    "NO_COLOR": "1",
     "PAGER": "cat",
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",

@@ -121,7 +121,8 @@ def run_file_questions(
     """
     waiting = [change for change in changes if change.before is not None and _differs(change)]
     for name, command in commands.items():
-        runs_by = run_by(command or "", read)
+        # A set-up installs by manifests; the scripts and sources that these name are run by other commands.
+        runs_by = run_by(command or "", read, depth=0 if name == "verify-setup" else _DEPTH)
         for change in [each for each in waiting if runs_by.fullmatch(each.path)]:
             waiting.remove(change)
             shown = " ".join((command or "").split())
@@ -145,18 +146,20 @@ def dependency_questions(changes: Sequence[FileChange]) -> Iterator[ChangeQuesti
                 yield ChangeQuestion("", "dependency", text, change.path, None, "", "\n".join(lines)[:_SHOWN])
 
 
-def run_by(command: str, read: Read) -> re.Pattern[str]:
-    """Return the pattern of the paths by which a command runs: files that it names, settings, files that these name."""
+def run_by(command: str, read: Read, *, depth: int = _DEPTH) -> re.Pattern[str]:
+    """Return the pattern of the paths by which a command runs: files that it names, settings, files that these name,
+    as far as `depth`.
+    """
     found: dict[str, None] = {}
     waiting = [(path, 0) for path in _of_line(command, "")]
     while waiting and len(found) < _MOST_FILES:
-        path, depth = waiting.pop(0)
+        path, level = waiting.pop(0)
         if path in found:
             continue
         found[path] = None
-        text = read(path) if depth < _DEPTH else None
+        text = read(path) if level < depth else None
         if text is not None:
-            waiting += [(other, depth + 1) for other in _of_file(path, text[:_MOST_CHARS])]
+            waiting += [(other, level + 1) for other in _of_file(path, text[:_MOST_CHARS])]
     return re.compile("|".join(fnmatch.translate(path) for path in found))
 
 

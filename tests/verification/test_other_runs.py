@@ -35,7 +35,9 @@ JEST = {
 PACKAGES = {
     "jest.js": "const option = process.argv.find((word) => word.startsWith('--testResultsProcessor='));\n"
     f"const told = JSON.parse({json.dumps(json.dumps(JEST))}.replaceAll('@', process.cwd()));\n"
-    "if (require(option.split('=')[1])(told) !== told) process.exit(3);\n",
+    "setImmediate(() => {  // when the tests run, their process.argv is as it was\n"
+    "  if (process.argv.length !== 2 || require(option.split('=')[1])(told) !== told) process.exit(3);\n"
+    "});\n",
     "vitest.mjs": "const files = process.argv.filter((word) => word.startsWith('--reporter=')).map((word) => word.slice(11));\n"
     "const { default: Reporter } = await import(files.pop());\n"
     "const test = (fullName, state) => ({ fullName, result: () => ({ state }) });\n"

@@ -41,6 +41,8 @@ function note(runner, tests) {
 
 const STATES = { pass: 'passed', passed: 'passed', fail: 'failed', failed: 'failed' };
 
+const OURS = Symbol.for('options of the record');
+
 /** Jest's `testResultsProcessor`. */
 function ofJest(results) {
   const tests = results.testResults.flatMap((file) =>
@@ -181,6 +183,9 @@ function start() {
   }
   const end = process.argv.indexOf('--');
   process.argv.splice(end < 0 ? process.argv.length : end, 0, ...ours);
+  process[OURS] = ours;
+  // Jest has read its options by then, and tests that read process.argv find it as it was.
+  if (runner === 'jest') process.nextTick(() => (process.argv = process.argv.filter((word) => !ours.includes(word))));
 }
 
 if (module.parent && module.parent.id === 'internal/preload') {
@@ -191,5 +196,5 @@ if (module.parent && module.parent.id === 'internal/preload') {
   }
 }
 // A runner loads this file once more, by the option that names it, and takes what it needs of the same name.
-const told = (option) => process.argv.includes(`--${option}=${__filename}`);
+const told = (option) => [...process.argv, ...(process[OURS] || [])].includes(`--${option}=${__filename}`);
 module.exports = told('testResultsProcessor') ? ofJest : told('reporters') ? OfJest : told('reporter') ? OfVitest : told('require') ? { mochaHooks: ofMocha() } : ofNode;
