@@ -20,9 +20,11 @@ from lopen.core.escape import inert
 
 if TYPE_CHECKING:
     from lopen.core.events import Recorded
+    from lopen.limits.store import LimitsStore
     from lopen.loop.context import Approver, SessionContext
     from lopen.settings.schema import Settings
     from lopen.settings.sources import Loaded
+    from lopen.store.database import Database
     from lopen.store.sessions import SessionStore
     from lopen.tools.questions import Person
 
@@ -136,6 +138,12 @@ class CommandContext:
     verbose: bool = False
     presentation: Presentation = field(default_factory=Presentation)
     given: str = ""  # the folder of -C, as it was typed
+    limits: Callable[[Settings, Database], LimitsStore] | None = None  # None: the settings' store
+
+    @property
+    def has_queue(self) -> bool:
+        """True where builds may be in a queue: it needs an extra that others do without."""
+        return (self.root / ".lopen" / "queue.db").exists() or bool(self.load().settings.queue.url)
 
     def load(self, flags: Mapping[str, Any] | None = None) -> Loaded:
         """Return the effective settings."""

@@ -96,7 +96,7 @@ def command(
 
 def _is_sent(context: CommandContext, name: str, options: dict[str, Any]) -> bool:
     """Return True for a command on a build that only the queue knows, which has been sent to its worker."""
-    if not (context.root / ".lopen" / "queue.db").exists() and not context.load().settings.queue.url:
+    if not context.has_queue:
         return False
     try:
         from lopen.queue.messages import sent

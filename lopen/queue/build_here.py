@@ -31,15 +31,19 @@ from lopen.core.person import cache_folder, required
 from lopen.git.clones import GIT_FOLDER
 from lopen.git.errors import GitError
 from lopen.git.refs import BRANCH_PREFIX, HEADS
+from lopen.limits.store import LimitsStore
 from lopen.loop.context import SessionContext
 from lopen.queue.checkpoint import ChangedRows, restore
+from lopen.queue.group_budget import GroupStore
 from lopen.queue.messages import take_up
 from lopen.queue.opening import git, remote_address
 from lopen.queue.shared import HEARTBEAT_S, BuildOrder, Fenced, SharedQueue, fenced
 from lopen.sandbox.known_secrets import KnownSecrets
+from lopen.settings.schema import Settings
 from lopen.specification.drift import spec_hash
 from lopen.specification.modules import spec_path
 from lopen.specification.spec import load_specification
+from lopen.store.database import Database
 from lopen.store.folder import module_lock
 from lopen.store.sessions import SessionStore
 from lopen.workflow import changes
@@ -47,8 +51,10 @@ from lopen.workflow.session import Approval
 from lopen.workflow.task_tree import progress
 
 WORK = "refs/lopen/work/"  # in the remote: uncommitted work of the task, as it was at the last checkpoint
+DEFAULT_PREFIX = "lopen"  # of keys in Redis
 RETRY_S = 2.0  # until a push that the remote refused is tried again
 GIVE_UP_S = 600.0  # of trying at a build's end
+MORE_MONEY = "lopen resume --all --max-cost"  # what a group without a queue is told
 KEEPING = (e.TurnEnded, e.TaskChanged, e.StepEntered, e.SessionPaused, e.SessionFailed, e.SessionComplete)
 
 
@@ -193,7 +199,15 @@ def build_here(context: CommandContext, queue: SharedQueue, module: str, fence: 
         pushed = _clone(folder, address, placed.order)
         _copy_identity(context.root, folder)
         kept = Kept(lease, address, pushed)
-        inner = CommandContext(folder, json=True, presentation=kept)
+        own_store = settings.budget.store == "sqlite"
+        group = placed.order.group if own_store else ""
+        if not own_store and settings.budget.key_prefix == DEFAULT_PREFIX:  # Redis counts for all machines
+            os.environ["LOPEN_BUDGET__KEY_PREFIX"] = f"{DEFAULT_PREFIX}.{queue.project}"
+
+        def limits(_: Settings, database: Database) -> LimitsStore:
+            return GroupStore(database, queue, group, module, fence)
+
+        inner = CommandContext(folder, json=True, presentation=kept, limits=limits if group else None)
 
         def beat() -> None:
             take_up(inner, queue, module, running=True)
@@ -208,7 +222,7 @@ def build_here(context: CommandContext, queue: SharedQueue, module: str, fence: 
             code = _drive(inner, placed.order, told)
             if kept.keeper is not None:
                 kept.keeper.keep(at_last=True)
-        told |= _figures(inner, module)
+        told |= _figures(inner, module, _more_money(queue, placed.order))
         state = {ExitCode.OK: "complete", ExitCode.PERSON_NEEDED: "waits"}.get(code, "failed")
         if lease.handed_back.is_set() and state == "waits":
             state, told = "waiting", {}
@@ -352,7 +366,13 @@ def _restore_work(inner: CommandContext, store: SessionStore, module: str) -> No
         clone.restore(after, paths)
 
 
-def _figures(inner: CommandContext, module: str) -> dict[str, Any]:
+def _more_money(queue: SharedQueue, order: BuildOrder) -> str:
+    """Return the start of the command that gives the group more money: it orders the group's idle builds again."""
+    idle = [p.order.module for p in queue.placed() if p.order.group == order.group and p.state == "waits"]
+    return f"lopen queue add {' '.join(sorted({*idle, order.module}))} --max-cost"
+
+
+def _figures(inner: CommandContext, module: str, more_money: str) -> dict[str, Any]:
     """Return what a list shows of the build: its tasks, its cost, and what it waits for."""
     store = open_store(inner)
     try:
@@ -365,7 +385,7 @@ def _figures(inner: CommandContext, module: str) -> dict[str, Any]:
         if own := budgets.get(f"session:{session.id}"):
             found["cost_usd"] = round(own.cost_usd, 6)
         if waits := standstill(inner.root, store, session):
-            found |= {"reason": waits.message, "command": waits.command}
+            found |= {"reason": waits.message, "command": waits.command.replace(MORE_MONEY, more_money)}
         return found
     finally:
         store.database.close()

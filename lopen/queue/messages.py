@@ -14,7 +14,9 @@ from lopen.application.command_context import CommandContext
 from lopen.application.open_store import now, open_store, opened_limits
 from lopen.core.errors import LopenError
 from lopen.limits.admin_actions import extend_budget
-from lopen.queue.opening import open_queue
+from lopen.limits.budget import GROUP
+from lopen.queue.group_budget import GroupStore
+from lopen.queue.opening import OpenQueue, open_queue
 from lopen.queue.shared import SharedQueue
 from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
@@ -23,8 +25,9 @@ Act = Callable[[CommandContext, SessionStore, Session, Sequence[str]], object]
 
 
 def _extend(context: CommandContext, store: SessionStore, session: Session, words: Sequence[str]) -> None:
-    with opened_limits(context) as (limits, _):
-        extend_budget(limits, words[0], int(words[1]), words[2], now())
+    if int(words[1]):  # a group's is extended in the queue
+        with opened_limits(context) as (limits, _):
+            extend_budget(limits, words[0], int(words[1]), words[2], now())
     decisions.release_budget(context, store, words[0])
 
 
@@ -65,6 +68,8 @@ def sent(context: CommandContext, command: str, options: Mapping[str, Any]) -> b
         return False
     queue = open_queue(context)
     try:
+        if str(named).startswith(f"{GROUP}:"):
+            return _extended_group(context, queue, str(named), options)
         name = str(named).rpartition(":")[2]
         orders = [
             p
@@ -88,6 +93,26 @@ def sent(context: CommandContext, command: str, options: Mapping[str, Any]) -> b
         return True
     finally:
         queue.close()
+
+
+def _extended_group(
+    context: CommandContext, queue: OpenQueue, budget_id: str, options: Mapping[str, Any]
+) -> bool:
+    """Extend the budget of builds that were ordered together, and let those that wait for it go on."""
+    group = budget_id.partition(":")[2]
+    waiting = [p for p in queue.shared.placed() if p.order.group == group and p.state != "complete"]
+    if not waiting:
+        return False
+    _, tokens, reason = _words("budget extend", options)
+    limits = GroupStore(open_store(context, new=True).database, queue.shared, group)
+    extend_budget(limits, budget_id, int(tokens), reason, now())
+    for module in (p.order.module for p in waiting if budget_id in str(p.told.get("command"))):
+        queue.shared.send(module, ["budget extend", budget_id, "0", ""])
+        queue.shared.wait_again(module)
+        context.emit("sent", module=module, command="budget extend")
+    queue.begin_ready()
+    context.say(f"extended {budget_id} by {int(tokens):,} tokens; the builds that wait for it go on")
+    return True
 
 
 def _words(command: str, options: Mapping[str, Any]) -> list[str]:

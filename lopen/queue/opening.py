@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import subprocess
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lopen.application.command_context import CommandContext
+from lopen.application.open_store import NOWHERE
 from lopen.core.errors import LopenError
 from lopen.core.hashing import content_hash
 from lopen.git.errors import GitError
+from lopen.queue.checkpoint import restore
 from lopen.queue.shared import LEASE_S, SharedQueue
 from lopen.settings.schema import Settings
+from lopen.store.database import Database
 from lopen.store.folder import state_folder
+from lopen.store.sessions import SessionStore
 
 if TYPE_CHECKING:
     from lopen.queue.engine import Executions
@@ -111,3 +115,14 @@ def open_queue(context: CommandContext) -> OpenQueue:
 
     shared = open_shared(context)
     return OpenQueue(shared, Executions(shared.url, shared.project))
+
+
+def kept_sessions(context: CommandContext, module: str) -> SessionStore | None:
+    """Return the sessions of a module as of its last checkpoint, wherever it is built; None if it has none."""
+    with closing(open_shared(context)) as shared:
+        rows = shared.checkpointed(module)
+    if not any(kind == "sessions" for kind, _ in rows):
+        return None
+    store = SessionStore(Database(NOWHERE))
+    restore(store.database, rows)
+    return store

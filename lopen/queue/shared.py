@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 
@@ -36,6 +36,8 @@ CREATE TABLE IF NOT EXISTS lopen_checkpoints (
 CREATE TABLE IF NOT EXISTS lopen_messages (
     project TEXT NOT NULL, module TEXT NOT NULL, number BIGINT NOT NULL, body TEXT NOT NULL,
     PRIMARY KEY (project, module, number));
+CREATE TABLE IF NOT EXISTS lopen_budgets (
+    project TEXT NOT NULL, budget TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (project, budget));
 """
 
 
@@ -54,6 +56,11 @@ class BuildOrder:
     branch: str  # the person's, for the merge
     after: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+
+    @property
+    def group(self) -> str:
+        """The builds that share its budget."""
+        return next((text.partition("=")[2] for text in self.options if text.startswith("group=")), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +88,15 @@ class DatabaseAway(StorageError):
     """The database does not answer, or has cut the connection; nothing is known to be wrong."""
 
 
-def patient(method: Callable[Concatenate[SharedQueue, P], T]) -> Callable[Concatenate[SharedQueue, P], T]:
+def patient(method: Callable[P, T]) -> Callable[P, T]:
     """Call again a method that may be called twice, while the database is away for no longer than `AWAY_S`."""
 
     @wraps(method)
-    def call(self: SharedQueue, /, *arguments: P.args, **named: P.kwargs) -> T:
+    def call(*arguments: P.args, **named: P.kwargs) -> T:
         give_up_at = time.monotonic() + AWAY_S
         while True:
             try:
-                return method(self, *arguments, **named)
+                return method(*arguments, **named)
             except DatabaseAway:
                 if time.monotonic() > give_up_at:
                     raise
@@ -269,15 +276,41 @@ class SharedQueue:
             if not self._run(connection, sql + where, module=module, fence=fence, **values).rowcount:
                 raise fenced(module)
 
+    @contextmanager
+    def holding(self, module: str, fence: int) -> Iterator[sa.Connection]:
+        """Yield a transaction of the lease's holder. Raises `Fenced`, and changes nothing then."""
+        locked = "UPDATE lopen_orders SET fence = fence WHERE project = :project AND module = :module AND fence = :fence"
+        with self._changing() as connection:
+            if not self._run(connection, locked, module=module, fence=fence).rowcount:
+                raise fenced(module)
+            yield connection
+
+    @contextmanager
+    def spending(self, group: str, module: str, fence: int) -> Iterator[dict[str, Any]]:
+        """Yield the group's budget to change, as the lease's holder; without a module: as the person. Raises `Fenced`."""
+        with self.holding(module, fence) if module else self._changing() as connection:
+            locked = self._run(
+                connection,
+                "INSERT INTO lopen_budgets VALUES (:project, :id, '{}') ON CONFLICT (project, budget)"
+                " DO UPDATE SET body = lopen_budgets.body RETURNING body",
+                id=group,
+            ).scalar_one()
+            sql = (
+                "SELECT module FROM lopen_orders WHERE project = :project AND state IN ('running', 'queued')"
+            )
+            kept = (
+                {"promised": {}} | json.loads(locked) | {"going": list(self._run(connection, sql).scalars())}
+            )
+            yield kept
+            sql = "UPDATE lopen_budgets SET body = :body WHERE project = :project AND budget = :id"
+            self._run(connection, sql, id=group, body=json.dumps(kept))
+
     # checkpoints
 
     @patient
     def checkpoint(self, module: str, fence: int, rows: Iterable[tuple[str, str, str | None]]) -> None:
         """Keep changed rows (kind, key, body; None: deleted) with the lease's holder. Raises `Fenced`, and keeps nothing."""
-        with self._changing() as connection:
-            locked = "UPDATE lopen_orders SET fence = fence WHERE project = :project AND module = :module AND fence = :fence"
-            if not self._run(connection, locked, module=module, fence=fence).rowcount:
-                raise fenced(module)
+        with self.holding(module, fence) as connection:
             own = {"project": self.project, "module": module}
             gone = [own | {"kind": k, "key": key} for k, key, body in rows if body is None]
             kept = [own | {"kind": k, "key": key, "body": body} for k, key, body in rows if body is not None]

@@ -15,6 +15,7 @@ from lopen.application.decisions import checked
 from lopen.application.open_store import open_store
 from lopen.core.errors import ExitCode, LopenError, Stopped, StorageError
 from lopen.files.workplace import module_documents
+from lopen.limits.records import new_id
 from lopen.queue.builds import Build, Ending, default_jobs
 from lopen.queue.crew import Crew
 from lopen.queue.engine import Engine
@@ -49,6 +50,13 @@ def add(context: CommandContext, modules: Sequence[str], options: RunOptions, pr
     _require_pushed(context, commit)
     queue = open_queue(context)
     try:
+        earlier = {
+            p.order.group
+            for p in queue.shared.placed()
+            if p.order.module in modules and p.state != "complete"
+        }
+        group = options.group or (earlier.pop() if len(earlier) == 1 else "") or new_id()
+        options = replace(options, group=group)
         for module in in_order({name: spec.after for name, spec in specs.items()}, modules):
             order = _order(context.root, store, module, options)
             queue.shared.place(

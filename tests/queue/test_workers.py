@@ -161,7 +161,7 @@ def test_a_person_answers_from_a_machine_that_runs_no_worker(
     waits = state(two)
     assert (waits["state"], "Whole numbers only?" in waits["reason"]) == ("waits", True), waits
     assert waits["command"].startswith("lopen answer alpha-"), waits
-    assert "Whole numbers only?" in two.project.lopen("queue", "log", "alpha").out
+    assert "Whole numbers only?" in two.project.lopen("log", "alpha").out
     said = two.project.lopen("answer", "alpha", "yes")
     assert said.code == 0, said.out + said.err
     assert "sent: the worker that takes alpha up next" in said.out

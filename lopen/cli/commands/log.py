@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from itertools import chain
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,9 @@ from lopen.cli.command import command
 from lopen.cli.parameters import OptionalSession
 from lopen.core.errors import ExitCode, WrongUsage
 from lopen.core.events import AlertRaised, GuardrailRaised
+
+if TYPE_CHECKING:
+    from lopen.store.sessions import SessionStore
 
 FollowOption = Annotated[
     bool, typer.Option("-f", "--follow", help="Follow the session until it pauses or ends.")
@@ -48,6 +51,11 @@ def log(
     store = open_store(context)
     if session is not None and archive_path(store.archives, session) is not None:
         store = store_with(store, session)
+    elsewhere = _elsewhere(context, store, session)
+    store = elsewhere or store
+    if elsewhere and follow:
+        context.warn(f"{session} is built elsewhere: this is its log as of the last checkpoint")
+        follow = False
     found = one_session(store, session)
 
     verbose = context.verbose or guardrails
@@ -61,3 +69,16 @@ def log(
     if follow and store.load(found.id).status == "running":
         context.warn(f"{INTERRUPTED}; next: lopen resume {found.id}")
     return ExitCode.OK
+
+
+def _elsewhere(context: CommandContext, store: SessionStore, name: str | None) -> SessionStore | None:
+    """Return the sessions of a module that the queue's workers build; None where this project has its session."""
+    if name is None or name in store.ids() or not context.has_queue:
+        return None
+    if store.latest(module=name, unfinished=True) is not None:
+        return None
+    try:
+        from lopen.queue.opening import kept_sessions
+    except ModuleNotFoundError:  # the queue is of another installation, which has the extra
+        return None
+    return kept_sessions(context, name)

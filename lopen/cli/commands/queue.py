@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import closing
 from types import ModuleType
 from typing import Annotated
@@ -100,32 +99,6 @@ def show(context: CommandContext) -> ExitCode:
                 context.say(f"    next: {told.get('command') or f'lopen queue retry {each.order.module}'}")
         if not placed:
             context.say("the queue is empty; to order a module: lopen queue add MODULE")
-    finally:
-        queue.close()
-    return ExitCode.OK
-
-
-@app.command("log")
-@command
-def log(context: CommandContext, module: OneModule) -> ExitCode:
-    """Show the log of a build as of its last checkpoint, wherever it is built."""
-    from lopen.application.open_store import NOWHERE
-    from lopen.cli.rendering.views import subscriber
-    from lopen.queue.checkpoint import restore
-    from lopen.store.database import Database
-    from lopen.store.sessions import SessionStore
-
-    queue = _engine().open_queue(context)
-    try:
-        if not queue.shared.placed(module):
-            raise LopenError(f"{module} is not in the queue", hint="lopen queue list")
-        store = SessionStore(Database(NOWHERE))
-        restore(store.database, queue.shared.checkpointed(module))
-        with subscriber("json" if context.json else "plain", sys.stdout, verbose=context.verbose) as view:
-            for session in reversed(store.ids(module=module)):
-                for record in store.events(session):
-                    view(record)
-        store.database.close()
     finally:
         queue.close()
     return ExitCode.OK
