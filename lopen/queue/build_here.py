@@ -191,6 +191,7 @@ def build_here(context: CommandContext, queue: SharedQueue, module: str, fence: 
     if placed is None:
         raise LopenError(f"{module} is not in the queue any more", hint="lopen queue list")
     told: dict[str, Any] = {}
+    began = time.monotonic()
     try:
         queue.renew(module, fence)
         folder = _folder(context.root, queue.project, module)
@@ -234,6 +235,8 @@ def build_here(context: CommandContext, queue: SharedQueue, module: str, fence: 
         raise
     except LopenError as error:
         code, state, told = error.exit_code, "failed", told | {"reason": error.message, "command": error.hint}
+    if state != "waiting":
+        told["seconds"] = round(time.monotonic() - began, 1)
     queue.release(module, fence, state, told)
     return code
 

@@ -29,7 +29,7 @@ CREATE TABLE IF NOT EXISTS lopen_orders (
     project TEXT NOT NULL, module TEXT NOT NULL, body TEXT NOT NULL, state TEXT NOT NULL,
     told TEXT NOT NULL DEFAULT '{}', workflow TEXT NOT NULL DEFAULT '', priority INTEGER NOT NULL DEFAULT 0,
     worker TEXT NOT NULL DEFAULT '', fence BIGINT NOT NULL DEFAULT 0, expires DOUBLE PRECISION NOT NULL DEFAULT 0,
-    since DOUBLE PRECISION NOT NULL DEFAULT 0, PRIMARY KEY (project, module));
+    since DOUBLE PRECISION NOT NULL DEFAULT 0, lost INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (project, module));
 CREATE TABLE IF NOT EXISTS lopen_checkpoints (
     project TEXT NOT NULL, module TEXT NOT NULL, kind TEXT NOT NULL, row_key TEXT NOT NULL, body TEXT NOT NULL,
     PRIMARY KEY (project, module, kind, row_key));
@@ -78,6 +78,7 @@ class Placed:
     worker: str = ""
     fence: int = 0
     left_s: float = 0.0
+    lost: int = 0  # leases that expired
 
 
 class Fenced(LopenError):
@@ -177,7 +178,7 @@ class SharedQueue:
         with self._changing() as connection:
             rows = self._run(
                 connection,
-                "SELECT body, state, told, workflow, priority, worker, fence, expires - NOW() AS left_s FROM lopen_orders"
+                "SELECT body, state, told, workflow, priority, worker, fence, lost, expires - NOW() AS left_s FROM lopen_orders"
                 " WHERE project = :project AND (CAST(:module AS TEXT) IS NULL OR module = :module) ORDER BY module",
                 module=module,
             ).mappings()
@@ -227,7 +228,7 @@ class SharedQueue:
     def requeue(self, placed: Placed) -> bool:
         """Mark a lost build as queued again; True for the one caller that is to begin it."""
         sql = (
-            "UPDATE lopen_orders SET state = 'queued', expires = NOW() WHERE project = :project AND module = :module"
+            "UPDATE lopen_orders SET state = 'queued', expires = NOW(), lost = lost + 1 WHERE project = :project AND module = :module"
             " AND fence = :fence AND workflow = :workflow AND state = :state AND expires < NOW()"
         )
         own = {"module": placed.order.module, "fence": placed.fence}
@@ -381,5 +382,7 @@ def fenced(module: str) -> Fenced:
 def _placed(row: sa.RowMapping) -> Placed:
     body = json.loads(row["body"])
     order = BuildOrder(**body | {"after": tuple(body["after"]), "options": tuple(body["options"])})
-    known = {name: row[name] for name in ("state", "workflow", "priority", "worker", "fence", "left_s")}
+    known = {
+        name: row[name] for name in ("state", "workflow", "priority", "worker", "fence", "left_s", "lost")
+    }
     return Placed(order, told=json.loads(row["told"]), **known)

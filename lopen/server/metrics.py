@@ -6,14 +6,14 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from starlette.responses import PlainTextResponse, Response
 
-from lopen.core.errors import StoreUnreachable
+from lopen.core.errors import StorageError, StoreUnreachable
 from lopen.core.events import IterationStarted, ToolEnded, TurnEnded, VerificationRan
 from lopen.limits.budget import ALERT_TYPES, PAUSE
 from lopen.limits.circuits import RULES
@@ -23,12 +23,16 @@ from lopen.server.served import OpenProject, ServedProject, ServedProjects
 from lopen.store.sessions import SessionStore
 from lopen.workflow.steps import Step, phase_of
 
+if TYPE_CHECKING:
+    from lopen.queue.shared import Placed
+
 BUCKETS_S = (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 MOST_NAMES = 100  # of tools; a model invents names, and each is a time series
 OTHER = "other"
 PERSONLESS = "builder"  # the agent of what names none
 STATES = {"closed": 0, "half_open": 1, "open": 2}
 COUNTED = (IterationStarted.name, TurnEnded.name, ToolEnded.name, VerificationRan.name)
+BUILD_S = (10.0, 60.0, 300.0, 900.0, 1_800.0, 3_600.0, 7_200.0, 14_400.0, 28_800.0)
 PAGE = 5_000
 Values = dict[tuple[str, ...], float]  # by labels
 
@@ -64,6 +68,12 @@ class ServerMetrics:
         self.circuits = self._gauge(
             "circuit_state", "Highest state of the circuits: 0 closed, 1 half open, 2 open.", "agent"
         )
+        self.depth = self._gauge("queue_depth", "Builds in the queue that no worker has taken up.")
+        self.workers = self._gauge("workers", "Workers that build something.")
+        self.expired = self._counter("lease_expired", "Leases that expired: their workers died.")
+        self.builds = Histogram(
+            "lopen_build_seconds", "Builds by workers.", ["result"], buckets=BUILD_S, registry=self.registry
+        )
         self._tool_names: set[str] = set()
         self._readings = {project.name: ProjectReading(self) for project in projects}
 
@@ -82,6 +92,9 @@ class ServerMetrics:
         for project in projects:
             await project.run(self._readings[project.name].update)
         readings = self._readings.values()
+        orders = [order for reading in readings for order in reading.orders]
+        self.depth.set(sum(order.state in ("waiting", "queued") for order in orders))
+        self.workers.set(len({order.worker for order in orders if order.state == "running"}))
         _show_highest(self.utilization, (reading.utilization for reading in readings))
         _show_highest(self.circuits, (reading.circuits for reading in readings))
         return generate_latest(self.registry)
@@ -114,15 +127,29 @@ class ProjectReading:
         self._last = 0  # the number of the last event
         self._agents: dict[str, str] = {}  # session → who works in it
         self._spent: defaultdict[tuple[str, ...], float] = defaultdict(float)
+        self.orders: list[Placed] = []  # in the queue
+        self._builds: dict[str, Placed] = {}  # as they were counted
         self._seen: set[tuple[str, ...]] = set()  # alerts and incidents that were counted
 
     def update(self, opened: OpenProject) -> None:
         """Count new events; budgets and circuits stay as they were last read while their store is unreachable."""
         self._count_events(opened.store)
+        with suppress(StorageError):
+            self.orders = opened.orders()
+            self._count_builds()
         with suppress(StoreUnreachable), opened.limits() as limits:
             agents = self._read_budgets(limits)
             self._read_circuits(limits, agents)
             self._count_incidents(limits, agents)
+
+    def _count_builds(self) -> None:
+        """Count each ended build by its lease, and the leases that expired since the last time."""
+        before, self._builds = self._builds, {order.order.module: order for order in self.orders}
+        for module, order in self._builds.items():
+            last = before.get(module)
+            self._metrics.expired.inc(max(0, order.lost - (last.lost if last else 0)))
+            if "seconds" in order.told and (last is None or last.told != order.told):
+                self._metrics.builds.labels(order.state).observe(order.told["seconds"])
 
     def _count_events(self, store: SessionStore) -> None:
         marks = ", ".join("?" * len(COUNTED))

@@ -16,10 +16,10 @@ from starlette.staticfiles import StaticFiles
 from lopen.application.open_store import store_with
 from lopen.application.overview import ProjectOverview, Reading, look_over, read_dossier
 from lopen.application.reports import module_diff, task_changes, task_details
-from lopen.core.errors import StoreUnreachable
+from lopen.core.errors import StorageError, StoreUnreachable
 from lopen.core.events import TurnEnded
 from lopen.limits.records import Alert, BudgetUsage
-from lopen.server.dashboard import gate, home, limits, module, task
+from lopen.server.dashboard import gate, home, limits, module, task, workers
 from lopen.server.dashboard.markup import Place
 from lopen.server.module_routes import gate as gate_object
 from lopen.server.served import Chosen, OpenProject, ServedProject, ServedProjects
@@ -59,7 +59,7 @@ class ProjectView:
 async def _page(request: Request, project: ServedProject, draw: Callable[[ProjectView], str]) -> HTMLResponse:
     """Return a page of a project."""
     projects: ServedProjects = request.app.state.projects
-    place = Place(project.name, projects.several)
+    place = Place(project.name, projects.several, project.has_queue)
 
     def work(opened: OpenProject) -> str:
         reading = opened.read()
@@ -96,6 +96,21 @@ def _alerts(opened: OpenProject) -> list[Alert]:
             return list(reversed(store.alerts(None, acknowledged=False)))
     except StoreUnreachable:  # the page says so
         return []
+
+
+@routes.get("/workers")
+async def workers_page(request: Request, project: Chosen) -> HTMLResponse:
+    """Return the page of workers, their leases, and what the queue's builds wait for."""
+
+    def draw(view: ProjectView) -> str:
+        unknown = ""
+        try:
+            found = view.opened.orders()
+        except StorageError as error:
+            found, unknown = [], error.message
+        return workers.workers_page(view.place, found, unknown, view.waits)
+
+    return await _page(request, project, draw)
 
 
 @routes.get("/history")

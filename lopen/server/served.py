@@ -10,11 +10,11 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Annotated, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Concatenate, ParamSpec, TypeVar
 
 from fastapi import Depends, Query, Request
 from pydantic import BaseModel, ConfigDict, StringConstraints
@@ -26,6 +26,9 @@ from lopen.core.errors import LopenError
 from lopen.limits.store import LimitsStore
 from lopen.settings.schema import Settings
 from lopen.store.sessions import SessionStore
+
+if TYPE_CHECKING:
+    from lopen.queue.shared import Placed
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -56,6 +59,22 @@ class OpenProject:
         """The project's folder."""
         return self.context.root
 
+    @property
+    def has_queue(self) -> bool:
+        """True where builds may be in a queue."""
+        return bool(self.settings.queue.url) or (self.root / ".lopen" / "queue.db").exists()
+
+    def orders(self) -> list[Placed]:
+        """Return the orders in the queue, none where there is no queue. Raises `StorageError`."""
+        if not self.has_queue:
+            return []
+        try:
+            from lopen.queue.opening import open_shared
+        except ModuleNotFoundError:  # the queue is of another installation, which has the extra
+            return []
+        with closing(open_shared(self.context)) as shared:
+            return shared.placed()
+
     @contextmanager
     def limits(self) -> Iterator[LimitsStore]:
         """Open the store of budgets and circuits."""
@@ -74,6 +93,11 @@ class ServedProject:
         self._open: OpenProject | None = None
         self._identity: tuple[int, int] | None = None
         self._settings_read = 0.0
+
+    @property
+    def has_queue(self) -> bool:
+        """True where builds may be in a queue, as far as the project has been opened."""
+        return self._open is not None and self._open.has_queue
 
     async def run(
         self, work: Callable[Concatenate[OpenProject, P], T], *arguments: P.args, **named: P.kwargs

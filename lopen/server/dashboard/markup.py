@@ -60,10 +60,11 @@ def prose(text: str) -> Markup:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a page stands: its project, and whether the server has several."""
+    """Where a page stands: its project, whether the server has several, and whether builds may be in a queue."""
 
     project: str
     several: bool = False
+    has_queue: bool = False
 
     def href(self, *parts: str, **query: str) -> str:
         """Return the address of a page or a route of this project."""
@@ -272,7 +273,13 @@ def frame(place: Place, title: str, current: str, *body: Child, waits: int = 0, 
     A page that was opened with another `version` is not brought up to date by itself.
     """
     whole = f"{title} · {place.project} · lopen" if title else f"{place.project} · lopen"
-    where = (("Overview", place.href()), ("Limits", place.href("limits")), ("History", place.href("history")))
+    workers = (("Workers", place.href("workers")),) if place.has_queue else ()
+    where = (
+        ("Overview", place.href()),
+        *workers,
+        ("Limits", place.href("limits")),
+        ("History", place.href("history")),
+    )
     nav = [link_to(name, href, current) for name, href in where]
     if current not in dict(where):
         nav.insert(1, link_to(current, place.module(current), current))
