@@ -73,7 +73,10 @@ async def overview_page(request: Request) -> HTMLResponse:
     """Return the first page, of all projects."""
     projects: ServedProjects = request.app.state.projects
     found = [
-        (Place(each.name, projects.several), await each.run(lambda opened: look_over(opened.read())))
+        (
+            Place(each.name, projects.several, each.has_queue),
+            await each.run(lambda opened: look_over(opened.read())),
+        )
         for each in projects
     ]
     return HTMLResponse(home.home(found))
