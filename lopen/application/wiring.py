@@ -194,7 +194,7 @@ def _meter(
 ) -> Meter:
     local = bool(getattr(model, "local", False))
     return Meter(
-        (context.limits or open_limits)(settings, store.database),
+        context.limits(settings, store.database) if context.limits else open_limits(settings, store.database),
         settings,
         clock,
         exempt=EXEMPT_WHERE_LOCAL if local else (),
