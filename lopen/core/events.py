@@ -365,6 +365,15 @@ class Notice(Event):
     hint: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class ProgressTold(Event):
+    """How far the running work is; the next one replaces it."""
+
+    name: ClassVar[str] = "progress"
+    durable: ClassVar[bool] = False
+    text: str
+
+
 EVENTS: Mapping[str, type[Event]] = {cls.name: cls for cls in Event.__subclasses__()}
 
 

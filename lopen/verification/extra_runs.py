@@ -17,7 +17,7 @@ from itertools import chain
 from queue import SimpleQueue
 from threading import Event
 
-from lopen.core.events import Notice
+from lopen.core.events import ProgressTold
 from lopen.git.trees import GITLINK, TreeChange, TreeEntry
 from lopen.sandbox.command import Command
 from lopen.store.audit import VerifyResult
@@ -286,7 +286,7 @@ class _Batch:
                 if (now := clock.monotonic()) >= told_at + TELL_S and now < self.deadline:
                     told_at, tried = now, f"{len(check.outcomes)} of {check.made}"
                     told = f"Mutants: {tried} ({self.deadline - now:.0f} s left)"
-                    self.verifier.log.journal.tell(Notice("info", told))
+                    self.verifier.log.journal.tell(ProgressTold(told))
 
     def _outcome(self, control: NegativeControl, result: _Ran | None) -> tuple[Control, str]:
         if result is None:

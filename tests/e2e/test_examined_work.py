@@ -114,7 +114,8 @@ def test_tests_that_never_call_the_work_are_refused_then_mended(
         ]
         return
     assert outputs[-1] == "tests noticed 2 of 2 mutants"
-    assert any("Mutants: 0 of 2 (" in str(e) for e in ran.named("notice"))
+    assert any("Mutants: 0 of 2 (" in e["text"] for e in ran.named("progress"))
+    assert "Mutants: 0 of" not in project.lopen("log", "-v").out
     (verdict,) = project.oracle_requests
     assert "info: tests noticed 2 of 2 mutants" in str(verdict["messages"])
 

@@ -132,6 +132,8 @@ def _activity(event: e.Event) -> str | None:
             return f"waiting for {event.model}"
         case e.ToolStarted():
             return f"{event.tool} {event.summary}".strip()
+        case e.ProgressTold(text):
+            return text
         case e.QuestionAsked(question=question, answer=""):
             return f"the model asks: {question}"
         case e.ModelRetry() | e.Waiting() | e.QuestionAsked():
