@@ -24,7 +24,7 @@ from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
 from lopen.specification.modules import find_modules, require_known
 from lopen.store.audit import VerifyResult
-from lopen.store.folder import module_lock
+from lopen.store.folder import is_worked_on, module_lock
 from lopen.store.sessions import SessionStore
 from lopen.verification.runners import shown_output
 from lopen.workflow.session import Session
@@ -89,6 +89,8 @@ def complete_session(root: Path, store: SessionStore, module: str) -> tuple[Sess
         require_known(module, find_modules(root))
         raise LopenError(f"{module} has no session", hint=f"to build it: lopen run {module}")
     if not session.finished:
+        if is_worked_on(root, module):
+            raise LopenError(f"{module} is being built", hint=f"to follow it: lopen attach {module}")
         raise LopenError(f"{module} is not complete", hint=f"go on with: lopen resume {session.id}")
     if session.branch is None:
         raise LopenError(f"{module} has no branch: its work was not committed", hint="see: git status")

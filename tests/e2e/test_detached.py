@@ -49,6 +49,9 @@ def test_a_detached_run_is_followed_to_its_end(make_project: MakeProject) -> Non
     try:
         second = project.lopen("run", "calc")
         assert (second.code, f"process {event['pid']}" in second.err) == (1, True)
+        merge = project.lopen("merge", "calc")
+        assert merge.code == 1, merge.out
+        assert "calc is being built\n  to follow it: lopen attach calc" in merge.err
         follower = project.start("attach")
         follower.send_signal(signal.SIGCONT)  # it runs; what it shows is read below
     finally:
