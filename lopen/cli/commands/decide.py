@@ -102,8 +102,13 @@ def skip(
     found, owner = session.tree.task(task), session.tree.owner(task)
     assert found is not None
     criteria = ", ".join(owner.criteria) if owner else ""
-    when = "skipped" if done else "the running session will skip"
-    context.say(f"{when} {task} ({found.name}); open criteria: {criteria or 'none'}")
+    named = f"{task} ({found.name})"
+    told = (
+        f"skipped {named}"
+        if done
+        else f"the running session skips {named} after this attempt, unless it passes"
+    )
+    context.say(f"{told}; open criteria: {criteria or 'none'}")
     if found.aside:
         context.say(f"its uncommitted work is put aside in {found.aside}; to see it: lopen show {task}")
     if done:
