@@ -405,17 +405,17 @@ ROUNDED_APART = {
 }
 
 MONEY = {
-    "MONEY-1": "tests/test_money.py adds ten times 0.10 and refuses a float",
-    "MONEY-2": "tests/test_money.py: a half penny goes to the even side",
+    "MONEY-1": "test_ten_times_ten_pence_is_one_pound and test_a_float_is_refused_by_name",
+    "MONEY-2": "test_a_half_penny_goes_to_the_even_side has 0.125 and 0.135",
 }
 BAND_CRITERIA = {
-    "BAND-1": "tests/test_bands.py: 22:00-06:00 holds 23:30 and 05:59, but not 06:00",
-    "BAND-2": "tests/test_bands.py names the first minute of a gap and of an overlap",
+    "BAND-1": "test_a_band_may_run_over_midnight: 22:00-06:00 holds 23:30 and 05:59, but not 06:00",
+    "BAND-2": "tests/test_tariff.py names the first minute of a gap and of an overlap",
 }
 BILL = {
     "BILL-1": "tests/test_bill.py charges each reading where it begins, lines in the tariff's order",
-    "BILL-2": "tests/test_bill.py: the total is the sum of the printed lines",
-    "BILL-3": "tests/test_printing.py compares the printed table whole",
+    "BILL-2": "test_the_total_is_the_sum_of_the_printed_lines: 0.045 twice is 0.08",
+    "BILL-3": "test_a_bill_is_a_table_that_ends_with_its_total compares the printed table whole",
 }
 
 VERDICTS: tuple[Mapping[str, Any], ...] = (
@@ -445,7 +445,7 @@ VERDICTS: tuple[Mapping[str, Any], ...] = (
         "Each line is rounded once and the total adds what is printed; a test shows the case that was wrong."
     ),
     verdict(
-        "All seven criteria hold, and every one of them has a test that would fail without it.",
+        "All seven criteria hold, and each is checked by a test that names its case.",
         shown_by={**MONEY, **BAND_CRITERIA, **BILL},
     ),
 )

@@ -6,10 +6,12 @@ programs show these values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
+from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from lopen.application.reports import CriterionState, criterion_states, present_verdicts, verdict_name
@@ -29,6 +31,10 @@ PLANNING, WHOLE = "Planning", "Components and module"
 DRAWN_WAIT = 0.12  # of the time worked: the most that one wait takes of the drawing
 SLICES = 24  # of a sparkline
 SHORTEST_S = 0.001  # of a stretch that is drawn
+# Names of tests and their files in a judge's sentence
+_PATH = re.compile(r"[\w./-]+\.\w+")
+_TEST_FILE = re.compile(r"(?:^|/)test_[^/]*$|[._](?:test|spec)\.\w+$|Test\.\w+$")
+_TEST_NAME = re.compile(r"(?<![\w./-])test_\w+(?![\w/]|\.\w)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,16 +232,18 @@ def _drawn(drawing: _Drawing, waits: Sequence[tuple[float, float]], end: float) 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A criterion with what it rests on: the tasks that were to meet it, their tests, and the verdict that said so.
+    """A criterion with what it rests on: the tasks that were to meet it, the tests, and the verdict that said so.
 
-    `verdict` is the name of the one that decided, "" where none did; `tests` are those that its evidence names, else all
-    that came with the tasks. `rejections` counts the verdicts that found it not met before.
+    `verdict` is the name of the one that decided, "" where none did. Its evidence names `tests` by their own names, or
+    `files` with the tests in each, or names that no test run ran (`missing`). `rejections` counts the verdicts that found it not met before.
     """
 
     number: int
     criterion: CriterionState
     tasks: tuple[Task, ...] = ()
     tests: tuple[str, ...] = ()
+    files: Mapping[str, int] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
     verdict: str = ""
     by_person: bool = False
     rejections: int = 0
@@ -244,13 +252,10 @@ class Proof:
 def proofs(session: Session, history: History) -> tuple[Proof, ...]:
     """Return each criterion of the session with its proof, in the order of the specification."""
     states = criterion_states(session, history.verdicts, session.plan.criteria)
-    added = dict(_tests_by_task(session, history))
-    return tuple(_proof(number, state, session, history, added) for number, state in enumerate(states, 1))
+    return tuple(_proof(number, state, session, history) for number, state in enumerate(states, 1))
 
 
-def _proof(
-    number: int, state: CriterionState, session: Session, history: History, added: Mapping[str, Sequence[str]]
-) -> Proof:
+def _proof(number: int, state: CriterionState, session: Session, history: History) -> Proof:
     about = [v for v in history.verdicts if any(c["id"] == state.id for c in v.get("criteria", ()))]
     saying_yes = [v for v in about if _answer(v, state.id)["holds"] == "yes" and v["passed"]]
     deciding = (saying_yes if state.holds == "yes" else about)[-1:]
@@ -262,7 +267,9 @@ def _proof(
         for task in c.tasks
         if state.id in c.criteria_of(task)
     )
-    tests = tuple(test for task in tasks for test in added.get(task.id, ()))
+    *_, latest = (None, *history.runs.values())
+    run = history.runs.get(deciding[0]["tree"], latest) if deciding else None
+    tests, files, missing = _named(evidence, run)
     rejected = [
         v
         for v in history.verdicts
@@ -272,7 +279,9 @@ def _proof(
         number,
         replace(state, evidence=evidence),
         tasks,
-        _named(tests, evidence) or tests,
+        tests,
+        {file: sum(test.startswith(f"{file}::") for test in run.single) for file in files} if run else {},
+        missing,
         verdict_name(deciding[0]) if deciding else "",
         bool(deciding and deciding[0].get("by_person")),
         len(rejected),
@@ -284,23 +293,32 @@ def _answer(verdict: Mapping[str, Any], criterion: str) -> Mapping[str, Any]:
     return found
 
 
-def _named(tests: Iterable[str], evidence: str) -> tuple[str, ...]:
-    """Return the tests that the evidence names, by their own name or by their file."""
-    tests = tuple(tests)
-    by_name = tuple(test for test in tests if test.rpartition("::")[2] in evidence)
-    return by_name or tuple(test for test in tests if "::" in test and test.partition("::")[0] in evidence)
+def _named(evidence: str, run: TestRun | None) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Return the tests that the evidence names, the test files it names instead, and the names of tests that did not run.
 
-
-def _tests_by_task(session: Session, history: History) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each task with the tests that its last passed run ran and no earlier task's did."""
-    passed = [v for v in history.verifications if v.tool == "verify_tests" and v.passed]
-    trees = {v.task: v.tree for v in passed}
-    before, *_ = (*history.runs, "")
-    seen = history.runs[before].single if before and before not in trees.values() else frozenset[str]()
-    for task in session.tree.tasks:
-        if run := history.runs.get(trees.get(task.id, "")):
-            yield task.id, tuple(sorted(run.single - seen))
-            seen |= run.single
+    Where the run does not tell single tests of a language, nothing is known of that language's names.
+    """
+    known = sorted(run.single if run else ())
+    places = {test: test.partition("::")[0] for test in known}
+    suffixes = {PurePosixPath(place).suffix for place in places.values()} - {""}
+    files, missing = list[str](), list[str]()
+    for path in dict.fromkeys(_PATH.findall(evidence)):
+        found = {place for place in places.values() if f"/{place}".endswith(f"/{path.removeprefix('./')}")}
+        files += found
+        if not found and PurePosixPath(path).suffix in suffixes and _TEST_FILE.search(path):
+            missing.append(path)
+    own = {test: test.rpartition("::")[2].partition("[")[0] for test in known}
+    tests = [
+        test
+        for test, name in own.items()
+        if not (name.isalpha() and name.islower())  # a word of the sentence
+        and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", evidence)
+    ]
+    tests = [test for test in tests if places[test] in files] or tests
+    if any(name.startswith("test_") for name in own.values()):
+        names = {*own.values(), *(PurePosixPath(place).stem for place in places.values())}
+        missing += [name for name in dict.fromkeys(_TEST_NAME.findall(evidence)) if name not in names]
+    return tuple(tests), () if tests else tuple(sorted(set(files))), tuple(missing)
 
 
 # The standing in figures ----------------------------------------------------------------------

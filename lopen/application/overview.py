@@ -214,6 +214,8 @@ class Dossier:
             "tasks": [task.id for task in proof.tasks],
             "commits": [task.commit for task in proof.tasks if task.commit],
             "tests": list(proof.tests),
+            "test_files": dict(proof.files),
+            "missing_tests": list(proof.missing),
             "verdict": proof.verdict,
             "by_person": proof.by_person,
             "rejections": proof.rejections,

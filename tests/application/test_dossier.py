@@ -110,6 +110,27 @@ def verdict(passed: bool, holds: str, tree: str, evidence: str = "") -> dict[str
     }
 
 
+@pytest.mark.parametrize(
+    ("evidence", "tests", "files", "missing"),
+    [
+        ("the code reads so", (), {}, ()),
+        ("test_a.py: 1 + 2 is 3", (), {"tests/test_a.py": 2}, ()),
+        ("tests/test_a.py::test_sum and test_late", ("tests/test_a.py::test_sum",), {}, ("test_late",)),
+        ("test_sum_of_two compares", ("tests/test_a.py::test_sum_of_two",), {}, ()),
+        ("tests/test_none.py checks calc.py", (), {}, ("tests/test_none.py",)),
+    ],
+)
+def test_a_proof_names_the_tests_that_the_evidence_names_and_no_other(
+    evidence: str, tests: tuple[str, ...], files: dict[str, int], missing: tuple[str, ...]
+) -> None:
+    ran = ("tests/test_a.py::test_sum", "tests/test_a.py::test_sum_of_two", "tests/test_b.py::test_other")
+    history = History(
+        verdicts=(verdict(True, "yes", "22", evidence),), runs={"22": TestRun(3, {"python": ran})}
+    )
+    first, _ = proofs(session(DONE, OPEN), history)
+    assert (first.tests, first.files, first.missing) == (tests, files, missing)
+
+
 def test_a_criterion_is_proven_by_task_commit_tests_and_verdict() -> None:
     before = TestRun(1, {"python": ("test_old.py::test_old",)})
     after = TestRun(3, {"python": ("test_old.py::test_old", "test_a.py::test_sum", "test_b.py::test_other")})

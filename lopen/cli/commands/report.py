@@ -73,7 +73,11 @@ def _proof_lines(proof: Proof) -> Iterator[str]:
     for task in proof.tasks:
         yield f"     built by {task.name} ({task.id}): {task.commit[:12] if task.commit else task.state.value.replace('_', ' ')}"
     if proof.tests:
-        yield f"     tests: {len(proof.tests)}, such as {proof.tests[0]}"
+        yield f"     tests: {', '.join(proof.tests)}"
+    for file, count in proof.files.items():
+        yield f"     tests in {file}: {count}"
+    if proof.missing:
+        yield f"     the judge names tests that no test run has: {', '.join(proof.missing)}"
     if proof.verdict:
         said = "a person accepted it" if proof.by_person else "the judge"
         yield f"     {said} ({proof.verdict}): {state.evidence or 'no evidence named'}"

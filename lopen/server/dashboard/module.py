@@ -289,14 +289,15 @@ def _proven(shown: ModuleView, proof: Proof, *, linked: bool) -> Child:
 
 
 def _tests(proof: Proof) -> Child:
-    if not proof.tests:
-        return "–"
     count = f"{len(proof.tests)} test{'' if len(proof.tests) == 1 else 's'}"
-    return el(
+    named = proof.tests and el(
         "details",
         el("summary", count, el("span.unseen", f" of {proof.criterion.id}")),
         el("ul.tests", (el("li", el("code", test)) for test in proof.tests)),
     )
+    files = [el("span.below", f"{number} in ", el("code", file)) for file, number in proof.files.items()]
+    missing = [el("span.below", "no test run has ", el("code", name)) for name in proof.missing]
+    return [child for child in (named, *files, *missing) if child] or "–"
 
 
 def _said(proof: Proof) -> Child:
