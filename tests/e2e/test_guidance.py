@@ -54,7 +54,7 @@ def test_guidance_while_nothing_runs_is_told_once_whenever_the_run_is_killed(
     project.approve_module()
     assert project.lopen("plan", "calc").code == 0
     project.ended_at("before:lopen.loop.conversation:Conversation._use_tools", "run", "calc")
-    told = project.lopen("tell", "calc", "use integers")
+    told = project.lopen("tell", "calc", "use", "integers")
     assert told.last_line.startswith("next: lopen resume calc-")
     for point in ("before:lopen.workflow.changes:add_guidance", "after:lopen.loop.guidance:take_guidance"):
         assert project.ended_at(point, "resume").code == -9

@@ -20,7 +20,7 @@ from lopen.core.errors import ExitCode
 if TYPE_CHECKING:
     from lopen.workflow.session import Session
 
-# One argument is the text, two are the module (or session) and the text
+# One argument is the text; of several, the first is the module (or session), the others are the text's words
 OptionalOwner = Annotated[
     str,
     typer.Argument(
@@ -30,7 +30,7 @@ OptionalOwner = Annotated[
     ),
 ]
 OptionalText = Annotated[
-    str | None, typer.Argument(metavar="TEXT", help="In your words.", show_default=False)
+    list[str] | None, typer.Argument(metavar="TEXT", help="In your words.", show_default=False)
 ]
 KeepOption = Annotated[
     bool,
@@ -42,7 +42,7 @@ NoteOption = Annotated[str, typer.Option("--note", metavar="TEXT", help="Note fo
 
 
 @command
-def answer(context: CommandContext, wanted: OptionalOwner, text: OptionalText = None) -> ExitCode:
+def answer(context: CommandContext, wanted: OptionalOwner, words: OptionalText = None) -> ExitCode:
     """Answer the model's question, also while a terminal shows it. Until a run takes it, a new answer replaces it."""
     from lopen.application import decisions
     from lopen.application.meant import the_session
@@ -50,7 +50,7 @@ def answer(context: CommandContext, wanted: OptionalOwner, text: OptionalText = 
     from lopen.workflow.pauses import Question
 
     store = open_store(context)
-    named, text = (wanted, text) if text is not None else (None, wanted)
+    named, text = (wanted, " ".join(words)) if words else (None, wanted)
     asks = "waits for an answer"
     session = the_session(store, named, lambda found: isinstance(found.pause, Question), asks).id
     question, taken = decisions.answer(context, store, session, text)
@@ -120,7 +120,7 @@ def skip(
 
 
 @command
-def tell(context: CommandContext, wanted: OptionalOwner, text: OptionalText = None) -> ExitCode:
+def tell(context: CommandContext, wanted: OptionalOwner, words: OptionalText = None) -> ExitCode:
     """Tell the model something with its next turn, in your words; also the judge is shown it.
 
     It is kept as a decision of yours. Where nothing runs, the next turn after `lopen resume` brings it.
@@ -130,7 +130,7 @@ def tell(context: CommandContext, wanted: OptionalOwner, text: OptionalText = No
     from lopen.application.open_store import open_store
 
     store = open_store(context)
-    named, said = (wanted, text) if text is not None else (None, wanted)
+    named, said = (wanted, " ".join(words)) if words else (None, wanted)
     found = the_session(store, named, lambda session: not session.finished, "is unfinished")
     running = decisions.tell(context, store, found.id, said)
     context.say(f"the model hears it with the next turn of {found.id}")
