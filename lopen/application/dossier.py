@@ -7,14 +7,20 @@ programs show these values.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from lopen.application.reports import CriterionState, criterion_states, present_verdicts, verdict_name
+from lopen.application.reports import (
+    CriterionState,
+    criterion_states,
+    every_session,
+    present_verdicts,
+    verdict_name,
+)
 from lopen.core import events as e
 from lopen.judge.verdict import accepted, verdict_from_json
 from lopen.store.audit import AuditTrail, VerifyResult, verifications
@@ -253,6 +259,14 @@ def proofs(session: Session, history: History) -> tuple[Proof, ...]:
     """Return each criterion of the session with its proof, in the order of the specification."""
     states = criterion_states(session, history.verdicts, session.plan.criteria)
     return tuple(_proof(number, state, session, history) for number, state in enumerate(states, 1))
+
+
+def proof_of(store: SessionStore, criterion: str) -> Iterator[tuple[Session, Proof]]:
+    """Yield the sessions with a criterion of that id, newest first, with its proof."""
+    for found, session in every_session(store):
+        if criterion in session.plan.criteria and session.tree.task(criterion) is None:
+            proved = proofs(session, read_history(found, session))
+            yield session, next(proof for proof in proved if proof.criterion.id == criterion)
 
 
 def _proof(number: int, state: CriterionState, session: Session, history: History) -> Proof:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,13 +19,15 @@ from lopen.store.audit import CallRecord, VerifyResult
 from lopen.workflow.task_tree import State
 
 if TYPE_CHECKING:
+    from lopen.application.dossier import Proof
     from lopen.application.reports import RecordDetails, TaskDetails
+    from lopen.workflow.session import Session
 
 ShownArgument = Annotated[
     str,
     typer.Argument(
-        metavar="TASK|VERDICT|CALL",
-        help="A task's or component's id, or verdict-HASH, call-N or verification-N as lopen log -v shows them.",
+        metavar="TASK|CRITERION|VERDICT|CALL",
+        help="A task's, criterion's or component's id, or verdict-HASH, call-N or verification-N as lopen log -v shows them.",
         autocompletion=shown,
     ),
 ]
@@ -43,11 +46,26 @@ LINES_OF_OTHERS = 10  # of a verification that is shown among others
 
 @command
 def show(context: CommandContext, wanted: ShownArgument) -> ExitCode:
-    """Show a task with its criteria, diff, verifications, verdict and cost; or one verdict, call or verification."""
+    """Show a task with its criteria, diff, verifications, verdict and cost; or a criterion, verdict, call or verification."""
+    from lopen.application.dossier import proof_of
     from lopen.application.open_store import open_store
     from lopen.application.reports import TaskDetails, details
 
-    found = details(context, open_store(context), wanted)
+    store = open_store(context)
+    for session, proof in proof_of(store, wanted):
+        told, names = asdict(proof.criterion), [task.id for task in proof.tasks]
+        context.emit(
+            "criterion",
+            session=session.id,
+            **told,
+            tasks=names,
+            tests=list(proof.tests),
+            verdict=proof.verdict,
+        )
+        if not context.json:
+            context.say("\n".join(_proof_lines(session, proof)))
+        return ExitCode.OK
+    found = details(context, store, wanted)
     fields = found.fields()
     event = "task" if isinstance(found, TaskDetails) else found.kind
     context.emit(event, session=fields.pop("session"), **fields)
@@ -88,6 +106,20 @@ def stat_lines(diff: str) -> Iterator[str]:
     for part in split_diff(diff):
         marks = Counter(line[:1] for line in part.text.partition("\n@@")[2].split("\n")[1:])
         yield f"{part.path}: +{marks['+']} -{marks['-']}"
+
+
+def _proof_lines(session: Session, proof: Proof) -> Iterator[str]:
+    criterion = proof.criterion
+    yield f"{criterion.id} of {session.module} {HOLDS[criterion.holds]}: {criterion.text}"
+    if criterion.evidence:
+        yield f"evidence: {criterion.evidence}"
+    for task in proof.tasks:
+        state = "skipped" if task.given_up else task.state.value.replace("_", " ")
+        yield f"task: {task.id} {task.name}: {state}"
+    yield from (f"test: {test}" for test in proof.tests)
+    if proof.verdict:
+        by = ", accepted by a person" if proof.by_person else ""
+        yield f"verdict: {proof.verdict}{by}; to see it: lopen show {proof.verdict}"
 
 
 def _task_lines(found: TaskDetails) -> Iterator[str]:
