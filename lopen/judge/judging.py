@@ -200,7 +200,7 @@ class AskedJudge:
             pause = Confirmation(
                 self.session.id,
                 UndecidedVerdict(verdict.evidence_hash, BREADTH[work.scope]),
-                f"{why}: {one_line(verdict.summary, 400)}; look at it, then accept it",
+                f"{why}: {one_line(verdict.summary, 1_000)}; look at it, then accept it",
             )
         return BoundaryVerdict(verdict, evidence.results, passed, pause)
 

@@ -75,9 +75,19 @@ class Verdict:
 
     @property
     def lines(self) -> list[str]:
-        """The verdict in lines for a person, with the reasons of a failed one."""
-        told = f"verdict on {self.scope} {self.subject}: {'passed' if self.passed else f'failed: {self.summary}'}"
-        return [told, *(f"  {reason}" for reason in self.reasons if not self.passed)]
+        """The verdict in lines for a person, with the reasons of one that did not pass."""
+        told = f"verdict on {self.scope} {self.subject}: "
+        if self.passed:
+            return [f"{told}passed"]
+        result = outcome(self).replace("_", " ")
+        return [f"{told}{result}: {self.summary}", *(f"  {reason}" for reason in self.beside_summary.reasons)]
+
+    @property
+    def beside_summary(self) -> Verdict:
+        """The verdict without the undecided points that its summary says already."""
+        if not could_not_tell(self):
+            return self
+        return replace(self, findings=tuple(f for f in self.findings if f.message not in self.summary))
 
     def to_tool_result(self) -> dict[str, Any]:
         """Return the fields of a `verify_*_completion` result beside `ok`; `passed` is the rule's, not the judge's."""
@@ -199,7 +209,13 @@ def rejection(stored: Sequence[Mapping[str, Any]], reason: object) -> list[str]:
     ):
         return []
     verdict = verdict_from_json(last)
-    return [] if accepted(verdict) else verdict.lines
+    if accepted(verdict):
+        return []
+    if digest == verdict.evidence_hash and could_not_tell(
+        verdict
+    ):  # the pause's own message says the summary
+        return [verdict.lines[0].removesuffix(f": {verdict.summary}"), *verdict.lines[1:]]
+    return verdict.lines
 
 
 def settled(verdict: Verdict, own: Sequence[Finding] = ()) -> Verdict:
@@ -207,7 +223,7 @@ def settled(verdict: Verdict, own: Sequence[Finding] = ()) -> Verdict:
 
     A criterion that does not hold becomes an error that names it, where no error does; so does a change that is not
     justified. An error fails the verdict against the judge's word that the work passed, and is then its summary; one of
-    lopen's own is it in any case. Settling twice changes nothing more.
+    lopen's own is it in any case. What could not be told stands before the judge's own summary. Settling twice changes nothing more.
     """
     own = [replace(finding, by="lopen") for finding in own]
     findings = [*own, *verdict.findings]
@@ -230,6 +246,8 @@ def settled(verdict: Verdict, own: Sequence[Finding] = ()) -> Verdict:
     merged = replace(verdict, findings=tuple(sorted(unique, key=lambda f: _ORDER[f.severity])))
     told = [finding for finding in wrong if finding in own or verdict.passed]
     if verdict.passed and not told:
-        told = [f for f in verdict.findings if f.severity == "error"] or list(undecided)
+        told = [f for f in verdict.findings if f.severity == "error"]
     summary = next((finding.message.partition("\n")[0] for finding in told), verdict.summary)
+    if verdict.passed and undecided and not told:
+        summary = f"{undecided[0].message}; the judge's summary: {summary}"
     return replace(merged, passed=accepted(merged), summary=summary)

@@ -205,9 +205,16 @@ def test_a_module_is_complete_only_with_a_yes_for_every_criterion(make_project: 
     assert [r["model"] for r in project.oracle_requests][-1] != project.oracle_requests[0]["model"]
     assert "does not answer AC-1" in json.dumps(project.oracle_requests[1])
     [paused] = ran.named("session_paused")
-    assert "it could not be told whether AC-1 holds: no test calls it" in paused["message"]
-    assert "criteria 0/1" in project.lopen("status", "calc").out
-    assert project.lopen("confirm", paused["session"]).code == 0
+    assert (
+        "it could not be told whether AC-1 holds: no test calls it; the judge's summary: "
+        in paused["message"]
+    )
+    status, shown = (project.lopen(word, "calc").out for word in ("status", "show"))
+    assert "criteria 0/1" in status
+    for screen in (status, shown):
+        assert screen.count("it could not be told whether AC-1") == screen.count("the judge's summary") == 1
+    confirmed = project.lopen("confirm", paused["session"]).out
+    assert "with one more turn" in confirmed
     resumed = project.resume()
     assert resumed.code == 0, resumed.err
     printed = project.lopen("pr", "--print", "calc").out

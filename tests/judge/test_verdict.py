@@ -101,7 +101,7 @@ def test_what_a_verdict_amounts_to(verdict: Verdict, amounts_to: Outcome) -> Non
         (replace(VERDICT, criteria=(NO,)), (), "AC-1 does not hold"),
         (replace(VERDICT, passed=False, criteria=(NO,)), (), "fine"),
         (replace(VERDICT, questions=(UNJUST,)), (), "not justified: asserts less"),
-        (DUE, (), "it could not be told whether AC-1 holds: it was not answered"),
+        (DUE, (), "it could not be told whether AC-1 holds: it was not answered; the judge's summary: fine"),
         (replace(DUE, by_person=True), (), "fine"),
     ],
 )
@@ -109,6 +109,15 @@ def test_the_summary_never_says_that_all_is_well_where_it_is_not(
     verdict: Verdict, own: tuple[Finding, ...], summary: str
 ) -> None:
     assert settled(verdict, own).summary == summary
+
+
+def test_a_verdict_that_could_not_tell_says_each_open_point_and_the_judges_summary_once() -> None:
+    lines = settled(replace(DUE, due=("AC-1", "AC-2"))).lines
+    assert lines == [
+        "verdict on task T-1: could not tell: it could not be told whether AC-1 holds: it was not answered; "
+        "the judge's summary: fine",
+        "  the judge, warning: it could not be told whether AC-2 holds: it was not answered [AC-2]",
+    ]
 
 
 def test_a_criterion_stays_open_until_a_later_verdict_answers_it() -> None:

@@ -162,7 +162,7 @@ def verdict_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
         f"{verdict_name(verdict)} on {verdict['scope']} {verdict['subject']}: {result}"
         f" ({verdict['confidence']} confidence): {verdict['summary']}"
     )
-    yield from (f"  {finding.shown}" for finding in given.findings)
+    yield from (f"  {finding.shown}" for finding in given.beside_summary.findings)
     for criterion in verdict.get("criteria", ()):
         yield f"  {criterion['id']} {HOLDS[criterion['holds']]}: {criterion['evidence']}".rstrip(": ")
     for question in verdict.get("questions", ()):
