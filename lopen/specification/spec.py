@@ -449,15 +449,21 @@ def _front_matter(document: Outline, found: Findings) -> tuple[str, str, tuple[s
     for key, value in (("name", name), ("description", description)):
         if not value:
             found.problem(1, f"the front matter has no {key}")
-    return name, description, _after(values.get("after") or [], found)
+    return name, description, _after(values.get("after") or [], found, line_of_after(document))
 
 
-def _after(value: object, found: Findings) -> tuple[str, ...]:
+def line_of_after(document: Outline) -> int:
+    """Return the line of `after` in the front matter."""
+    lines = enumerate((document.front_matter or "").splitlines(), 2)
+    return next((number for number, line in lines if line.startswith("after:")), 1)
+
+
+def _after(value: object, found: Findings, line: int) -> tuple[str, ...]:
     """Return the modules that `after` names, as a list or one alone."""
     names = [value] if isinstance(value, str) else value
     if isinstance(names, list) and all(isinstance(name, str) and is_module_name(name) for name in names):
         return tuple(dict.fromkeys(names))
-    found.problem(1, "after must be a list of modules: after: [module, module]")
+    found.problem(line, "after must be a list of modules: after: [module, module]")
     return ()
 
 

@@ -73,10 +73,10 @@ def test_check_finds_unknown_names_and_circles(make_project: MakeProject) -> Non
     checked = project.lopen("check")
     assert checked.code == 1
     assert (
-        "specs/alpha/SPECIFICATION.md:1: after: the modules wait for each other: alpha → beta → alpha"
+        "specs/alpha/SPECIFICATION.md:4: after: the modules wait for each other: alpha → beta → alpha"
         in checked.out
     )
-    assert "specs/gamma/SPECIFICATION.md:1: after: there is no module named nobody" in checked.out
+    assert "specs/gamma/SPECIFICATION.md:4: after: there is no module named nobody" in checked.out
 
 
 def test_the_live_view_has_a_line_a_module_and_enter_opens_one(make_project: MakeProject) -> None:

@@ -88,7 +88,7 @@ def _after(root: Path, chosen: dict[str, Path]) -> After:
 def _findings(path: Path, module: str, after: After) -> Iterator[Finding]:
     from lopen.specification.modules import UnreadableSource
     from lopen.specification.order import order_problems
-    from lopen.specification.spec import load_specification
+    from lopen.specification.spec import line_of_after, load_specification
 
     try:
         specification = load_specification(path, module=module)
@@ -97,7 +97,10 @@ def _findings(path: Path, module: str, after: After) -> Iterator[Finding]:
         return
     found = [
         *(("problem", p.line, p.message) for p in (*specification.problems, *specification.unwritten)),
-        *(("problem", 1, message) for message in order_problems(module, after)),
+        *(
+            ("problem", line_of_after(specification.outline), message)
+            for message in order_problems(module, after)
+        ),
         *(("warning", w.line, w.message) for w in specification.warnings),
     ]
     yield from sorted(found, key=lambda finding: finding[1])
