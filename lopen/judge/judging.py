@@ -36,7 +36,7 @@ from lopen.store.audit import VerifyResult
 from lopen.store.sessions import SessionStore
 from lopen.verification.findings import Finding
 from lopen.verification.verifier import Verifier
-from lopen.workflow.pauses import Confirmation, Pause, UndecidedVerdict
+from lopen.workflow.pauses import LOOK_AT_IT, Confirmation, Pause, UndecidedVerdict
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, State, Task
 
@@ -200,7 +200,7 @@ class AskedJudge:
             pause = Confirmation(
                 self.session.id,
                 UndecidedVerdict(verdict.evidence_hash, BREADTH[work.scope]),
-                f"{why}: {one_line(verdict.summary, 1_000)}; look at it, then accept it",
+                f"{why}: {one_line(verdict.summary, 1_000)}{LOOK_AT_IT}",
             )
         return BoundaryVerdict(verdict, evidence.results, passed, pause)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from lopen.core.errors import LopenError
 from lopen.workflow.pauses import (
     BOUNDARIES,
+    LOOK_AT_IT,
     BudgetThreshold,
     Confirmation,
     FailuresInRow,
@@ -338,7 +339,8 @@ def confirm_pause(session: Session, note: str = "") -> Session:
         if not isinstance(pause.reason, BudgetThreshold):  # the budget's own record holds that
             session = confirm(session, pause.reason)
         if isinstance(pause.reason, UndecidedVerdict):
-            line = f"{pause.message} (note: {note})" if note else pause.message
+            told = pause.message.removesuffix(LOOK_AT_IT)  # an order has no place in a record
+            line = f"{told} (note: {note})" if note else told
             session = _dialogue(
                 session, replace(session.dialogue, accepted=(*session.dialogue.accepted, line))
             )

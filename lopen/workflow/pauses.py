@@ -112,6 +112,9 @@ class Halt:
 Pause = Question | Confirmation | Halt
 
 
+LOOK_AT_IT = "; look at it, then accept it"
+
+
 def gate(module: str, message: str) -> Halt:
     """Return the pause for a specification that needs a person's approval."""
     return Halt("gate", message, f"lopen approve {module} --run")

@@ -220,6 +220,7 @@ def test_a_module_is_complete_only_with_a_yes_for_every_criterion(make_project: 
     printed = project.lopen("pr", "--print", "calc").out
     assert "- [ ] **AC-1**" in printed, "a person's acceptance is no yes of the judge"
     assert "accepted by a person although the judge could not tell: " in printed
+    assert "look at it" not in printed
 
 
 def test_what_a_task_left_open_is_asked_of_the_module_with_what_was_missing(
