@@ -21,7 +21,7 @@ def test_a_pull_request_says_what_was_built_with_the_model_s_text_as_plain_text(
     printed = project.lopen("pr", "--print")
     assert printed.code == 0, printed.err
     assert printed.out.startswith("feat(calc): build calc\n\nThe module calc\n")
-    shown = r"\<b\>x\</b\> @~octocat closes #~1 \<\!-- \`x\` \[a\](http://~evil) snake_case GH-~7"
+    shown = r"\<b\>x\</b\> @~octocat closes #~1 \<\!-- `x` \[a\](http://~evil) snake_case GH-~7"
     assert f"- {shown.replace('~', '&#8203;')}: complete" in printed.out
     assert "- [x] **AC-1** add(1, 2) is 3 (" in printed.out
     assert "judged with " in printed.out
@@ -40,7 +40,7 @@ def test_a_pull_request_says_what_was_built_with_the_model_s_text_as_plain_text(
     gh.chmod(0o755)
     path = f"{programs}{os.pathsep}{project.environment()['PATH']}"
     warned = project.lopen("pr", PATH=path)
-    assert (warned.code, "no remote" in warned.err) == (0, True)
+    assert (warned.code, "has no remote, so nothing was pushed: push lopen/calc" in warned.err) == (0, True)
 
     project.git("remote", "add", "origin", str(remote))
     opened = project.lopen("pr", "--draft", PATH=path)

@@ -24,6 +24,7 @@ from lopen.workflow.next_step import standing_work
 from lopen.workflow.session import Session
 
 _MARKUP = re.compile(r"([\\`*\[\]<>&~|!]|(?<!\w)_|_(?!\w))")
+_CODE = re.compile(r"((?<!`)`[^`]+`(?!`))")
 _REFERENCES = re.compile(r"([@#]|://|\bGH-)")
 TIMEOUT_S = 300.0  # pushing may take a while
 PrintOption = Annotated[bool, typer.Option("--print", help="Only print the title and the text.")]
@@ -66,7 +67,9 @@ def pr(
         context.say(f"{title}\n\n{body}")
         if not print_:
             missing = "this repository has no remote" if program else "neither gh nor glab is installed"
-            context.warn(f"{missing}: open the pull request for {session.branch} with the text above")
+            context.warn(
+                f"{missing}, so nothing was pushed: push {session.branch}, then open its pull request with the text above"
+            )
         return ExitCode.OK
     _git(context, "push", "--set-upstream", "origin" if "origin" in remote else remote[0], session.branch)
     context.say(_run(context, [program, *_arguments(program, session, title, body, draft=draft)]))
@@ -187,11 +190,14 @@ def _listed(title: str, entries: tuple[str, ...] | list[str]) -> Iterator[str]:
 
 
 def plain(text: str) -> str:
-    """Return text as one line of Markdown that shows it as it is: no markup, no mention of a user, no reference to an issue.
+    """Return text as one line of Markdown that shows it as it is: no markup but code between backticks, no mention of
+    a user, no reference to an issue.
 
-    A space of no width takes the meaning from `@`, `#` and addresses.
+    A space of no width takes the meaning from `@`, `#` and addresses, which have none in code.
     """
-    return _REFERENCES.sub(r"\1&#8203;", _MARKUP.sub(r"\\\1", " ".join(inert(text).split())))
+    parts = _CODE.split(" ".join(inert(text).split()))
+    parts[::2] = (_REFERENCES.sub(r"\1&#8203;", _MARKUP.sub(r"\\\1", part)) for part in parts[::2])
+    return "".join(parts)
 
 
 def _git(context: CommandContext, *arguments: str) -> str:
