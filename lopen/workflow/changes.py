@@ -261,11 +261,16 @@ def put_aside(session: Session, intent: RevertIntent) -> Session:
 
 
 def reopen_skipped(session: Session, task_id: str) -> Session:
-    """Open a skipped task again, because a person undid that; its failures still count."""
+    """Open a skipped task again, because a person undid that; its failures still count.
+
+    A pause because nothing could go on without the task ends.
+    """
     task = session.tree.task(task_id)
     if task is None or not task.given_up:
         return session
     state = State.FAILED if task.base else State.PENDING
+    if session.pause is not None and session.pause.kind == "guardrail":
+        session = clear_pause(session)
     return with_task(session, replace(task, given_up="", aside="", state=state))
 
 

@@ -348,7 +348,7 @@ def idle(session: Session) -> Halt:
 def stuck(session: Session, remaining: Sequence[Component]) -> Halt:
     """Return the pause for remaining components that are given up or depend on such a component."""
     names = ", ".join(c.name for c in remaining)
-    criteria = ", ".join(i for c in remaining for i in c.criteria) or "none"
+    criteria = ", ".join(i for c in remaining for i in c.open_criteria) or "none"
     return Halt(
         "guardrail",
         f"not complete: {names} cannot continue because tasks were given up; open criteria: {criteria}; "

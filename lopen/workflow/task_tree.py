@@ -146,6 +146,12 @@ class Component:
         named = tuple(i for i in task.criteria if i in self.criteria)
         return named if named and len(self.tasks) > 1 else self.criteria
 
+    @property
+    def open_criteria(self) -> tuple[str, ...]:
+        """The criteria that a task which is not complete is to meet; all where there are no tasks."""
+        left = {i for task in self.tasks if task.state is not State.COMPLETE for i in self.criteria_of(task)}
+        return tuple(i for i in self.criteria if i in left or not self.tasks)
+
 
 def roll_up(states: Sequence[State]) -> State:
     """Combine the states of parts: failed if any is, complete if all are, pending if all are, else in progress."""

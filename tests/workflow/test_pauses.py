@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -16,7 +17,7 @@ from lopen.workflow.pauses import (
     endpoint_unreachable,
 )
 from lopen.workflow.session import Session
-from lopen.workflow.task_tree import Component, Task, TaskTree
+from lopen.workflow.task_tree import Component, State, Task, TaskTree
 from tests.workflow.examples import building, session
 
 ID = "calc-20260301-1"
@@ -36,6 +37,11 @@ def test_what_was_given_up_is_named_with_its_open_criteria() -> None:
     assert "A, B cannot continue" in pause.message
     assert "open criteria: AC-1, AC-2, AC-3;" in pause.message
     assert pause.command == "lopen run calc --new"
+    tasks = (
+        Task("t1", "One", state=State.COMPLETE, criteria=("AC-2",)),
+        Task("t2", "Two", state=State.FAILED, criteria=("AC-3",)),
+    )
+    assert "open criteria: AC-3;" in stuck(session(), [replace(left[1], tasks=tasks)]).message
 
 
 @pytest.mark.parametrize(

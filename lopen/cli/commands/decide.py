@@ -103,11 +103,14 @@ def skip(
     """
     from lopen.application import decisions
     from lopen.application.open_store import open_store
+    from lopen.application.reports import held_criteria, present_verdicts
 
-    session, done = decisions.skip(context, open_store(context), task, reason, keep=keep)
+    store = open_store(context)
+    session, done = decisions.skip(context, store, task, reason, keep=keep)
     found, owner = session.tree.task(task), session.tree.owner(task)
     assert found is not None
-    criteria = ", ".join(owner.criteria) if owner else ""
+    held = held_criteria(session, present_verdicts(store, session))
+    criteria = ", ".join(i for i in owner.open_criteria if i not in held) if owner else ""
     named = f"{task} ({found.name})"
     told = (
         f"skipped {named}"
