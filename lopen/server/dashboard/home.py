@@ -56,7 +56,7 @@ def left(module: Standing) -> str:
         return "waits for you"
     if module.pace.left_s is not None:
         return f"about {duration(round(module.pace.left_s))}"
-    return "after the first task" if module.tasks.tasks else "after planning"
+    return "estimate after the first task" if module.tasks.tasks else "estimate after planning"
 
 
 def spent(module: Standing) -> list[Child]:

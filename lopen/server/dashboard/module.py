@@ -226,7 +226,7 @@ def _row(shown: ModuleView, row: TimelineRow, task: Task | None, length: float, 
         if span.kind == "model" and (span.end - span.start) * scale >= NARROWEST / 2
     ]
     name: Child = shown.task(task) if task and linked else row.name
-    state = el("em", _task_state(task), " ", dollars(row.cost_usd))
+    state = el("em", _task_state(task), " ", dollars(round(row.cost_usd, 2)))
     picture = el(
         "svg",
         work,
