@@ -64,7 +64,7 @@ def take_up(context: CommandContext, queue: SharedQueue, module: str, *, running
 def sent(context: CommandContext, command: str, options: Mapping[str, Any]) -> bool:
     """Send a person's command to the build it is for, if the queue has that build and this machine does not."""
     named = next((v for k in ("wanted", "session", "task", "budget_id") if (v := options.get(k))), None)
-    if not named or (command in ("answer", "tell") and options.get("text") is None):
+    if not named or (command in ("answer", "tell") and not options.get("words")):
         return False
     queue = open_queue(context)
     try:
@@ -118,7 +118,7 @@ def _extended_group(
 def _words(command: str, options: Mapping[str, Any]) -> list[str]:
     match command:
         case "answer" | "tell":
-            return [str(options["text"])]
+            return [" ".join(options["words"])]
         case "confirm":
             return [str(options["note"])]
         case "skip":
