@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
+from math import inf
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
@@ -134,8 +135,9 @@ class _Drawing:
         self.rows: dict[str, list[Span]] = {}
         self.costs: dict[str, float] = {}
         self.spent: list[tuple[float, float]] = []
+        self.waits: list[tuple[float, float]] = []
         self.row = PLANNING
-        self.began: float | None = None
+        self.began: float | None = 0.0  # the present stretch of work
 
     def add(self, kind: Kind, start: float, end: float, *, failed: bool = False) -> None:
         start = max(0.0, start)
@@ -145,6 +147,13 @@ class _Drawing:
         if self.began is not None:
             self.rows.setdefault(self.row, []).insert(0, Span("model", self.began, at, at - self.began))
         self.began = None
+
+    def wait(self, since: float, until: float) -> None:
+        """End the work, wait, and begin to work again."""
+        self.work_ends(since)
+        self.add("waited", since, until)
+        self.waits.append((since, until))
+        self.began = until
 
     def read(self, event: e.Event, at: float) -> None:
         match event:
@@ -167,6 +176,19 @@ class _Drawing:
                 self.work_ends(at)
 
 
+def _waited(before: e.Event, event: e.Event) -> float | None:
+    """Return the seconds that lopen waited between two events, for a person or a limit; infinity: all of them."""
+    match event:
+        case e.SessionStarted():
+            return inf
+        case e.QuestionAsked(assumed=False) | e.SpecApproved() if not isinstance(before, e.SessionStarted):
+            return inf  # a terminal showed the question, or the gate
+    match before:
+        case e.Waiting(seconds=seconds) | e.ModelRetry(wait_s=seconds):
+            return seconds
+    return None
+
+
 def timeline(
     events: Sequence[e.Recorded], names: Mapping[str, str], now: datetime, state: Progressing
 ) -> Timeline:
@@ -176,31 +198,26 @@ def timeline(
     """
     if not events:
         return Timeline()
-    first, drawing, waits = events[0].ts, _Drawing(names), list[tuple[float, float]]()
-    drawing.began = 0.0
-    for before, recorded in pairwise((None, *events)):
-        assert recorded is not None
-        at = (recorded.ts - first).total_seconds()
-        if isinstance(recorded.event, e.SessionStarted) and before is not None:
-            last = (before.ts - first).total_seconds()
-            drawing.work_ends(last)
-            drawing.add("waited", last, at)
-            waits.append((last, at))
-            drawing.began = at
+    first, drawing = events[0].ts, _Drawing(names)
+    drawing.read(events[0].event, 0.0)
+    for before, recorded in pairwise(events):
+        last, at = ((each.ts - first).total_seconds() for each in (before, recorded))
+        seconds = _waited(before.event, recorded.event)
+        if seconds is not None:
+            drawing.wait(last, min(at, last + seconds))
         drawing.read(recorded.event, at)
     end = (events[-1].ts - first).total_seconds()
     if state != "complete":
         last, end = end, max(end, (now - first).total_seconds())
         if state == "waiting":
-            drawing.work_ends(last)
-            drawing.add("waited", last, end)
-            waits.append((last, end))
+            drawing.wait(last, end)
     drawing.work_ends(end)
-    return _drawn(drawing, waits, end)
+    return _drawn(drawing, end)
 
 
-def _drawn(drawing: _Drawing, waits: Sequence[tuple[float, float]], end: float) -> Timeline:
+def _drawn(drawing: _Drawing, end: float) -> Timeline:
     """Return the rows with long waits drawn shorter."""
+    waits = drawing.waits
     worked = max(end - sum(until - since for since, until in waits), 0.0)
     most = max(1.0, DRAWN_WAIT * worked)
 
@@ -282,7 +299,7 @@ def _proof(number: int, state: CriterionState, session: Session, history: Histor
         if state.id in c.criteria_of(task)
     )
     *_, latest = (None, *history.runs.values())
-    run = history.runs.get(deciding[0]["tree"], latest) if deciding else None
+    run = history.runs.get(deciding[0].get("tree", ""), latest) if deciding else None
     tests, files, missing = _named(evidence, run)
     rejected = [
         v

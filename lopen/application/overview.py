@@ -33,7 +33,7 @@ from lopen.store.audit import last_failure
 from lopen.store.folder import is_worked_on
 from lopen.store.sessions import SessionStore
 from lopen.workflow.next_step import displayed_step
-from lopen.workflow.pauses import Confirmation, FailuresInRow, Question
+from lopen.workflow.pauses import Confirmation, FailuresInRow, Question, asks_now
 from lopen.workflow.session import Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
 from lopen.workflow.task_tree import Progress, Task, progress
@@ -62,7 +62,7 @@ class Wait:
     """A decision that a module waits for.
 
     `kind` is that of the standstill; `findings` are those of the verdict that led here, `output` the end of the failed
-    verification. `changes` are those of the specification since its last approval.
+    verification. `changes` are those of the specification since its last approval. `at_terminal`: a process waits too.
     """
 
     kind: str
@@ -76,6 +76,7 @@ class Wait:
     output: str = ""
     changes: tuple[str, ...] = ()
     estimate_usd: tuple[float, float] | None = None
+    at_terminal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +255,8 @@ def standing(reading: Reading, module: str, wanted: str | None = None) -> Standi
     described = spec.description if spec else ""
     if session is None:
         return _unstarted(reading, module, spec)
-    history, working = reading.history(found, session), is_worked_on(reading.context.root, module)
-    working = working and not session.finished
+    history, held = reading.history(found, session), is_worked_on(reading.context.root, module)
+    working = held and not session.finished and not asks_now(session.pause)
     line = timeline_of(session, history, working=working)
     spent = next((b.cost_usd for b in reading.limits.budgets if b.budget_id == f"session:{session.id}"), None)
     still = standstill(reading.context.root, found, session)
@@ -278,7 +279,7 @@ def standing(reading: Reading, module: str, wanted: str | None = None) -> Standi
         dossier.mutants_noticed(session, history),
         dossier.pace(session, line, sum(row.cost_usd for row in line.rows) if spent is None else spent),
         _act(found, session, history) if working else None,
-        _wait(reading, found, session, history, still, spec) if still else None,
+        replace(_wait(reading, found, session, history, still, spec), at_terminal=held) if still else None,
         merged,
     )
 

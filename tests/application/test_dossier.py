@@ -69,6 +69,26 @@ def test_a_timeline_has_a_row_a_task_and_draws_a_long_wait_short() -> None:
     assert sum(line.spending) == pytest.approx(0.12)
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        (e.QuestionAsked("which?", ("a", "b"), "a", "b"),),
+        (e.SpecApproved("me", "", "aa"),),
+        (e.Waiting("a rate limit", 40), e.Notice("info", "on")),
+        (e.ModelRetry("overloaded", 1, 40), e.Notice("info", "on")),
+    ],
+)
+def test_a_wait_at_a_terminal_or_for_a_limit_is_no_work_of_the_model(told: tuple[e.Event, ...]) -> None:
+    *asked, after = told
+    found = recorded(
+        (0, begun("t1")), (10, turn(0.1)), *((10, each) for each in asked), (50, after), (60, turn(0.1))
+    )
+    line = timeline(found, {"t1": "Add"}, START, "complete")
+    spans = sorted((span.start, span.kind, span.seconds) for span in line.rows[-1].spans)
+    assert [each[1:] for each in spans] == [("model", 10), ("waited", 40), ("model", 10)]
+    assert (line.worked_s, line.rows[-1].worked_s) == (20, 20)
+
+
 def test_a_session_that_waits_is_drawn_as_waiting_until_now() -> None:
     line = timeline(TOLD[:7], {}, START + timedelta(hours=3), "waiting")
     assert line.worked_s == 90

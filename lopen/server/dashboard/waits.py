@@ -126,7 +126,7 @@ def findings(found: Sequence[Mapping[str, Any]]) -> Markup | None:
 def _acts(place: Place, module: Standing, wait: Wait, budgets: Sequence[BudgetState]) -> list[Child]:
     """Return the fields and buttons that settle a wait."""
     session = module.session
-    resume = None if module.act else place.href("api", "sessions", session, "resume")
+    resume = None if wait.at_terminal else place.href("api", "sessions", session, "resume")
     go_on = press("Go on", resume, kind=".do", label=f"Go on with {module.module}") if resume else None
     if wait.question is not None:
         return [_answer(place, module, wait, resume)]
