@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
@@ -69,8 +68,8 @@ def main(argv: Sequence[str], stdin: BinaryIO, stdout: TextIO, stderr: TextIO) -
     _log(news, root, stderr)
     told = tuple(f"lopen: {line}" for line in news)
     stdout.write(written(name, replace(answer, tell=(*answer.tell, *told))))
-    if name == "session-start" and os.path.isdir(os.path.join(root, ".lopen")):
-        _clean_in_background(root)
+    if name == "session-start" and session:
+        _clean(root)
     return 0
 
 
@@ -101,7 +100,7 @@ def answered(name: str, event: HookEvent, root: str, settings: HookSettings) -> 
 
 def _store(database: Database, settings: HookSettings, root: str) -> LimitsStore:
     if settings["budget"]["store"] == "sqlite":
-        return SqliteStore(database, evidence_max=settings["memory"]["evidence_max"])
+        return SqliteStore(database)
     from lopen.limits.opening import open_limits
     from lopen.settings.sources import load
 
@@ -150,18 +149,13 @@ def _time_limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _clean_in_background(root: str) -> None:
-    """Let another process clean the project's state, as the start of one of lopen's own sessions does."""
-    import subprocess  # late: few events start a process
+def _clean(root: str) -> None:
+    """Clean the project's state, as the start of one of lopen's own sessions does, as far as the time allows."""
+    from lopen.claude_hooks.upkeep import clean  # slow to load, and seldom wanted
 
-    with suppress(OSError):  # the next session's start takes it up
-        subprocess.Popen(
-            [sys.executable, "-I", "-m", "lopen.claude_hooks.upkeep", root],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+    settings = HookSettings(root)
+    with suppress(HookTimedOut), _time_limit(settings["hooks"]["timeout_s"]):
+        clean(root, settings["budget"]["ttl_s"])
 
 
 def _news(lines: Sequence[str], root: str, session: str) -> list[str]:

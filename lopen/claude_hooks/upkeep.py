@@ -1,13 +1,8 @@
-"""The hooks' slow part: their log, and the upkeep of the project's state at the start of a session.
-
-python -m lopen.claude_hooks.upkeep PROJECT
-"""
+"""The hooks' slow part: their log, and the upkeep of the project's state at the start of a session."""
 
 from __future__ import annotations
 
 import json
-import signal
-import sys
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
@@ -16,8 +11,6 @@ from pathlib import Path
 from lopen.core.clock import SystemClock
 from lopen.core.errors import LopenError
 from lopen.store.log_rotation import HOOK_LOG, LogFile, LogLimits
-
-CLEANS_WITHIN_S = 60
 
 
 def logged(lines: Sequence[str], root: str) -> None:
@@ -29,9 +22,8 @@ def logged(lines: Sequence[str], root: str) -> None:
             log.write(json.dumps({"ts": stamp, "level": "warning", "message": line}), now)
 
 
-def tidied(root: str) -> None:
-    """Clean the project's state by the settings in force; what goes wrong is raised."""
-    from lopen.settings.sources import load
+def clean(root: str, ttl_s: float) -> None:
+    """Clean the project's state; log what goes wrong. Unused limits are kept for `ttl_s`."""
     from lopen.store.database import Database
     from lopen.store.sessions import SessionStore
     from lopen.store.upkeep import Upkeep
@@ -39,21 +31,12 @@ def tidied(root: str) -> None:
     folder = Path(root) / ".lopen"
     if not (folder / "state.db").exists():
         return
-    settings = load(Path(root)).settings
-    with closing(Database(folder / "state.db", timeout_s=0.5)) as database:
-        Upkeep(
-            SessionStore(database), folder, settings, SystemClock(), warn=lambda text: logged([text], root)
-        ).clean()
 
+    def warn(text: str) -> None:
+        logged([text], root)
 
-def main(root: str) -> None:
-    """Clean, and log what goes wrong: nobody hears this process. The system ends it where it takes too long."""
-    signal.alarm(CLEANS_WITHIN_S)
     try:
-        tidied(root)
+        with closing(Database(folder / "state.db", timeout_s=0.5)) as database:
+            Upkeep(SessionStore(database), folder, ttl_s, SystemClock(), warn=warn).clean()
     except (LopenError, OSError) as error:
-        logged([f"the state was not cleaned ({error})"], root)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
+        warn(f"the state was not cleaned ({error})")
