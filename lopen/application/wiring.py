@@ -43,10 +43,10 @@ from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
 from lopen.store.audit import AuditTrail
 from lopen.store.journal import ConversationStore, Journal
-from lopen.store.log_rotation import LogLimits, StructuredLog
+from lopen.store.log_rotation import StructuredLog
 from lopen.store.project_documents import Specifications, write_plan
 from lopen.store.sessions import SessionStore
-from lopen.store.upkeep import Upkeep
+from lopen.store.upkeep import Upkeep, log_limits
 from lopen.tools.catalogue import Tool
 from lopen.tools.questions import Person
 from lopen.tools.running import Watch
@@ -173,8 +173,8 @@ def _subscribers(
     """Return the subscribers of the session: the view, the log, the upkeep of `.lopen/`."""
     hide = secrets.redact
     state = context.root / ".lopen"
-    log = StructuredLog(state / "logs", LogLimits(), redact=hide, warn=context.warn)
-    upkeep = Upkeep(store, state, settings.budget.ttl_s, SystemClock(), warn=context.warn, session=session)
+    log = StructuredLog(state / "logs", log_limits(settings), redact=hide, warn=context.warn)
+    upkeep = Upkeep(store, state, settings, SystemClock(), warn=context.warn, session=session)
     return (_shown(context, view), log, upkeep, kept_alerts(settings, store.database, hide))
 
 

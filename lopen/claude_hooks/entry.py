@@ -100,7 +100,7 @@ def answered(name: str, event: HookEvent, root: str, settings: HookSettings) -> 
 
 def _store(database: Database, settings: HookSettings, root: str) -> LimitsStore:
     if settings["budget"]["store"] == "sqlite":
-        return SqliteStore(database)
+        return SqliteStore(database, evidence_max=settings["memory"]["evidence_max"])
     from lopen.limits.opening import open_limits
     from lopen.settings.sources import load
 
@@ -153,9 +153,8 @@ def _clean(root: str) -> None:
     """Clean the project's state, as the start of one of lopen's own sessions does, as far as the time allows."""
     from lopen.claude_hooks.upkeep import clean  # slow to load, and seldom wanted
 
-    settings = HookSettings(root)
-    with suppress(HookTimedOut), _time_limit(settings["hooks"]["timeout_s"]):
-        clean(root, settings["budget"]["ttl_s"])
+    with suppress(HookTimedOut), _time_limit(HookSettings(root)["hooks"]["timeout_s"]):
+        clean(root)
 
 
 def _news(lines: Sequence[str], root: str, session: str) -> list[str]:

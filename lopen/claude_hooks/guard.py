@@ -77,6 +77,7 @@ class SessionGuard:
         self.book = rule_book(
             settings["circuit"],
             api_session_max=self.limits.api_session_max,
+            history=settings["memory"]["tool_history_max"],
         )
         self._root = root
         self._nested_in = nested_in

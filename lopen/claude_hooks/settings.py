@@ -22,7 +22,7 @@ from lopen.limits.budget import BudgetSpec
 from lopen.limits.records import BudgetUsage
 
 AGENT = "claude-code"
-SECTIONS = {"budget", "circuit", "resources", "hooks"}
+SECTIONS = {"budget", "circuit", "resources", "memory", "hooks"}
 MOST_SPECIFICATIONS = 200
 MOST_BYTES = 1_000_000  # of a specification
 _NO_PROJECT = Path(os.devnull)  # in which no project's file lies

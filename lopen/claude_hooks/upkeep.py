@@ -22,8 +22,9 @@ def logged(lines: Sequence[str], root: str) -> None:
             log.write(json.dumps({"ts": stamp, "level": "warning", "message": line}), now)
 
 
-def clean(root: str, ttl_s: float) -> None:
-    """Clean the project's state; log what goes wrong. Unused limits are kept for `ttl_s`."""
+def clean(root: str) -> None:
+    """Clean the project's state by the settings in force; log what goes wrong."""
+    from lopen.settings.sources import load
     from lopen.store.database import Database
     from lopen.store.sessions import SessionStore
     from lopen.store.upkeep import Upkeep
@@ -37,6 +38,7 @@ def clean(root: str, ttl_s: float) -> None:
 
     try:
         with closing(Database(folder / "state.db", timeout_s=0.5)) as database:
-            Upkeep(SessionStore(database), folder, ttl_s, SystemClock(), warn=warn).clean()
+            settings = load(Path(root)).settings
+            Upkeep(SessionStore(database), folder, settings, SystemClock(), warn=warn).clean()
     except (LopenError, OSError) as error:
         warn(f"the state was not cleaned ({error})")

@@ -257,4 +257,5 @@ class AskedJudge:
             verdict.subject,
             self.verifier.log.clock.now(),
             {"task": self.session.task.id if self.session.task else ""} | verdict.to_json(),
+            limit=self.settings.memory.evidence_max,
         )

@@ -137,11 +137,15 @@ BY_NAME: Mapping[str, CircuitRule] = {rule.name: rule for rule in RULES}
 
 @dataclass(frozen=True, slots=True)
 class RuleBook:
-    """The rules that hold here, with the limits that stand beside them."""
+    """The rules that hold here, with the limits that stand beside them.
+
+    `history`: calls remembered for finding patterns.
+    """
 
     rules: Mapping[str, CircuitRule] = field(default_factory=lambda: BY_NAME)
     api_session_max: int = 50
     enabled: bool = True
+    history: int = CALLS_KEPT
 
     def __getitem__(self, name: str) -> CircuitRule:
         return self.rules[name]
@@ -150,7 +154,7 @@ class RuleBook:
     def kept(self) -> int:
         """Calls of each kind that are logged: at least as many as a rule counts."""
         counted = (rule.threshold + 1 for rule in self.rules.values() if rule.unit != "task")
-        return max(CALLS_KEPT, *counted)
+        return max(self.history, *counted)
 
 
 def _configured(rule: CircuitRule, settings: Mapping[str, Any]) -> CircuitRule:
@@ -169,11 +173,12 @@ def rule_book(
     *,
     api_session_max: int = 50,
     exempt: tuple[str, ...] = (),
+    history: int = CALLS_KEPT,
 ) -> RuleBook:
     """The book of the settings' `circuit` table. `exempt` rules never trip (a model on loopback, a replay)."""
     rules = {r.name: _configured(r, circuit.get(r.name) or {}) for r in RULES}
     rules |= {name: replace(rules[name], enabled=False) for name in exempt}
-    return RuleBook(rules, api_session_max, bool(circuit.get("enabled", True)))
+    return RuleBook(rules, api_session_max, bool(circuit.get("enabled", True)), history)
 
 
 # a circuit

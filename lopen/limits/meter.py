@@ -134,6 +134,7 @@ class Meter(SharedPace):
             settings.circuit.model_dump(),
             api_session_max=self._limits.api_session_max,
             exempt=exempt,
+            history=settings.memory.tool_history_max,
         )
         self.gate = CallGate(store, self._tried, clock, book, self._limits, settings.tool_discipline)
 

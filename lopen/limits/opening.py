@@ -11,9 +11,9 @@ from lopen.store.database import Database
 
 def open_limits(settings: Settings, database: Database) -> LimitsStore:
     """Where budgets and circuits are counted."""
-    budget = settings.budget
+    budget, kept = settings.budget, settings.memory.evidence_max
     if budget.store == "sqlite":
-        return SqliteStore(database)
+        return SqliteStore(database, evidence_max=kept)
     try:
         from lopen.limits.redis_store import RedisStore, project_prefix
     except ModuleNotFoundError as error:
@@ -22,4 +22,4 @@ def open_limits(settings: Settings, database: Database) -> LimitsStore:
         ) from error
 
     prefix = project_prefix(budget.key_prefix, str(database.path.parent.parent))
-    return RedisStore(budget.store, database, prefix=prefix, ttl_s=budget.ttl_s)
+    return RedisStore(budget.store, database, prefix=prefix, ttl_s=budget.ttl_s, evidence_max=kept)

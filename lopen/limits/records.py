@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CACHE_READ_WEIGHT = 0.1  # share of a token that a token read from the prompt cache counts as
+EVIDENCE_KEPT = 100  # alerts of each budget, incidents of each circuit
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from lopen.guardrails.call_history import LoggedCall
 from lopen.limits.budget import BudgetSpec, BudgetState, Charge
 from lopen.limits.circuits import CircuitState
 from lopen.limits.records import (
+    EVIDENCE_KEPT,
     Alert,
     BudgetUsage,
     Incident,
@@ -40,7 +41,6 @@ from lopen.limits.records import (
     parsed,
 )
 from lopen.limits.store import Rows
-from lopen.store.caps import MAX_ENTRIES
 from lopen.store.database import Database
 
 T = TypeVar("T")
@@ -66,6 +66,7 @@ class RedisRows:
         """`pipe` is redis-py's, whose types know no decoded answers."""
         self._key = store.key
         self._ttl = store.ttl_s
+        self._evidence_max = store.evidence_max
         self._pipe = pipe
         self._seen: dict[str, Any] = {}  # what lies at a key, as this transaction left it
         self._writes: list[tuple[str, tuple[Any, ...]]] = []
@@ -169,7 +170,7 @@ class RedisRows:
         """Add to a list that keeps its newest entries; its owner is in the list."""
         key = self._key(name, owner)
         self._write("RPUSH", key, dump(entry))
-        self._write("LTRIM", key, -MAX_ENTRIES, -1)
+        self._write("LTRIM", key, -self._evidence_max, -1)
 
     def add_alert(self, alert: Alert) -> None:
         self._append("budget:alerts", alert.budget_id, alert)
@@ -215,8 +216,9 @@ class RedisStore:
         ttl_s: int = 86_400,
         answer_s: float = ANSWER_S,
         operation_s: float = OPERATION_S,
+        evidence_max: int = EVIDENCE_KEPT,
     ) -> None:
-        """Connect at the first use. `database` holds the debts.
+        """Connect at the first use. `database` holds the debts; `evidence_max` is as in `SqliteStore`.
 
         A server is out of reach if an answer takes longer than `answer_s`, or other writers keep a transaction from
         its end for longer than `operation_s`.
@@ -235,6 +237,7 @@ class RedisStore:
         self._where = where.get("path") or f"{where.get('host', 'localhost')}:{where.get('port', 6379)}"
         self._prefix = prefix
         self.ttl_s = ttl_s
+        self.evidence_max = evidence_max
         self._operation_s = operation_s
         self.database = database
 

@@ -15,6 +15,7 @@ from lopen.core.errors import StorageError, StoreUnreachable
 from lopen.limits.budget import BudgetState, Charge
 from lopen.limits.circuits import CircuitState
 from lopen.limits.records import (
+    EVIDENCE_KEPT,
     Alert,
     BudgetUsage,
     Incident,
@@ -37,8 +38,9 @@ _INSERT_SPEND = f"INSERT INTO spend VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) {AD
 class SqliteRows:
     """The rows inside one transaction."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, evidence_max: int) -> None:
         self._connection = connection
+        self._evidence_max = evidence_max
 
     def _one(self, kind: type[V], sql: str, key: str) -> V | None:
         row = self._connection.execute(sql, (key,)).fetchone()
@@ -94,7 +96,7 @@ class SqliteRows:
             "INSERT OR REPLACE INTO alerts (alert_id, budget_id, acknowledged, body) VALUES (?, ?, ?, ?)",
             (alert.alert_id, alert.budget_id, alert.acknowledged, dump(alert)),
         )
-        trim(self._connection, "alerts", alert.budget_id)
+        trim(self._connection, "alerts", alert.budget_id, self._evidence_max)
 
     def acknowledge_alert(self, alert_id: str) -> Alert | None:
         known = self._one(Alert, "SELECT body FROM alerts WHERE alert_id = ?", alert_id)
@@ -107,7 +109,7 @@ class SqliteRows:
         self._connection.execute(
             "INSERT INTO incidents (circuit_id, body) VALUES (?, ?)", (incident.circuit_id, dump(incident))
         )
-        trim(self._connection, "incidents", incident.circuit_id)
+        trim(self._connection, "incidents", incident.circuit_id, self._evidence_max)
 
     def memo(self, key: str) -> dict[str, Any] | None:
         row = self._connection.execute("SELECT body FROM memos WHERE key = ?", (key,)).fetchone()
@@ -121,13 +123,15 @@ class SqliteRows:
 class SqliteStore:
     """`LimitsStore` over a `Database`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, evidence_max: int = EVIDENCE_KEPT) -> None:
+        """`evidence_max`: alerts of a budget and incidents of a circuit that are kept; older ones are summed up."""
         self.database = database
+        self._evidence_max = evidence_max
 
     def atomically(self, work: Callable[[Rows], T]) -> T:
         """Run `work` in one transaction, or inside the open one."""
         with _reached(), self.database.transaction() as connection:
-            return work(SqliteRows(connection))
+            return work(SqliteRows(connection, self._evidence_max))
 
     def _read(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         with _reached():

@@ -29,12 +29,13 @@ class GroupRows(SqliteRows):
     def __init__(
         self,
         connection: sqlite3.Connection,
+        evidence_max: int,
         group: str,
         kept: dict[str, Any],
         own: tuple[str, int],
     ) -> None:
         """`own`: this build's module and fencing number. `kept["going"]`: the modules that run or are about to."""
-        super().__init__(connection)
+        super().__init__(connection, evidence_max)
         self._id, self._kept, self._own = f"{GROUP}:{group}", kept, own
 
     def budget(self, budget_id: str) -> BudgetState | None:
@@ -97,4 +98,4 @@ class GroupStore(SqliteStore):
             self.database.transaction() as connection,
             self._shared.spending(self._group, *self._own) as kept,
         ):
-            return work(GroupRows(connection, self._group, kept, self._own))
+            return work(GroupRows(connection, self._evidence_max, self._group, kept, self._own))

@@ -371,6 +371,34 @@ class Verify(SettingsSection):
     )
 
 
+# kept data
+
+
+class Memory(SettingsSection):
+    """Sizes and ages of the files in `.lopen/`."""
+
+    log_max_kb: Limit = Field(50, le=1_000_000, description="Size at which a log file is rotated, in KiB.")
+    log_max_lines: Limit = Field(
+        1_000, le=10_000_000, description="Number of lines at which a log file is rotated."
+    )
+    log_max_age_days: Limit = Field(7, le=3_650, description="Age at which a log file is rotated, in days.")
+    log_keep: Limit = Field(
+        5, le=1_000, description="Rotated files kept of each log, and tracebacks of each kind."
+    )
+    sessions_kept: Limit = Field(
+        10, le=10_000, description="Finished sessions kept before older ones are archived."
+    )
+    session_max_age_days: Limit = Field(
+        7, le=3_650, description="Age at which a finished session is archived, in days."
+    )
+    evidence_max: Limit = Field(
+        100, le=100_000, description="Entries kept in a list of evidence; older ones are summarised."
+    )
+    tool_history_max: OwnNumber = Field(
+        50, le=100_000, description="Recent tool calls in which the circuits look for patterns."
+    )
+
+
 # other programs
 
 
@@ -445,6 +473,7 @@ class Settings(SettingsSection):
     verify: Verify = Field(default_factory=Verify)
     circuit: Circuit = Field(default_factory=lambda: Circuit.model_validate({}))
     resources: Resources = Field(default_factory=Resources)
+    memory: Memory = Field(default_factory=Memory)
     mcp: Mcp = Field(default_factory=Mcp)
     hooks: Hooks = Field(default_factory=Hooks)
     queue: Queue = Field(default_factory=Queue)

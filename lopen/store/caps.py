@@ -41,11 +41,11 @@ CAPPED_LISTS: Mapping[str, tuple[str, str, str]] = {
 }
 
 
-def trim(connection: sqlite3.Connection, name: str, owner: str) -> None:
-    """Trim the list `name` of `owner` to its newest `MAX_ENTRIES` entries, inside the caller's transaction."""
+def trim(connection: sqlite3.Connection, name: str, owner: str, limit: int = MAX_ENTRIES) -> None:
+    """Trim the list `name` of `owner` to its newest `limit` entries, inside the caller's transaction."""
     column, measure, _ = CAPPED_LISTS[name]
     newest = f"SELECT rowid FROM {name} WHERE {column} = ?1 ORDER BY rowid DESC LIMIT 1 OFFSET ?2"  # noqa: S608 - fixed words only
-    newest_dropped = connection.execute(newest, (owner, MAX_ENTRIES)).fetchone()
+    newest_dropped = connection.execute(newest, (owner, limit)).fetchone()
     if newest_dropped is None:
         return
     connection.execute(

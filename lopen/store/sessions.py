@@ -239,25 +239,24 @@ class SessionStore:
         subject: str,
         at: datetime,
         body: dict[str, Any],
+        *,
+        limit: int = MAX_ENTRIES,
     ) -> None:
         """Store a verdict under the hash of its evidence.
 
-        `MAX_ENTRIES` applies to its findings (the first ones stay, and errors come first) and to the session's
+        `limit` applies to its findings (the first ones stay, and errors come first) and to the session's
         verdicts (the newest ones stay).
         """
         findings = body.get("findings", ())
-        if len(findings) > MAX_ENTRIES:
-            body = body | {
-                "findings": findings[:MAX_ENTRIES],
-                "findings_dropped": len(findings) - MAX_ENTRIES,
-            }
+        if len(findings) > limit:
+            body = body | {"findings": findings[:limit], "findings_dropped": len(findings) - limit}
         with self.database.transaction() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO verdicts (session, evidence_hash, scope, subject, given_at, body)"
                 " VALUES (?, ?, ?, ?, ?, ?)",
                 (session_id, evidence_hash, scope, subject, at.isoformat(), json.dumps(body)),
             )
-            trim(connection, "verdicts", session_id)
+            trim(connection, "verdicts", session_id, limit)
 
     def verdict(self, session_id: str, evidence_hash: str) -> dict[str, Any] | None:
         """Return the verdict on exactly this evidence, or None."""

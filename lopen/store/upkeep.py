@@ -13,7 +13,7 @@ from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lopen.core.clock import Clock
 from lopen.core.errors import LopenError
@@ -26,6 +26,9 @@ from lopen.store.log_rotation import LOGS, LogFile, LogLimits
 from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
 
+if TYPE_CHECKING:
+    from lopen.settings.schema import Settings
+
 STATE_BYTES = 5 * 1024 * 1024  # that `.lopen/` stays under, but for `UNCOUNTED`
 # Files that the user keeps (recordings, archives), and damaged files
 UNCOUNTED = ("recordings", "session_archives", "corrupted")
@@ -33,9 +36,14 @@ EVENTS_BETWEEN_CHECKS = 256
 FEWER_ROWS = (500, 50)  # of each kind, where `.lopen/` is too large
 TRACEBACKS = ("check-*.txt", "crash-*.txt")  # named by the time, so that the newest sort last
 LAST_CLEANUP = "memory:last"  # the memo with the result of the last cleanup that changed anything
-SESSIONS_KEPT, SESSION_MAX_AGE = 10, timedelta(days=7)  # finished sessions before they are archived
-TRACEBACKS_KEPT = 5  # of each kind
 STALE_S = 3_600.0  # the process of an older temporary file has ended
+
+
+def log_limits(settings: Settings) -> LogLimits:
+    """Return the limits of logs that the settings want."""
+    memory = settings.memory
+    age_s = timedelta(days=memory.log_max_age_days).total_seconds()
+    return LogLimits(memory.log_max_kb * 1024, memory.log_max_lines, age_s, memory.log_keep)
 
 
 def footprint(folder: Path) -> Mapping[str, int]:
@@ -97,13 +105,13 @@ class CleanupResult:
 
 
 class Upkeep:
-    """The upkeep of one project. Unused limits are kept for `ttl_s`. `session` is the one this process drives, whose module lock it already holds."""
+    """The upkeep of one project. `session` is the one this process drives, whose module lock it already holds."""
 
     def __init__(
         self,
         store: SessionStore,
         folder: Path,
-        ttl_s: float,
+        settings: Settings,
         clock: Clock,
         *,
         warn: Callable[[str], None],
@@ -112,7 +120,7 @@ class Upkeep:
     ) -> None:
         self._store = store
         self._folder = folder
-        self._ttl_s = ttl_s
+        self._settings = settings
         self._clock = clock
         self._warn = warn
         self._session = session
@@ -183,9 +191,9 @@ class Upkeep:
         self._remove_stale_files(now)
         return CleanupResult(
             logs_rotated=sum(log.rotate_if_due(now) for log in self.logs()),
-            sessions_archived=self._archive_but(SESSIONS_KEPT),
+            sessions_archived=self._archive_but(self._settings.memory.sessions_kept),
             rows_deleted=self._delete_older(KEPT_ROWS),
-            limits_forgotten=self._delete_idle_limits(now - timedelta(seconds=self._ttl_s)),
+            limits_forgotten=self._delete_idle_limits(now - timedelta(seconds=self._settings.budget.ttl_s)),
         )
 
     def _keep_least(self) -> CleanupResult:
@@ -201,12 +209,12 @@ class Upkeep:
     def logs(self) -> list[LogFile]:
         """Return every log of the project."""
         folder = self._folder / "logs"
-        return [LogFile(folder / name, LogLimits()) for name in LOGS if folder.is_dir()]
+        return [LogFile(folder / name, log_limits(self._settings)) for name in LOGS if folder.is_dir()]
 
     def _remove_stale_files(self, now: datetime) -> None:
-        """Delete temporary files of ended processes, and all but the newest tracebacks."""
+        """Delete temporary files of ended processes, and older tracebacks than as many as rotations are kept of a log."""
         for pattern in TRACEBACKS:
-            for path in sorted((self._folder / "logs").glob(pattern))[:-TRACEBACKS_KEPT]:
+            for path in sorted((self._folder / "logs").glob(pattern))[: -self._settings.memory.log_keep]:
                 path.unlink(missing_ok=True)
         for folder in (self._folder / "logs", *self._store.archives.glob("*")):
             for path in folder.glob(".*"):
@@ -219,7 +227,7 @@ class Upkeep:
         This process's own session stays, and so do those whose module another process works on.
         """
         now, newest = self._clock.now(), set(self._store.ids()[:keep])
-        cutoff = (now - SESSION_MAX_AGE).isoformat()
+        cutoff = (now - timedelta(days=self._settings.memory.session_max_age_days)).isoformat()
         rows = self._store.database.connection.execute(
             "SELECT id, module, updated_at FROM sessions WHERE status='complete' AND id<>? ORDER BY created_at, rowid",
             (self._session.id if self._session else "",),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lopen.settings.schema import Settings
 from lopen.store.database import Database
 from lopen.store.sessions import SessionStore
 from lopen.store.upkeep import STATE_BYTES, Upkeep
@@ -62,9 +63,17 @@ def warnings() -> list[str]:
 
 @pytest.fixture
 def make_upkeep(store: SessionStore, folder: Path, clock: FakeClock, warnings: list[str]) -> MakeUpkeep:
-    def make(session: Session | None = None, state_bytes: int = STATE_BYTES) -> Upkeep:
+    def make(
+        settings: Settings | None = None, session: Session | None = None, state_bytes: int = STATE_BYTES
+    ) -> Upkeep:
         return Upkeep(
-            store, folder, 86_400, clock, warn=warnings.append, session=session, state_bytes=state_bytes
+            store,
+            folder,
+            settings or Settings(),
+            clock,
+            warn=warnings.append,
+            session=session,
+            state_bytes=state_bytes,
         )
 
     return make
