@@ -66,7 +66,9 @@ class ScriptedEndpoint:
         oracle: Turn | Iterable[Turn] | None = None,
         routes: Sequence[Route] = (),
         key: str = "",
+        first: Callable[[Body], object] = bool,
     ) -> None:
+        """`first` is called with each request before it is answered, with several at the same time: it may wait."""
         self.requests: list[Body] = []
         self.oracle_requests: list[Body] = []
         self.routed_requests: list[Body] = []
@@ -75,6 +77,7 @@ class ScriptedEndpoint:
         self._routes = [(predicate, _Queue(turns)) for predicate, turns in routes]
         self._ids = itertools.count(1)
         self._guard = threading.Lock()
+        self._first = first
         self._cache = PromptCache()
         self._endpoint = MessagesEndpoint(self._answer, key=key)
 
@@ -109,6 +112,7 @@ class ScriptedEndpoint:
     def _answer(self, body: Body) -> Answer:
         if (problem := refusal(body)) is not None:  # what the API refuses never reaches the script
             return Status(400, problem)
+        self._first(body)
         with self._guard:
             turn = self._turn(body)
             answer = turn(body) if callable(turn) else turn

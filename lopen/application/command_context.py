@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lopen.core.events import Recorded
     from lopen.limits.store import LimitsStore
     from lopen.loop.context import Approver, SessionContext
+    from lopen.models.retry import SharedPace
     from lopen.settings.schema import Settings
     from lopen.settings.sources import Loaded
     from lopen.store.database import Database
@@ -139,6 +140,7 @@ class CommandContext:
     presentation: Presentation = field(default_factory=Presentation)
     given: str = ""  # the folder of -C, as it was typed
     limits: Callable[[Settings, Database], LimitsStore] | None = None  # None: the settings' store
+    pace: SharedPace | None = None  # None: that store's
 
     @property
     def has_queue(self) -> bool:

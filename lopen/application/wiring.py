@@ -98,7 +98,7 @@ def wired(
         audit = AuditTrail(store.database, session.id, secrets.redact)
         room = clean_room_of(stack, settings, sandbox, place)
         verifier = _verifier(settings, sandbox, VerificationLog(journal, audit, clock), store, room)
-        calls = _model_calls(settings, options, model, meter, journal, clock)
+        calls = _model_calls(context, settings, options, model, meter, journal, clock)
         files = Workspace(root, place.repository.files, secrets.watch_file)
         rules = sandbox_rules(sandbox, settings)
         project = Project(place, files, Specifications(home, store), sandbox, verifier, rules)
@@ -219,13 +219,19 @@ def _verifier(
 
 
 def _model_calls(
-    settings: Settings, options: ResumeOptions, model: Model, meter: Meter, journal: Journal, clock: Clock
+    context: CommandContext,
+    settings: Settings,
+    options: ResumeOptions,
+    model: Model,
+    meter: Meter,
+    journal: Journal,
+    clock: Clock,
 ) -> ModelCalls:
     policy = RetryPolicy(base_s=settings.model.retry_base_s, max_retries=settings.model.max_retries)
     return ModelCalls(
         model,
         () if options.model else tuple(settings.models.fallback),
-        Retries(policy, clock, random.Random(), pace=meter),  # noqa: S311 - jitter, no secret
+        Retries(policy, clock, random.Random(), pace=context.pace or meter),  # noqa: S311 - jitter, no secret
         meter,
         journal,
         clock,

@@ -52,16 +52,16 @@ from lopen.limits.charging import (
     settle,
 )
 from lopen.limits.circuits import CircuitState, rule_book
-from lopen.limits.records import Alert, BudgetUsage, Reservation, new_id, raised
+from lopen.limits.records import Alert, BudgetUsage, Reservation, decoded, field_values, new_id, raised
 from lopen.limits.report import left_line, near_limit, snapshot_line
 from lopen.limits.store import LimitsStore, Rows
 from lopen.models import messages
-from lopen.models.retry import SharedPace
+from lopen.models.retry import Bucket, SharedPace, Turn
 from lopen.settings.schema import Settings
 
 T = TypeVar("T")
 log = logging.getLogger("lopen.limits")
-SLOWED = "endpoint:slowed"
+BUCKET = "endpoint:bucket"
 PROMISED_S = 0.5  # until requests under way may have left some of their promises
 
 
@@ -340,21 +340,17 @@ class Meter(SharedPace):
 
         self._atomically(lambda rows: release(rows, left), owe)
 
-    def slowed_s(self) -> float:
-        """Return the seconds until a request may be sent: some process's was refused for the rate of all."""
-        kept = self._atomically(lambda rows: rows.memo(SLOWED), lambda: None)
-        until = kept.get("until") if kept else None
-        return max(0.0, until - self._clock.now().timestamp()) if isinstance(until, float) else 0.0
+    def change_bucket(self, change: Callable[[Bucket, float], tuple[Bucket, Turn]]) -> Turn:
+        """Change the bucket of all processes that share the store; without it, each waits by itself alone."""
 
-    def slow_down(self, seconds: float) -> None:
-        """Let every process of the store wait."""
-        until = self._clock.now().timestamp() + seconds
+        def work(rows: Rows) -> Turn:
+            kept = decoded(Bucket, rows.memo(BUCKET) or {})
+            changed, turn = change(kept, self._clock.now().timestamp())
+            if changed != kept:
+                rows.put_memo(BUCKET, field_values(changed))
+            return turn
 
-        def work(rows: Rows) -> None:
-            kept = (rows.memo(SLOWED) or {}).get("until")
-            rows.put_memo(SLOWED, {"until": max(until, kept if isinstance(kept, float) else 0.0)})
-
-        self._atomically(work, lambda: None)
+        return self._atomically(work, Turn)
 
     def states(self) -> list[BudgetState]:
         """Module, session and task as they stand (empty where the store is gone)."""

@@ -124,6 +124,10 @@ FALLBACK_RETRIES: Final = 2
 KEPT_EVERY_S: Final = 1.0  # of an answer that streams in
 KEPT_S: Final = 600.0  # how long a fallback that answered is asked first
 MAX_RETRY_AFTER_S: Final = 300.0  # for a longer wait the session pauses
+GAPS_A_WAIT: Final = (
+    16  # so many requests go out in the time that the endpoint asked to wait, one after another
+)
+LONGEST_GAP_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,15 +208,50 @@ class Substitutes:
             self._kept[model] = (by, now + KEPT_S)
 
 
-class SharedPace:
-    """The wait that the endpoint's limits on the rate of requests ask of all processes; this one knows of none."""
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The moment at which a process may send its request, by the clock of the bucket's place, and the wait until then."""
 
-    def slowed_s(self) -> float:
-        """Return the seconds until a request may be sent."""
-        return 0.0
+    at: float = 0.0
+    wait_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """The token bucket of all processes: empty until `closed_until`, then one request each `gap_s` while some wait."""
+
+    closed_until: float = 0.0
+    next_at: float = 0.0
+    gap_s: float = 0.0
+
+    def refused(self, wait_s: float, now: float) -> Bucket:
+        """Return the bucket after a refusal that asks for this wait; a longer one that was asked for before holds."""
+        until = max(self.closed_until, now + wait_s)
+        return Bucket(until, max(self.next_at, until), min(wait_s / GAPS_A_WAIT, LONGEST_GAP_S))
+
+    def turn(self, at: float, now: float) -> tuple[Bucket, Turn]:
+        """Return the turn of a process that was given `at` before (0: none): that one, unless a refusal came between."""
+        if at and at >= self.closed_until:
+            return self, Turn(at, max(0.0, at - now))
+        if self.next_at <= now:
+            return self, Turn(now)
+        return replace(self, next_at=self.next_at + self.gap_s), Turn(self.next_at, self.next_at - now)
+
+
+class SharedPace:
+    """The pace that the endpoint's limits on the rate of requests ask of all processes. This one keeps no bucket."""
+
+    def change_bucket(self, change: Callable[[Bucket, float], tuple[Bucket, Turn]]) -> Turn:
+        """Keep what `change` makes of the bucket and the present time; return the turn beside it."""
+        return Turn()
+
+    def turn(self, at: float = 0.0) -> Turn:
+        """Take a turn, or ask again for the one that was given before."""
+        return self.change_bucket(lambda bucket, now: bucket.turn(at, now))
 
     def slow_down(self, seconds: float) -> None:
         """Let every process wait, since the endpoint refused a request for their number."""
+        self.change_bucket(lambda bucket, now: (bucket.refused(seconds, now), Turn()))
 
 
 @dataclass(slots=True)
@@ -273,8 +312,10 @@ class Retries:
         attempt = 0
         while True:
             attempt += 1
-            while (left := self.pace.slowed_s()) > 0:
-                self.clock.sleep(left * (1 + self.rng.random() / 4))  # not all at the same moment
+            turn = self.pace.turn()
+            while turn.wait_s > 0:
+                self.clock.sleep(turn.wait_s)
+                turn = self.pace.turn(turn.at)
             try:
                 return model.send(request, on_text)
             except TransientFailure as failure:

@@ -208,7 +208,9 @@ def build_here(context: CommandContext, queue: SharedQueue, module: str, fence: 
         def limits(_: Settings, database: Database) -> LimitsStore:
             return GroupStore(database, queue, group, module, fence)
 
-        inner = CommandContext(folder, json=True, presentation=kept, limits=limits if group else None)
+        inner = CommandContext(
+            folder, json=True, presentation=kept, limits=limits if group else None, pace=queue
+        )
 
         def beat() -> None:
             take_up(inner, queue, module, running=True)

@@ -17,6 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 import sqlalchemy as sa
 
 from lopen.core.errors import LopenError, StorageError
+from lopen.models.retry import Bucket, SharedPace, Turn
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -24,6 +25,7 @@ LEASE_S = 45.0
 AWAY_S = 120.0  # a database that restarts is waited for
 RETRY_S = 1.0
 HEARTBEAT_S = 10.0
+BUCKET = "endpoint"  # beside the groups' budgets
 _TABLES = """
 CREATE TABLE IF NOT EXISTS lopen_orders (
     project TEXT NOT NULL, module TEXT NOT NULL, body TEXT NOT NULL, state TEXT NOT NULL,
@@ -106,7 +108,7 @@ def patient(method: Callable[P, T]) -> Callable[P, T]:
     return call
 
 
-class SharedQueue:
+class SharedQueue(SharedPace):
     """The tables of one project in the queue's database."""
 
     def __init__(self, url: str, project: str) -> None:
@@ -290,21 +292,37 @@ class SharedQueue:
     def spending(self, group: str, module: str, fence: int) -> Iterator[dict[str, Any]]:
         """Yield the group's budget to change, as the lease's holder; without a module: as the person. Raises `Fenced`."""
         with self.holding(module, fence) if module else self._changing() as connection:
-            locked = self._run(
-                connection,
-                "INSERT INTO lopen_budgets VALUES (:project, :id, '{}') ON CONFLICT (project, budget)"
-                " DO UPDATE SET body = lopen_budgets.body RETURNING body",
-                id=group,
-            ).scalar_one()
+            body, _ = self._locked(connection, group)
             sql = (
                 "SELECT module FROM lopen_orders WHERE project = :project AND state IN ('running', 'queued')"
             )
-            kept = (
-                {"promised": {}} | json.loads(locked) | {"going": list(self._run(connection, sql).scalars())}
-            )
+            kept = {"promised": {}} | body | {"going": list(self._run(connection, sql).scalars())}
             yield kept
-            sql = "UPDATE lopen_budgets SET body = :body WHERE project = :project AND budget = :id"
-            self._run(connection, sql, id=group, body=json.dumps(kept))
+            self._keep(connection, group, kept)
+
+    @patient
+    def change_bucket(self, change: Callable[[Bucket, float], tuple[Bucket, Turn]]) -> Turn:
+        """Change the bucket of all builds of the project, by the database's clock."""
+        with self._changing() as connection:
+            body, now = self._locked(connection, BUCKET)
+            changed, turn = change(Bucket(**body), now)
+            if changed != Bucket(**body):
+                self._keep(connection, BUCKET, asdict(changed))
+        return turn
+
+    def _locked(self, connection: sa.Connection, name: str) -> tuple[dict[str, Any], float]:
+        """Return what is kept by this name, which nobody else changes until the transaction ends, and the time."""
+        row = self._run(
+            connection,
+            "INSERT INTO lopen_budgets VALUES (:project, :id, '{}') ON CONFLICT (project, budget)"
+            " DO UPDATE SET body = lopen_budgets.body RETURNING body, NOW() AS now",
+            id=name,
+        ).one()
+        return json.loads(row.body), float(row.now)
+
+    def _keep(self, connection: sa.Connection, name: str, body: Mapping[str, Any]) -> None:
+        sql = "UPDATE lopen_budgets SET body = :body WHERE project = :project AND budget = :id"
+        self._run(connection, sql, id=name, body=json.dumps(body))
 
     # checkpoints
 

@@ -52,12 +52,18 @@ def test_what_all_have_spent_stops_each(store: LimitsStore, clock: FakeClock) ->
     assert again.reserve(1, 1_000, "", quote).max_tokens == 1_000
 
 
-def test_a_request_refused_for_the_rate_of_all_slows_every_process(
+def test_a_refusal_for_the_rate_of_all_lets_every_process_wait_and_then_go_one_after_another(
     store: LimitsStore, clock: FakeClock
 ) -> None:
-    first, second = opened(store, clock, "s1"), opened(store, clock, "s2")
-    first.slow_down(20.0)
-    second.slow_down(5.0)
-    assert second.slowed_s() == pytest.approx(20.0)
-    clock.advance(20.0)
-    assert first.slowed_s() == 0.0
+    one, two, three = (opened(store, clock, f"s{at}") for at in range(3))
+    one.slow_down(16.0)
+    turns = [process.turn() for process in (two, three, one)]
+    assert [turn.wait_s for turn in turns] == pytest.approx([16.0, 17.0, 18.0])
+    clock.advance(16.0)
+    assert two.turn(turns[0].at).wait_s == 0.0
+    two.slow_down(8.0)
+    assert three.turn(turns[1].at).wait_s >= 8.0, (
+        "its turn would come before the endpoint takes requests again"
+    )
+    clock.advance(60.0)
+    assert one.turn().wait_s == 0.0

@@ -45,9 +45,14 @@ def make_project(tmp_path: Path) -> Iterator[MakeProject]:
     """Make a project with modules; `routes` replace the answers to some of them."""
     with ExitStack() as stack:
 
-        def make(*modules: str, after: Mapping[str, str] | None = None, **answers: Any) -> Project:
+        def make(
+            *modules: str,
+            after: Mapping[str, str] | None = None,
+            first: Callable[[dict[str, Any]], object] = bool,
+            **answers: Any,
+        ) -> Project:
             routes: list[Route] = [(asks_for(m), answers.get(m, builds(m))) for m in modules]
-            endpoint = stack.enter_context(ScriptedEndpoint(routes=routes))
+            endpoint = stack.enter_context(ScriptedEndpoint(routes=routes, first=first))
             project = Project(tmp_path / "project", endpoint, LOPEN_SANDBOX__MODE="none")
             for module in modules:
                 text = specification(module)

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.endpoint import tools
+from tests.endpoint import status, tools
 from tests.fake_api import Answer
 from tests.project import TIMEOUT_S, build, plan
-from tests.queue.conftest import Machine, MakeProject, with_remote
+from tests.queue.conftest import Machine, MakeProject, asks_for, with_remote
 
 
 def test_a_worker_of_this_machine_builds_what_is_ordered(make_project: MakeProject) -> None:
@@ -92,12 +92,18 @@ def until(reached: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
-def expire_leases(url: str) -> None:
-    """Let the database's clock be past every lease, as if 45 s had gone by."""
+def in_database(url: str, sql: str) -> int:
+    """Run a statement; return how many rows it found or changed."""
     engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
     with engine.begin() as connection:
-        connection.execute(sa.text("UPDATE lopen_orders SET expires = 1"))
+        rows = connection.execute(sa.text(sql)).rowcount
     engine.dispose()
+    return rows
+
+
+def expire_leases(url: str) -> None:
+    """Let the database's clock be past every lease, as if 45 s had gone by."""
+    in_database(url, "UPDATE lopen_orders SET expires = 1")
 
 
 def state(machine: Machine) -> dict[str, Any]:
@@ -173,12 +179,7 @@ def test_a_specification_that_is_not_the_approved_one_is_refused_and_named(
     make_project: MakeProject, tmp_path: Path, database: str
 ) -> None:
     one, two = ordered(make_project, tmp_path, database, lambda _: plan())
-    engine = sa.create_engine(database.replace("postgresql://", "postgresql+psycopg://"))
-    with engine.begin() as connection:
-        connection.execute(
-            sa.text("UPDATE lopen_orders SET body = replace(body, 'It computes.', 'It steals.')")
-        )
-    engine.dispose()
+    in_database(database, "UPDATE lopen_orders SET body = replace(body, 'It computes.', 'It steals.')")
     assert two.worker("--until-idle").wait(TIMEOUT_S) == 0, two.output
     refused = state(one)
     assert refused["state"] == "failed"
@@ -200,3 +201,38 @@ def test_a_worker_that_is_asked_to_end_finishes_the_turn_and_hands_back(
     assert state(two)["state"] == "queued", one.output
     assert two.worker("--until-idle").wait(TIMEOUT_S) == 0, two.output
     assert (state(two)["state"], held.plans, held.builds) == ("complete", 1, 1), two.output
+
+
+def test_a_refusal_for_the_rate_of_requests_lets_the_builds_of_every_machine_wait(
+    make_project: MakeProject, tmp_path: Path, database: str
+) -> None:
+    machines: list[Machine] = []
+    arrived: dict[str, list[float]] = {"alpha": [], "beta": []}
+
+    def first(body: dict[str, Any]) -> None:
+        module = next((name for name in arrived if asks_for(name)(body)), None)
+        if module is not None:
+            arrived[module].append(time.monotonic())
+            if module == "beta":  # its answer comes when alpha has been refused, on the other machine
+                until(
+                    lambda: (
+                        in_database(
+                            database, "SELECT 1 FROM lopen_budgets WHERE budget = 'endpoint' AND body <> '{}'"
+                        )
+                        > 0
+                    )
+                )
+
+    refusals = [status(429, "slowly", retry_after="1"), plan(), build("alpha-t1", "alpha")]
+    project = make_project("alpha", "beta", first=first, alpha=refusals)
+    with_remote(project)
+    machines += [Machine(project, tmp_path / name, database) for name in ("one", "two")]
+    for machine in machines:
+        machine.project.git("reset", "-q", "--hard", project.git("rev-parse", "HEAD"))
+    person = machines[0].project
+    for command in (["approve", "alpha", "beta", "--yes"], ["queue", "add", "alpha", "beta"]):
+        assert person.lopen(*command).code == 0
+    workers = [machine.worker("--jobs", "1", "--until-idle") for machine in machines]
+    assert [worker.wait(TIMEOUT_S) for worker in workers] == [0, 0]
+    assert [len(arrived[m]) for m in ("alpha", "beta")] == [3, 2], [machine.output for machine in machines]
+    assert min(arrived["alpha"][1], arrived["beta"][1]) >= arrived["alpha"][0] + 0.99
