@@ -78,6 +78,7 @@ class CleanRoom:
         while len(self._others) < count:
             other = CleanRoom(self.where, self.place_of_work, carry=self._carry, mounted=True)
             other._installed_in = self
+            other._user.keep(".cache/go-build")  # Go knows its compiled packages by their sources
             self._others.append(other)
         return self._others[:count]
 
@@ -126,10 +127,16 @@ class CleanRoom:
         made_for = (self.set_up_for, self.set_up_on)
         if self._shown[0] != made_for:
             root, user = self._repository.root, command_home(self._repository.root)
-            pairs = [(self._files.top / p, root / p) for p in self._ignored(self._installed.in_files)]
+            whole = [p for p in self._installed.in_files if self._is_environment(p)]
+            shown = dict.fromkeys([*whole, *self._ignored(self._installed.in_files)])
+            pairs = [(self._files.top / p, root / p) for p in shown]
             pairs += [(self._user.top / p, user / p) for p in self._installed.in_home]
             self._shown = (made_for, tuple(pairs))
         return self._shown[1]
+
+    def _is_environment(self, path: str) -> bool:
+        """Return True for a virtual environment: it works as a whole, also where git ignores its `lib` and `bin` alone."""
+        return (self._files.top / path / "pyvenv.cfg").is_file()
 
     def _ignored(self, paths: Iterable[str]) -> tuple[str, ...]:
         # A path in the folder, because git does not take a missing path for a folder.
@@ -182,7 +189,9 @@ class CleanRoom:
         found = self._files.tidy(wanted, remove_added=not install)
         if install:
             added = [p for p in found.added if p not in found.contents]
-            self._installed.take(_installed_paths(added, found.ignored), self._user.added())
+            whole = [p for p in added if self._is_environment(p)]
+            rest = _installed_paths([p for p in added if p not in whole], found.ignored)
+            self._installed.take(sorted([*whole, *rest]), self._user.added())
             self._files.tidy()  # added files that are not installed go; changed lock files are written again
         else:
             self._user.clear()

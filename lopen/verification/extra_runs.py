@@ -1,9 +1,9 @@
 """The runs of the test command beside its plain one: the negative control, earlier versions of changed tests, mutants.
 
 No model is asked. They run on git trees and edits of lopen's own, in rooms beside the clean room. The control and the
-earlier tests take at most as long as three runs of the tests, or 60 s where that is more; the mutants have the rest
-of the three runs, or of eight seconds. Each result is stored as it comes, so that nothing is tried twice on the same
-change, also by a process that goes on where another was killed (docs/reference/completion.md).
+earlier tests take at most as long as three runs of the tests, or 60 s where that is more; then the mutants have as much,
+at least 24 s and at most 120 s. Each result is stored as it comes, so that nothing is tried twice on the same change,
+also by a process that goes on where another was killed (docs/reference/completion.md).
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ from lopen.verification.test_run import TestRun, in_file
 from lopen.verification.verifier import Verifier
 
 LEAST_S = 60.0  # that the control and the earlier tests may always take
-LEAST_MUTANTS_S = 8.0  # after which the mutants, a measure alone, are over where three runs take less
+LEAST_MUTANTS_S = 24.0  # that the mutants, a measure alone, may always take
+MOST_MUTANTS_S = 120.0
 MOST_RUNS = 3  # of the tests, in time, where that is longer
 MOST_ROOMS = 4
 MOST_FILES = 40_000  # of all rooms together
@@ -47,8 +48,9 @@ MOST_BYTES = 2_000_000_000
 OUT_OF_TIME = "the time for extra runs was over"
 REFUSED = "the compiler refused the broken functions"
 NOT_REACHED = "without bubblewrap, the tests may run an installed copy instead of the files in the room"
-MOST_REACHING = 500  # names of tests; of more, their files alone
+BY_FILE = (".py", ".js", ".cjs", ".mjs", ".jsx", ".ts", ".cts", ".mts", ".tsx")
 TELL_S = 5.0  # between two lines on the mutants that were tried
+STOP = ("stop",)
 UNREADABLE = b"lopen: this file cannot be read (\n"
 
 
@@ -103,12 +105,12 @@ class ExtraRuns:
         if mutation is None and not control.edits and not chosen:
             mutation = MutationCheck(0)
         clock = self.verifier.log.clock
-        started = clock.monotonic() - (mutation.seconds if mutation else 0.0)
+        started = clock.monotonic() - (known.seconds if known else 0.0)
         three_runs = MOST_RUNS * tests.seconds
-        for_mutants = started + max(LEAST_MUTANTS_S, three_runs)
+        mutants_s = min(MOST_MUTANTS_S, max(LEAST_MUTANTS_S, three_runs))
         if mutation is not None and (mutation.control == "unnoticed" or earlier is not None):
             taken = None
-        tried = mutation is not None and (not mutation.untried or clock.monotonic() >= for_mutants)
+        tried = mutation is not None and (not mutation.untried or mutation.seconds >= mutants_s)
         if tried and taken is None:
             return mutation if broken else None, earlier
         # A process that goes on where another was cut off has nothing installed
@@ -123,22 +125,24 @@ class ExtraRuns:
 
         def keep(check: MutationCheck, *, told: bool = False) -> MutationCheck:
             nonlocal kept
-            check = replace(check, run_s=tests.seconds, seconds=clock.monotonic() - started)
-            kept = self._kept(
-                kept, change.base, check, check.control != "unnoticed", check.seconds, told=told
-            )
+            check = replace(check, run_s=tests.seconds)
+            seconds = clock.monotonic() - started
+            kept = self._kept(kept, change.base, check, check.control != "unnoticed", seconds, told=told)
             return check
 
         if mutation is None:
-            check = batch.control(control, first.get("control"), after, len(chosen))
+            check = batch.control(control, first.get("control"), len(chosen))
             mutation = keep(check, told=check.control == "unnoticed")
         if taken is not None and mutation.control != "unnoticed":
             earlier = batch.earlier_tests(change.base, taken, compared, first)
             ran = VerifyResult("earlier_tests", tests.command, True, 0, "", tests.tree)
             self._kept(ran, change.base, earlier, True, clock.monotonic() - started, told=True)
         if mutation.untried:
-            for check in replace(batch, deadline=for_mutants).mutants(chosen, mutation):
-                mutation = keep(check)
+            begun = clock.monotonic() - mutation.seconds
+            mutating = replace(batch, deadline=begun + mutants_s)
+            for check in mutating.mutants(chosen, mutation, _narrowed(change, after)):
+                mutation = keep(replace(check, seconds=clock.monotonic() - begun))
+            mutation = replace(mutation, seconds=clock.monotonic() - begun)
         if mutation.control != "unnoticed" and (mutation.made or mutation.broken):
             mutation = keep(mutation, told=True)
         return mutation if broken else None, earlier
@@ -213,10 +217,11 @@ class _Batch:
     rooms: Sequence[CleanRoom]
     deadline: float
     cancelled: Event = field(default_factory=Event)
+    told_at: float = -TELL_S
 
     def first(self, control: NegativeControl, taken: _TakenBack | None) -> dict[str, _Ran | None]:
         """Run what needs no other run, side by side: the negative control, and the new code with earlier tests."""
-        jobs = {"control": _Job(self.tests.tree, control.edits)} if control.edits else {}
+        jobs = {"control": _Job(self.tests.tree, control.edits, STOP)} if control.edits else {}
         tree_with = self.verifier.repository.tree_with
         if taken is not None and taken.ours:
             before: dict[str, TreeEntry | None] = {c.path: c.entry_before for c in taken.ours}
@@ -249,44 +254,43 @@ class _Batch:
         beside = sorted(c.path for c in taken.support) if dependent or not count else ()
         return EarlierTests(count, failing, tuple(sorted(dependent)), tuple(beside))
 
-    def control(self, control: NegativeControl, ran: _Ran | None, after: TestRun, made: int) -> MutationCheck:
-        """Return whether the tests noticed the broken functions, before any of the `made` mutants ran.
-
-        A command that stops at its first failure does not tell all tests that reach them; `after` tells all.
-        """
+    def control(self, control: NegativeControl, ran: _Ran | None, made: int) -> MutationCheck:
+        """Return whether the tests noticed the broken functions, before any of the `made` mutants ran."""
         if not control.edits:
             return MutationCheck(made)
         outcome, why = self._outcome(control, ran)
-        reaching: list[str] = []
-        if ran is not None and ran.tests.count == after.count and after.single <= ran.tests.single:
-            reaching = sorted(ran.tests.failed)
-        if len(reaching) > MOST_REACHING:
-            reaching = sorted({name.partition("::")[0] for name in reaching})
-        return MutationCheck(made, (), outcome, control.broken, why, tuple(reaching))
+        return MutationCheck(made, (), outcome, control.broken, why)
 
-    def mutants(self, chosen: Sequence[Mutant], check: MutationCheck) -> Iterator[MutationCheck]:
-        """Yield the check with one more outcome after each mutant that could run.
+    def mutants(
+        self, chosen: Sequence[Mutant], check: MutationCheck, narrowed: Sequence[str]
+    ) -> Iterator[MutationCheck]:
+        """Yield the check with one more outcome after each mutant whose outcome is certain.
 
-        A test that passes where every changed function fails at its start can notice no mutant of one: the files of the
-        tests that failed then run alone, until the first failure.
+        First the `narrowed` runs: those of the work's own tests, in which a failed test settles it. All tests run for
+        the mutants that are left, until the first failure.
         """
-        known = {(outcome.path, outcome.start, outcome.now) for outcome in check.outcomes}
-        left = [m for m in chosen if (m.path, m.start, m.now) not in known]
-        options = ("stop", *(f"only {name}" for name in check.reaching))
-        jobs = [_Job(self.tests.tree, {m.path: m.applied}, options) for m in left]
-        clock, told_at = self.verifier.log.clock, -TELL_S
-        with closing(self._each(jobs)) as each:
-            for at, result in chain([(0, None)], each):
-                if result is not None:
-                    m, refused = left[at], did_not_compile(left[at].path, result.output)
-                    noticed = None if refused else not result.passed
-                    outcome = MutantOutcome(m.path, m.line, m.start, m.was, m.now, noticed)
-                    check = replace(check, outcomes=(*check.outcomes, outcome))
-                    yield check
-                if (now := clock.monotonic()) >= told_at + TELL_S and now < self.deadline:
-                    told_at, tried = now, f"{len(check.outcomes)} of {check.made}"
-                    told = f"Mutants: {tried} ({self.deadline - now:.0f} s left)"
-                    self.verifier.log.journal.tell(ProgressTold(told))
+        settled = {(outcome.path, outcome.start, outcome.now) for outcome in check.outcomes}
+        for options in ([*STOP, *narrowed], STOP) if narrowed else (STOP,):
+            left = [m for m in chosen if (m.path, m.start, m.now) not in settled]
+            jobs = [_Job(self.tests.tree, {m.path: m.applied}, tuple(options)) for m in left]
+            with closing(self._each(jobs)) as each:
+                for at, result in chain([(0, None)], each):
+                    if result is not None and (options is STOP or result.tests.failed):
+                        m, refused = left[at], did_not_compile(left[at].path, result.output)
+                        noticed = None if refused else not result.passed
+                        outcome = MutantOutcome(m.path, m.line, m.start, m.was, m.now, noticed)
+                        settled.add((m.path, m.start, m.now))
+                        check = replace(check, outcomes=(*check.outcomes, outcome))
+                        yield check
+                    self._tell(check)
+
+    def _tell(self, check: MutationCheck) -> None:
+        """Show how far the mutants are, not more often than a person wants to read it."""
+        now = self.verifier.log.clock.monotonic()
+        if now >= self.told_at + TELL_S and now < self.deadline:
+            self.told_at = now
+            told = f"Mutants: {len(check.outcomes)} of {check.made} ({self.deadline - now:.0f} s left)"
+            self.verifier.log.journal.tell(ProgressTold(told))
 
     def _outcome(self, control: NegativeControl, result: _Ran | None) -> tuple[Control, str]:
         if result is None:
@@ -358,6 +362,19 @@ class _Batch:
             return None
         passed = ran.exit_code == 0 and not record.why_not_passed(ran)
         return _Ran(passed, ran.output, record.test_run(ran.output, ran.seconds))
+
+
+def _narrowed(change: ExaminedChange, after: TestRun) -> list[str]:
+    """Return the options that run the files of the work's own tests alone; none where these are all tests.
+
+    They are the likeliest to notice a fault in the work. Runners of Python and Node alone are asked by files.
+    """
+    own = {c.path for c in change.changes if read_tests(c.path, c.after).cases and looks_like_test(c.path)}
+    ran = sorted(
+        path for path in own if path.endswith(BY_FILE) and any(in_file(n, path) for n in after.single)
+    )
+    rest = [name for name in after.single if not any(in_file(name, path) for path in ran)]
+    return [f"only {path}" for path in ran] if rest else []
 
 
 def _unreadable(_: bytes) -> bytes:

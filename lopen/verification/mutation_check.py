@@ -39,8 +39,8 @@ class MutationCheck:
     """The negative control of a change, and the outcomes of the mutants that were tried of those `made`.
 
     `control`: with each function in `broken` failing at its start, the tests noticed it or not; "none" where the change
-    has nothing to break, "unknown" where no run tells (`why_unknown`). `reaching` are the tests that failed then. A run
-    of the tests takes `run_s`; all runs have taken `seconds`.
+    has nothing to break, "unknown" where no run tells (`why_unknown`). A run of the tests takes `run_s`; the runs of the
+    mutants have taken `seconds`.
     """
 
     made: int
@@ -48,7 +48,6 @@ class MutationCheck:
     control: Control = "none"
     broken: tuple[str, ...] = ()
     why_unknown: str = ""
-    reaching: tuple[str, ...] = ()
     run_s: float = 0.0
     seconds: float = 0.0
 
@@ -110,5 +109,4 @@ def mutation_from_json(stored: Mapping[str, Any]) -> MutationCheck:
     """Return the check that `MutationCheck.to_json` wrote."""
     outcomes = tuple(MutantOutcome(**outcome) for outcome in stored["outcomes"])
     own = {field.name: stored[field.name] for field in fields(MutationCheck)}  # its base is stored beside it
-    lists = {name: tuple(stored[name]) for name in ("broken", "reaching")}
-    return MutationCheck(**{**own, **lists, "outcomes": outcomes})
+    return MutationCheck(**{**own, "broken": tuple(stored["broken"]), "outcomes": outcomes})

@@ -21,7 +21,13 @@ def enter(root: Path) -> Callable[[], CleanRoom]:
     return lambda: CleanRoom(root.parent / "rooms" / "calc", Workplace(repository, repository), mounted=True)
 
 
-BELOW = ("backend/.venv/pyvenv.cfg", "web/app/node_modules/dep/index.js", "gen/a/b.py")
+# A virtual environment is whole, also where git ignores a part of it alone
+BELOW = (
+    "backend/.venv/pyvenv.cfg",
+    "backend/.venv/lib/it.py",
+    "web/app/node_modules/dep/index.js",
+    "gen/a/b.py",
+)
 # What the model writes → the installed paths that stay; None: verify-setup is to run again
 WRITES: dict[str, list[str] | None] = {
     "backend/x.txt": ["backend/.venv", "gen", "web/app/node_modules"],
@@ -35,7 +41,7 @@ WRITES: dict[str, list[str] | None] = {
 def test_a_folder_that_a_task_writes_later_is_not_installed(
     enter: Callable[[], CleanRoom], root: Path, written: str
 ) -> None:
-    (root / ".gitignore").write_text(".venv/\nnode_modules/\n__pycache__/\n")
+    (root / ".gitignore").write_text("lib\nnode_modules/\n__pycache__/\n")
     repository, room = Repository.open(root, clock=FakeClock()), enter()
     tree = repository.snapshot()
     place = room.enter(tree)

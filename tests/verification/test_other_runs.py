@@ -133,6 +133,10 @@ def test_node_runs_the_files_that_are_asked_for(tmp_path: Path) -> None:
     record, ran = recorded_run(tmp_path, files, "node --test", "stop", "only test/c.test.js::other")
 
     assert record.test_run(ran.output, 0.0).names["script"] == ("test/c.test.js::other",)
+    for line, told in {"jest.js --ci": r"a\.test\.js$ --ci", "vitest.mjs run -u": "run a.test.js -u"}.items():
+        says = {line.split()[0]: "console.log(process.argv.slice(2).join(' '));\n", "a.test.js": ""}
+        _, ran = recorded_run(tmp_path / line, says, f"node {line}", "only a.test.js::adds")
+        assert ran.output.startswith(f"{told} "), "before all options, which take what stands behind them"
 
 
 @pytest.mark.parametrize(

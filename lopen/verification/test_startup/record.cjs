@@ -15,6 +15,8 @@ const OPTIONS = (() => {
     return [];
   }
 })(); // what lopen asks of this run: `stop` at the first failure, and with `only FILE::NAME` these files alone
+const NAMED = [...new Set(OPTIONS.filter((line) => line.startsWith('only ')).map((line) => line.slice(5).split('::')[0]))];
+const ASKED = NAMED.every((file) => fs.existsSync(file)) ? NAMED : [];
 const MOST_NAMED = 400000; // characters of names of tests
 const RUNNERS = new Set(['jest', 'vitest', 'mocha', '_mocha']);
 const QUESTIONS = new Set(['--version', '-v', '-V', '--help', '-h', '--listTests', '--list-files', '--showConfig', '--init', '--clearCache', 'list', 'init', 'bench']);
@@ -123,8 +125,7 @@ function startNode() {
   const given = reporters ? [] : ['--test-reporter', spec];
   if (!destinations && reporters < 2) given.push('--test-reporter-destination', 'stdout');
   const ours = ['--test-reporter', __filename, '--test-reporter-destination', '/dev/null'];
-  const asked = [...new Set(OPTIONS.filter((line) => line.startsWith('only ')).map((line) => line.slice(5).split('::')[0]))];
-  const files = asked.length && asked.every((file) => fs.existsSync(file)) ? asked : process.argv.slice(1);
+  const files = ASKED.length ? ASKED : process.argv.slice(1);
   const words = [...process.execArgv, ...given, ...ours, ...files];
   const ended = spawnSync(process.execPath, words, { stdio: 'inherit' });
   if (ended.error) return;
@@ -183,6 +184,10 @@ function start() {
   }
   const end = process.argv.indexOf('--');
   process.argv.splice(end < 0 ? process.argv.length : end, 0, ...ours);
+  // Files stand first, where no option can take them for its values
+  const files = { jest: ASKED.map((file) => `${file.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`), vitest: ASKED }[runner] || [];
+  process.argv.splice(words[0] === 'run' ? 3 : 2, 0, ...files);
+  ours.push(...files);
   process[OURS] = ours;
   // Jest has read its options by then, and tests that read process.argv find it as it was.
   if (runner === 'jest') process.nextTick(() => (process.argv = process.argv.filter((word) => !ours.includes(word))));

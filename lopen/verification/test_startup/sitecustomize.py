@@ -106,11 +106,14 @@ def _named(words: list) -> str:  # type: ignore[type-arg]
 
 
 def pytest_configure(config) -> None:  # type: ignore[no-untyped-def]
-    """Remove what made pytest load this file, and have it go on or stop as it is asked to."""
+    """Remove what made pytest load this file, and have it go on, stop or load some files alone as it is asked to."""
     if "go_on" in _options():
         config.option.continue_on_collection_errors = True
     if "stop" in _options():
         config.option.maxfail = 1
+    files = sorted({line[5:].split("::")[0] for line in _options() if line.startswith("only ")})
+    if files and all(map(os.path.isfile, files)) and not any("::" in each for each in config.args):
+        config.args[:] = files  # the others are not even imported
     others = [name for name in os.environ.get("PYTEST_PLUGINS", "").split(",") if name != __name__]
     if any(others):
         os.environ["PYTEST_PLUGINS"] = ",".join(others)
