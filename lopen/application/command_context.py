@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lopen.core.errors import WrongUsage
 from lopen.core.escape import inert
+from lopen.core.wrapping import width_of, wrapped
 
 if TYPE_CHECKING:
     from lopen.core.events import Recorded
@@ -160,7 +161,7 @@ class CommandContext:
         """
         shown = with_project(inert(text, lines=True), "" if quoted else self.given)
         if not self.json and not self.presentation.shows(shown):
-            _write(sys.stdout, shown)
+            _write(sys.stdout, shown if quoted else wrapped(shown, width_of(sys.stdout)))
 
     def warn(self, text: str) -> None:
         """Print a warning: for people on standard error, for programs as an event `notice`."""
@@ -168,7 +169,7 @@ class CommandContext:
         if self.json:
             self.emit("notice", level="warning", message=text)
         elif not self.presentation.shows(shown):
-            _write(sys.stderr, shown)
+            _write(sys.stderr, wrapped(shown, width_of(sys.stderr)))
 
     def emit(self, event: str, *, session: str = "", **fields: Any) -> None:
         """Print one line for programs if `--json` is given: `ts`, `event`, `session`, then the fields."""

@@ -30,7 +30,7 @@ class DemoContext(CommandContext):
 def as_demo(context: CommandContext) -> DemoContext:
     """Return the context of a demo in the project; put the interpreter that runs lopen first in PATH."""
     os.environ["PATH"] = os.pathsep.join((str(INTERPRETER.parent), os.environ.get("PATH", os.defpath)))
-    return DemoContext(context.root, context.json, context.verbose, context.presentation)
+    return DemoContext(context.root, context.json, context.verbose, context.presentation, context.given)
 
 
 def plays_recording(store: SessionStore, session: Session, options: ResumeOptions) -> bool:

@@ -23,7 +23,7 @@ from lopen.application.reports import (
     verdict_name,
 )
 from lopen.core import events as e
-from lopen.judge.verdict import accepted, verdict_from_json
+from lopen.judge.verdict import accepted, outcome, verdict_from_json
 from lopen.store.audit import AuditTrail, VerifyResult, verifications
 from lopen.store.sessions import SessionStore
 from lopen.verification.mutation_check import mutation_from_json
@@ -46,7 +46,7 @@ _TEST_NAME = re.compile(r"(?<![\w./-])test_\w+(?![\w/]|\.\w)")
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What the database has of a session. `verdicts` are those that count now, oldest first; `runs` are by tree."""
+    """The records of a session in the database. `verdicts` are those that count now, oldest first; `runs` are by tree."""
 
     events: tuple[e.Recorded, ...] = ()
     verdicts: tuple[Mapping[str, Any], ...] = ()
@@ -417,10 +417,4 @@ def survivors(history: History) -> tuple[str, ...]:
 def judged(verdict: Mapping[str, Any]) -> str:
     """Return the outcome of a stored verdict as a word."""
     found = verdict_from_json(verdict)
-    return (
-        "accepted by a person"
-        if found.by_person and accepted(found)
-        else "passed"
-        if accepted(found)
-        else "rejected"
-    )
+    return "accepted by a person" if found.by_person and accepted(found) else outcome(found)

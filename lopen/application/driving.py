@@ -211,6 +211,8 @@ def _drive(
                 except Stopped:
                     if asks_now(loop.record.journal.session.pause):
                         stopped(loop)
+                    elif session.id in store.ids():
+                        context.say(f"everything up to here is saved; to continue: lopen resume {session.id}")
                     raise
                 tried = True
                 session = pause(loop, waits) if waits else drive(loop, UNTIL[only])

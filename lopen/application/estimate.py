@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from lopen.application.command_context import CommandContext
+from lopen.application.event_lines import step_title
 from lopen.application.open_store import looked_up, open_store
 from lopen.core.errors import ExitCode, LopenError
 from lopen.core.money import dollars
@@ -19,7 +20,7 @@ from lopen.specification.spec import Specification, load_specification
 from lopen.store.sessions import SessionStore
 from lopen.workflow.next_step import displayed_step
 from lopen.workflow.session import Session
-from lopen.workflow.steps import Step, number
+from lopen.workflow.steps import Step
 
 # Tokens as budgets count them. The bundled example, seven small criteria done at the first attempt, used 62,000;
 # a library of 2,000 lines with twenty used 300,000.
@@ -85,10 +86,10 @@ def learned(
     )
 
 
-def tell(context: CommandContext, spec: Specification, settings: Settings, model: str = "") -> None:
-    """Print the possible cost of the build of `spec`, and the limits. `model` is the one for every phase, if one is
-    given.
-    """
+def expected(
+    context: CommandContext, spec: Specification, settings: Settings, model: str = ""
+) -> tuple[tuple[int, int], Range | None, str]:
+    """Return the range of tokens and of cost of the build of `spec`, and both in words. `model`: for every phase."""
     tokens = estimated_tokens(len(spec.criteria), len(spec.text))
     cost = estimated_cost(tokens, [model] if model else [settings.models.planning, settings.models.building])
     source = "a range, from the specification's size"
@@ -97,6 +98,15 @@ def tell(context: CommandContext, spec: Specification, settings: Settings, model
     if not model and (known := learned(store, budgets, len(spec.criteria))):
         builds, tokens, cost = known
         source = f"from {builds} finished build{'' if builds == 1 else 's'} of this project"
+    shown = "price unknown" if cost is None else " to ".join(dollars(usd) for usd in cost)
+    return tokens, cost, f"may cost {shown} ({tokens[0]:,} to {tokens[1]:,} tokens): {source}"
+
+
+def tell(context: CommandContext, spec: Specification, settings: Settings, model: str = "") -> None:
+    """Print the possible cost of the build of `spec`, and the limits. `model` is the one for every phase, if one is
+    given.
+    """
+    tokens, cost, words = expected(context, spec, settings, model)
     budget, counted = settings.budget, settings.budget.enabled
     limits = {
         "budget.max_cost_usd": budget.max_cost_usd,
@@ -113,8 +123,7 @@ def tell(context: CommandContext, spec: Specification, settings: Settings, model
         cost_usd=cost,
         limits=limits,
     )
-    shown = "price unknown" if cost is None else " to ".join(dollars(usd) for usd in cost)
-    context.say(f"the whole build may cost {shown} ({tokens[0]:,} to {tokens[1]:,} tokens): {source}")
+    context.say(f"the whole build {words}")
     most = dollars(budget.max_cost_usd) if budget.max_cost_usd else "unlimited (set one with --max-cost)"
     named = {"session": "session_tokens", "task": "task_tokens", "module": "token_budget_per_module"}
     said = [f"cost {most}"]
@@ -143,7 +152,7 @@ def preview(
     by_phase = models.building if step is Step.ITERATE_THROUGH_TASKS else models.planning
     asked = model or (models.requirement_gathering if step is Step.DRAFT_SPECIFICATION else by_phase)
     command = f"lopen approve {session.module} --run" if waits else f"lopen run {session.module}"
-    context.say(f"first step: {number(step)} of 7 ({step.value.replace('_', ' ')}), with {asked}")
+    context.say(f"it would begin with {step_title(step)}; the model asked first is {asked}")
     context.say("it would wait for your approval; nothing was sent" if waits else "nothing was sent")
     context.say(f"next: {command}")
     context.emit("dry_run", step=step.value, model=asked, waits_for_approval=waits, command=command)

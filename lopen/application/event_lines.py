@@ -52,7 +52,7 @@ def _session(event: e.Event) -> str | None:
         case e.SessionStarted(module, step, resumed):
             return f"{'resumed' if resumed else 'started'} {module}{_after(' at ', step_title(step)) if resumed else ''}"
         case e.SessionPaused("interrupted", _, command):
-            return f"paused{_after('; resume with: ', command)}"
+            return f"everything up to here is saved{_after('; to continue: ', command)}"
         case e.SessionPaused(_, message):  # the last line of the command names the next one
             return f"paused: {message}"
         case e.SessionFailed(message, hint):
@@ -116,10 +116,10 @@ def _work(event: e.Event) -> str | None:
             told += [counts] if tool == "verify_tests" and (counts := test_counts(output)) else []
             found = f" ({', '.join(told)})" if told else ""
             return f"{tool} `{command}`: {'passed' if passed else 'failed'}{found}, {seconds:.1f} s"
-        case e.VerdictGiven(scope, subject, passed, confidence, summary, findings, cached):
+        case e.VerdictGiven(scope, subject, passed, confidence, summary, findings, cached, outcome=outcome):
             sure = "" if confidence == "high" else f", {confidence} confidence"
             noted = f", {counted(findings, 'remark')}" if passed and findings else ""
-            result = f"{'passed' if passed else 'failed'}{noted}{sure}{' (as before)' if cached else ''}"
+            result = f"{outcome or ('passed' if passed else 'rejected')}{noted}{sure}{' (as before)' if cached else ''}"
             return f"verdict on {scope} {subject}: {result}{_after(': ', summary)}"
         case e.SpecApproved(who, note):
             return f"specification approved by {who}{_after(': ', note)}"

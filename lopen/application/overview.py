@@ -51,7 +51,7 @@ CALLS = {  # tool → the act as a person reads it
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What a session's process does now, and since when."""
+    """The present activity of a session's process, with its start."""
 
     text: str
     since: datetime
@@ -127,7 +127,7 @@ class ProjectOverview:
 
 @dataclass
 class Reading:
-    """What is read of a project, and was read before, so that only what is new is read again."""
+    """A project's records, and those that were read before, so that only new ones are read again."""
 
     context: CommandContext
     store: SessionStore
@@ -231,7 +231,10 @@ def read_dossier(reading: Reading, module: str, wanted: str | None = None) -> Do
     store = store_with(reading.store, shown.session)
     session = store.load(shown.session)
     if session.module != module:
-        raise NoSuch(f"{session.id} is no session of {module}", hint="to list them: lopen session list")
+        raise NoSuch(
+            f"{session.id} is a session of {session.module}, not of {module}",
+            hint="to list them: lopen session list",
+        )
     history = reading.history(store, session)
     line = timeline_of(session, history, working=shown.act is not None)
     return Dossier(shown, session, history, line, dossier.proofs(session, history))

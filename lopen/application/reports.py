@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from lopen.specification.spec import Specification
 
 
+CRITERION_WORDS = {"yes": "met", "no": "not met", "cannot_tell": "cannot tell", "open": "not judged"}
+
+
 @dataclass(frozen=True, slots=True)
 class CriterionState:
     """An acceptance criterion as the latest verdict sees it; `open`: that verdict does not name it, or there is none."""
@@ -51,6 +54,11 @@ class CriterionState:
     text: str
     holds: Literal["yes", "no", "cannot_tell", "open"] = "open"
     evidence: str = ""
+
+    @property
+    def word(self) -> str:
+        """The state as every shell shows it."""
+        return CRITERION_WORDS[self.holds]
 
 
 def present_verdicts(store: SessionStore, session: Session) -> list[dict[str, Any]]:
@@ -390,18 +398,19 @@ def no_details(context: CommandContext, store: SessionStore, wanted: str) -> NoS
         return NoSuch(f"{wanted} is a module without a verdict so far", hint=hint)
     if wanted in modules:
         return NoSuch(f"{wanted} is not built yet", hint=f"to build it: lopen run {wanted}")
-    hint = "tasks and components: lopen status; verdicts, calls and verifications: lopen log -v"
-    text = f"there is no task, module, verdict, call or verification named {wanted}"
+    hint = "tasks and components: lopen status; criteria: lopen report; verdicts, calls and verifications: lopen log -v"
+    text = f"there is no task, module, criterion, verdict, call or verification named {wanted}"
     return NoSuch(text, hint=did_you_mean(wanted, (*_names(store), *modules), hint))
 
 
 def _names(store: SessionStore) -> Iterator[str]:
-    """Yield the tasks, components and verdicts of the newest session."""
+    """Yield the tasks, components, criteria and verdicts of the newest session."""
     session = store.latest()
     if session is not None:
         yield from (
             name for c in session.tree.components for name in (c.id, c.name, *(t.id for t in c.tasks))
         )
+        yield from session.plan.criteria
         yield from map(verdict_name, store.verdicts(session.id))
 
 

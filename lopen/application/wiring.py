@@ -60,7 +60,7 @@ EXEMPT_WHERE_LOCAL = ("rapid_fire", "external_api")
 
 @dataclass(frozen=True)
 class StandIns:
-    """What takes the place of a session's own parts in a replay or a merge."""
+    """The replacements of a session's own parts in a replay or a merge."""
 
     place: Workplace | None = None
     person: Person | None = None

@@ -1,4 +1,4 @@
-"""Where sessions work, and how their commands are confined: lopen's clone of the project, the sandbox, the clean room."""
+"""The places where sessions work, and the confinement of their commands: lopen's clone of the project, the sandbox, the clean room."""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from lopen.application.command_context import find_root, json_line, with_project
 from lopen.cli.parameters import Invocation
 from lopen.core.errors import ExitCode, LopenError, PersonNeeded, Stopped
 from lopen.core.escape import inert
+from lopen.core.wrapping import width_of, wrapped
 
 
 def prepare_streams() -> None:
@@ -113,7 +114,7 @@ def _report(error: BaseException, invocation: Invocation) -> ExitCode:
     if command:
         lines.append(with_project(f"next: {inert(command)}", given))
     try:
-        sys.stderr.writelines(f"{line}\n" for line in lines)
+        sys.stderr.writelines(f"{wrapped(line, width_of(sys.stderr))}\n" for line in lines)
         sys.stderr.flush()
     except OSError:  # a program may still read standard output
         discard(sys.stderr)

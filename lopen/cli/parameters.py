@@ -62,12 +62,13 @@ def tasks(ctx: typer.Context, incomplete: str) -> Candidates:
 
 
 def shown(ctx: typer.Context, incomplete: str) -> Candidates:
-    """Complete everything that `lopen show` takes: tasks, verdicts and verifications, newest sessions first."""
+    """Complete everything that `lopen show` takes: tasks, criteria, verdicts and verifications, newest sessions first."""
     from lopen.store.database import RECORDED_TASKS
 
     queries = (
         f"SELECT t.id, t.state FROM {RECORDED_TASKS} t JOIN sessions ON sessions.id = t.session "  # noqa: S608 - fixed words only
         "ORDER BY created_at DESC LIMIT 500",
+        "SELECT id, text FROM criteria",
         "SELECT 'verdict-' || substr(evidence_hash, 1, 8), subject FROM verdicts ORDER BY rowid DESC LIMIT 200",
         "SELECT 'verification-' || seq, tool FROM verifications ORDER BY seq DESC LIMIT 200",
     )
@@ -117,6 +118,16 @@ QuietOption = Annotated[
     bool, typer.Option("-q", "--quiet", help="Print only alerts, questions and the result.")
 ]
 NoColorOption = Annotated[bool, typer.Option("--no-color", help="Print no colours (also NO_COLOR).")]
+JobsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        min=1,
+        metavar="N",
+        help="Modules that are built at the same time (default: half the cores, at least 2).",
+    ),
+]
 SandboxOption = Annotated[
     str,
     typer.Option(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from lopen.application.command_context import CommandContext, Presentation, ResumeOptions, View, with_project
 from lopen.core.errors import LopenError
 from lopen.core.escape import inert
+from lopen.core.wrapping import width_of, wrapped
 
 if TYPE_CHECKING:
     from lopen.cli.rendering.live import Snapshot, ViewKey
@@ -46,7 +47,7 @@ def yes(question: str, settled: Callable[[], bool] | None = None) -> bool:
 
 def answer_to(question: str, settled: Callable[[], bool] | None = None) -> str | None:
     """Ask a question and return the answer in lower case; "" at the end of input, None where it is `settled` elsewhere."""
-    sys.stdout.write(f"{inert(question)} ")
+    sys.stdout.write(f"{wrapped(inert(question), width_of(sys.stdout))} ")
     sys.stdout.flush()
     line = _typed_line(settled)
     return None if line is None else line.strip().casefold()
@@ -74,9 +75,9 @@ class TerminalPerson:
                 "",
                 inert(question.text, lines=True),
                 *(f"  {number}. {inert(option)}" for number, option in enumerate(question.options, 1)),
-                f"[{inert(question.default)}] > ",
+                f"[{inert(question.default)}] >",
             ]
-            sys.stdout.write("\n".join(told))
+            sys.stdout.write(wrapped("\n".join(told), width_of(sys.stdout)) + " ")
             sys.stdout.flush()
             line = _typed_line(settled)
         if not line:

@@ -314,7 +314,7 @@ class VerificationRan(Event):
 
 @dataclass(frozen=True, slots=True)
 class VerdictGiven(Event):
-    """`findings` is their number; `reasons` are those of a failed verdict, each on a line for people."""
+    """`findings` is their number; `reasons` are those of a verdict that did not pass, each on a line for people."""
 
     name: ClassVar[str] = "verdict_given"
     scope: str
@@ -326,6 +326,7 @@ class VerdictGiven(Event):
     cached: bool = False
     evidence_hash: str = ""
     reasons: tuple[str, ...] = ()
+    outcome: str = ""  # "passed", "rejected" or "cannot tell"
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,7 +368,7 @@ class Notice(Event):
 
 @dataclass(frozen=True, slots=True)
 class ProgressTold(Event):
-    """How far the running work is; the next one replaces it."""
+    """The progress of the running work; the next event of this kind replaces it."""
 
     name: ClassVar[str] = "progress"
     durable: ClassVar[bool] = False

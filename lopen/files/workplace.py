@@ -20,7 +20,8 @@ from lopen.git.errors import GitError
 from lopen.git.refs import BACKUPS, HEADS, require_commit
 from lopen.git.repository import CheckoutOptions, Repository
 
-DOCUMENTS = ("SPECIFICATION.md", "RESEARCH-*.md")
+NOTES = "RESEARCH-*.md"
+DOCUMENTS = ("SPECIFICATION.md", NOTES)
 MOST_NAMED = 5  # files in a message
 
 
@@ -48,9 +49,13 @@ class Workplace:
         return self.root.parent
 
     def write_document(self, name: str, text: str) -> None:
-        """Write a document of lopen (`specs/<module>/…`) to the folder in which people read it."""
-        content = encoded(text)
-        Root(self.home).replace_file(name, content, own=True)
+        """Write a document of lopen (`specs/<module>/…`) to the folder in which people read it.
+
+        A new note of research lies in `.lopen/` of the checkout: the branch brings it to `specs/` with the merge.
+        """
+        content, kept = encoded(text), self.home / name
+        is_note = kept.match(NOTES) and not kept.exists()
+        Root(self.home).replace_file(str(_notes(name)) if is_note else name, content, own=True)
         self._copy(name, content)
 
     def copy_documents(self, module: str) -> tuple[str, ...]:
@@ -201,18 +206,28 @@ class Workplace:
 def module_documents(root: Path, module: str) -> dict[str, bytes]:
     """Return the module's specification and research in the checkout at `root`: path → content."""
     folder = root / "specs" / module
-    files = sorted(path for pattern in DOCUMENTS for path in folder.glob(pattern) if path.is_file())
+    notes = (root / _notes(f"specs/{module}/x")).parent.glob(NOTES)
+    files = sorted(
+        path for path in (*notes, *(p for each in DOCUMENTS for p in folder.glob(each))) if path.is_file()
+    )
     return {f"specs/{module}/{path.name}": path.read_bytes() for path in files}
+
+
+def _notes(name: str) -> Path:
+    """Return the place in `.lopen/` of a note of research that the checkout's `specs/<module>/` lacks."""
+    path = Path(name)
+    return Path(".lopen", "modules", path.parent.name, path.name)
 
 
 def unsaved_files(home: Path, clone: Repository) -> tuple[str, ...]:
     """Return the uncommitted files of a clone, except documents equal to the ones in `home`."""
+
+    def is_kept(path: str) -> bool:
+        content = _content(clone.root / path)
+        return content in (_content(home / path), _content(home / _notes(path)))
+
     dirty = clone.dirty(lambda path: path.split("/", 1)[0] == ".lopen")
-    return tuple(
-        path
-        for path in dirty
-        if not (path.startswith("specs/") and _content(clone.root / path) == _content(home / path))
-    )
+    return tuple(path for path in dirty if not (path.startswith("specs/") and is_kept(path)))
 
 
 def start_commit(person: Repository, branch: str) -> str:

@@ -52,7 +52,7 @@ UNCOMMITTED = "Keep uncommitted work before a revert"
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """What `Repository.backup` saved: its reference, the saved commit, and the branch's head at that time."""
+    """The result of `Repository.backup`: its reference, the saved commit, and the branch's head at that time."""
 
     name: str
     saved: str

@@ -25,6 +25,7 @@ from lopen.judge.verdict import (
     Verdict,
     accepted,
     could_not_tell,
+    outcome,
     serves,
     settled,
     verdict_from_json,
@@ -192,6 +193,7 @@ class AskedJudge:
                 judged.cached,
                 verdict.evidence_hash,
                 () if passed else verdict.reasons,
+                outcome(verdict),
             )
         )
         pause = None

@@ -17,7 +17,7 @@ Confidence = Literal["high", "medium", "low"]
 Scope = Literal["task", "component", "module"]
 Holds = Literal["yes", "no", "cannot_tell"]
 Justified = Literal["justified", "not_justified", "cannot_tell"]
-Outcome = Literal["passed", "failed", "could_not_tell"]
+Outcome = Literal["passed", "rejected", "cannot tell"]  # the words that every shell shows
 
 BREADTH: Mapping[Scope, int] = {"task": 1, "component": 2, "module": 3}
 _ORDER: Mapping[Severity, int] = {"error": 0, "warning": 1, "info": 2}
@@ -79,8 +79,10 @@ class Verdict:
         told = f"verdict on {self.scope} {self.subject}: "
         if self.passed:
             return [f"{told}passed"]
-        result = outcome(self).replace("_", " ")
-        return [f"{told}{result}: {self.summary}", *(f"  {reason}" for reason in self.beside_summary.reasons)]
+        return [
+            f"{told}{outcome(self)}: {self.summary}",
+            *(f"  {reason}" for reason in self.beside_summary.reasons),
+        ]
 
     @property
     def beside_summary(self) -> Verdict:
@@ -124,14 +126,14 @@ def serves(given: Scope, wanted: Scope) -> bool:
 def outcome(verdict: Verdict) -> Outcome:
     """Return the outcome of the verdict: the one rule of passing.
 
-    It failed where a finding is an error, a criterion does not hold or a question is answered "not justified". It
+    It is rejected where a finding is an error, a criterion does not hold or a question is answered "not justified". It
     passed if a person accepted an undecided verdict. Else the judge must say so with more than low confidence, with a
     `yes` for each due criterion and "justified" for each question. Everything else could not be told.
     """
     if _refuted(verdict):
-        return "failed"
+        return "rejected"
     told = verdict.passed and verdict.confidence != "low" and not _open_points(verdict)
-    return "passed" if verdict.by_person or told else "could_not_tell"
+    return "passed" if verdict.by_person or told else "cannot tell"
 
 
 def accepted(verdict: Verdict) -> bool:
@@ -141,7 +143,7 @@ def accepted(verdict: Verdict) -> bool:
 
 def could_not_tell(verdict: Verdict) -> bool:
     """Return whether the verdict is not passed and names nothing that is wrong."""
-    return outcome(verdict) == "could_not_tell"
+    return outcome(verdict) == "cannot tell"
 
 
 def _refuted(verdict: Verdict) -> bool:

@@ -10,7 +10,7 @@ from lopen.store.database import Database
 
 
 def open_limits(settings: Settings, database: Database) -> LimitsStore:
-    """Where budgets and circuits are counted."""
+    """The stores in which budgets and circuits are counted."""
     budget, kept = settings.budget, settings.memory.evidence_max
     if budget.store == "sqlite":
         return SqliteStore(database, evidence_max=kept)

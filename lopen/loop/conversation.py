@@ -221,7 +221,7 @@ class Conversation:
             return False
 
     def _lacking(self) -> tuple[str, ...]:
-        """Which verifications the task in progress still lacks."""
+        """The verifications that the task in progress still lacks."""
         if self.bench.session.step is not Step.ITERATE_THROUGH_TASKS:
             return ()
         return missing("task", self.bench.project.verifier.commands, self.bench.fresh)

@@ -22,7 +22,7 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a build ended: exit code of its process, the seconds it took, and the reason where no process told one.
+    """The end of a build: the exit code of its process, its seconds, and the reason where no process told one.
 
     `command` is what a person enters next, where the session does not know it.
     """

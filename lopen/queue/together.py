@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from lopen.application.command_context import CommandContext, ResumeOptions, RunOptions
 from lopen.application.decisions import checked, record, show, specification
+from lopen.application.estimate import expected
 from lopen.application.open_store import NOWHERE, looked_up, open_store, store_of
 from lopen.application.reports import standstill
 from lopen.application.workplaces import require_repository
@@ -44,6 +45,40 @@ def run_together(
     context: CommandContext, modules: Sequence[str], options: RunOptions, jobs: int | None, watch: BuildsView
 ) -> ExitCode:
     """Build these modules, or all that are approved and not complete, and tell how each ended."""
+    store = open_store(context, new=True)
+    selection = _chosen(context, store, modules, options)
+    _approve(context, store, selection, unattended=options.unattended)
+    store.database.close()
+    return _build(context, selection, options, jobs, watch)
+
+
+def preview_together(context: CommandContext, modules: Sequence[str], options: RunOptions) -> ExitCode:
+    """Tell for each of these modules, or all, whether it would be built, after which others, and at which cost."""
+    store, settings = open_store(context), context.load(options.flags()).settings
+    selection = _chosen(context, store, modules, options)
+    for module, spec in selection.specs.items():
+        after = ", ".join(name for name in spec.after if name not in selection.complete)
+        waits = module in selection.unapproved
+        cost = expected(context, spec, settings, options.model)[2]
+        command = f"lopen approve {module}" if waits else f"lopen run {module}"
+        context.say(f"{module}{f', after {after}' if after else ''}: {cost}")
+        if waits:
+            context.say(f"  it waits for your approval: {command}")
+        context.emit("dry_run", module=module, after=spec.after, waits_for_approval=waits, command=command)
+    for ending in selection.endings.values():
+        context.say(
+            f"{ending.module}: not built: {ending.reason}{f'; next: {ending.command}' if ending.command else ''}"
+        )
+    context.say(
+        f"{len(selection.specs)} of {len(selection.specs) + len(selection.endings)} would be built; nothing was sent"
+    )
+    return ExitCode.OK
+
+
+def _chosen(
+    context: CommandContext, store: SessionStore, modules: Sequence[str], options: RunOptions
+) -> Selection:
+    """Return the selection of these modules, or of every module that is not complete."""
     known = find_modules(context.root)
     for module in modules:
         require_known(module, known)
@@ -54,11 +89,7 @@ def run_together(
         raise LopenError("no modules yet", hint="to write one: lopen init MODULE")
     for module in chosen:
         require_repository(context.root, module)
-    store = open_store(context, new=True)
-    selection = _selected(context, store, chosen, new=options.new, named=bool(modules))
-    _approve(context, store, selection, unattended=options.unattended)
-    store.database.close()
-    return _build(context, selection, options, jobs, watch)
+    return _selected(context, store, chosen, new=options.new, named=bool(modules))
 
 
 def resume_together(

@@ -1,4 +1,4 @@
-"""Who may use the server: the token, the cookie, links that work once; Host, Origin, and the headers of every answer."""
+"""Access to the server: the token, the cookie, links that work once; Host, Origin, and the headers of every answer."""
 
 from __future__ import annotations
 

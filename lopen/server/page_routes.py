@@ -38,7 +38,7 @@ Wanted = Annotated[str | None, Query(max_length=255, alias="session")]
 
 @dataclass(frozen=True, slots=True)
 class ProjectView:
-    """What a page of a project is drawn from: the open project, the page's place, and the project's overview."""
+    """The content of a project's page: the open project, the page's place, and the project's overview."""
 
     opened: OpenProject
     place: Place
@@ -47,7 +47,7 @@ class ProjectView:
 
     @property
     def waits(self) -> int:
-        """How many modules wait for the person."""
+        """The number of modules that wait for the person."""
         return sum(each.wait is not None for each in self.overview.modules)
 
     def module(self, name: str, session: str | None) -> module.ModuleView:

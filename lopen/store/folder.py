@@ -22,7 +22,7 @@ from lopen.core.process_identity import lives, start_time
 
 DATABASE = "state.db"
 ARCHIVES_FOLDER = "session_archives"
-GITIGNORE = "# written by lopen: everything but this file and the configuration stays out of git\n*\n!.gitignore\n!config.toml\n"
+GITIGNORE = "# written by lopen: everything but the configuration stays out of git\n*\n!config.toml\n"
 
 
 def state_folder(root: Path) -> Path:

@@ -68,7 +68,7 @@ class _Job:
 
 @dataclass(frozen=True, slots=True)
 class _Ran:
-    """How one more run went: `passed` as of a verify command."""
+    """The result of one more run: `passed` as of a verify command."""
 
     passed: bool
     output: str

@@ -102,7 +102,7 @@ class Confirmation:
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """What ended the run and asks nothing that the session records; `command` goes on once it is settled."""
+    """A reason that ended the run and asks nothing that the session records; `command` goes on once it is settled."""
 
     kind: HaltKind
     message: str

@@ -140,7 +140,7 @@ def test_the_log_tells_work_and_its_results_and_details_only_where_asked() -> No
     shown = [text.split(" ", 1)[1].strip() for text in _shown("plain", begun, *details, failed)]
     assert shown == [
         "task T1 Terms in Parser: in progress",
-        "verdict on task T1: failed: No.",
+        "verdict on task T1: rejected: No.",
         "| the judge, error: a.py:1: off",
     ]
     assert len(_shown("plain", *details, verbose=True)) == len(details) + 1

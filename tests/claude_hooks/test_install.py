@@ -97,7 +97,6 @@ def test_hooks_in_a_project_without_a_state_folder_have_one_made(tmp_path: Path)
     assert project.git("status", "--porcelain", "--untracked-files=all").split() == [
         *["??", ".claude/commands/circuit-status.md"],
         *["??", ".claude/settings.json"],
-        *["??", ".lopen/.gitignore"],
     ]
     event = {"session_id": "abc", "tool_name": "Read", "tool_input": {"file_path": "a"}}
     said = [project.lopen("hook", "pre-tool-use", stdin=json.dumps(event)).out for _ in range(5)]

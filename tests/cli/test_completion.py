@@ -26,6 +26,7 @@ def state(project: Path) -> Path:
             "INSERT INTO verdicts (session, evidence_hash, scope, subject, given_at, body)"
             " VALUES ('auth-1', '0123456789', 'task', 'auth-T1', '2026', '{}')"
         )
+        connection.execute("INSERT INTO criteria (module, id, text) VALUES ('auth', 'AC-1', 'It holds.')")
     database.close()
     return project
 
@@ -62,6 +63,7 @@ OFFERED = {
     "revert --to calc": ["calc-T1"],
     "resume a": ["auth-1"],
     "show auth": ["auth-T1"],
+    "show AC": ["AC-1"],
     "show v": ["verdict-01234567"],
 }
 

@@ -218,7 +218,7 @@ class Site:
             | {
                 "committed": [line.strip("|") for line in trailers.splitlines()],
                 "tree": git(root, self.environment, "rev-parse", "lopen/calc^{tree}"),
-                "clean": git(root, self.environment, "status", "--porcelain") in ("", "?? .lopen/"),
+                "clean": git(root, self.environment, "status", "--porcelain") == "",
                 "damage": kept.damage + fsck(root, self.environment),
             }
         )

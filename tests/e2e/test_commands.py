@@ -112,13 +112,13 @@ def test_status_fits_a_screen_however_long_the_plan_is(make_project: MakeProject
     project = make_project([plan(tasks=tuple(f"Part {number}" for number in range(1, 41))), build("calc-t1")])
     project.approve_module()
     assert project.lopen("run", "calc", "--max-iterations", "2").code == 3
-    shown, whole = project.lopen("status"), project.lopen("status", "--all")
+    shown, whole = project.lopen("status"), project.lopen("status", "-v")
     assert shown.out.count("\n") <= 24
     for text in (
         "components 0/1 · tasks 1/40",
         "core 1/40",
         "calc-t2 Part 2",
-        "more: lopen status calc --all",
+        "more: lopen status calc -v",
         "spent: $",
     ):
         assert text in shown.out, shown.out

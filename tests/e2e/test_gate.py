@@ -54,7 +54,7 @@ def test_no_flag_and_no_variable_opens_the_gate(make_project: MakeProject) -> No
 
     assert project.requests == []
     assert project.git("branch", "--format=%(refname:short)") == "main"
-    assert project.git("status", "--porcelain") == "?? .lopen/\n?? specs/"
+    assert project.git("status", "--porcelain") == "?? specs/"
 
 
 def test_an_approval_holds_for_exactly_what_was_read(make_project: MakeProject) -> None:

@@ -100,7 +100,7 @@ def test_a_terminal_shows_it_and_obeys_none_of_it(make_project: MakeProject) -> 
     for line in (
         ("log", "-v"),
         ("status",),
-        ("status", "--all"),
+        ("status", "-v"),
         ("check",),
         ("log", "--json"),
     ):

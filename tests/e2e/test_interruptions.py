@@ -84,7 +84,7 @@ def is_as_if_nothing_had_happened(project: Project) -> None:
         "docs(calc): approve specification",
         *(f"feat(calc): complete {name} in core" for name, _ in TASKS.values()),
     ]
-    assert project.git("status", "--porcelain") == "?? .lopen/\n?? specs/"
+    assert project.git("status", "--porcelain") == "?? specs/"
     names = project.git("ls-tree", "-r", "--name-only", "lopen/calc").splitlines()
     files = [file for _, file in TASKS.values()]
     assert [n for n in names if n.endswith(".py")] == sorted(
@@ -141,7 +141,7 @@ def test_ctrl_c_ends_the_request_under_way_and_says_how_to_go_on(make_project: M
     session = project.status()
     assert session["status"] == "paused"
     assert session["waiting"]["command"] == f"lopen resume {session['session']}"
-    assert f"resume with: lopen resume {session['session']}" in ran.out
+    assert f"to continue: lopen resume {session['session']}" in ran.out
     assert project.lopen("resume").code == 0
     is_as_if_nothing_had_happened(project)
 

@@ -45,7 +45,7 @@ def test_a_finished_run_names_what_to_do_next_until_it_is_merged(make_project: M
         line.split("next:")[-1].partition("(")[0].strip() for line in ran.out.splitlines()[-3:]
     )
     assert [diff, merge, pr] == ["lopen diff calc", "lopen merge calc", "lopen pr calc"]
-    for again in ("status calc", "status calc --all", "run calc"):
+    for again in ("status calc", "status calc -v", "run calc"):
         assert project.lopen(*again.split()).out.splitlines()[-3:] == ran.out.splitlines()[-3:]
     assert "+def add(a, b):" in pasted(project, diff).out
     assert "Built with lopen" in pasted(project, pr).out
@@ -173,7 +173,7 @@ def test_commands_that_are_told_name_the_project_that_was_given(make_project: Ma
     assert project.lopen("-C", there, "run", "calc").last_line == f"next: lopen -C {there} approve calc --run"
     project.lopen("approve", "calc", "--yes")
     ended = project.ended_at("after:lopen.loop.run:settle", "run", "calc", "-C", there, signal_name="SIGINT")
-    assert f"resume with: lopen -C {there} resume calc-" in ended.out, ended.out
+    assert f"to continue: lopen -C {there} resume calc-" in ended.out, ended.out
 
     assert "specification has changed" not in project.lopen("status").out
     project.specify(text=specification(extra="\n## Notes\nMore.\n"))

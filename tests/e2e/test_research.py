@@ -24,7 +24,12 @@ def test_research_is_done_by_a_sub_agent_with_reading_tools(make_project: MakePr
     (result,) = tool_results(project.requests[2])
     path = "specs/calc/RESEARCH-adding.md"
     assert result.data == {"ok": True, "path": path, "summary": "One adds with a plus."}
-    assert "says nothing else.\n\n(These findings were cut off" in project.read(path)
+    assert "says nothing else.\n\n(These findings were cut off" in project.git("show", f"lopen/calc:{path}")
+    assert project.read(".lopen/modules/calc/RESEARCH-adding.md").rstrip() == project.git(
+        "show", f"lopen/calc:{path}"
+    )
+    shown = project.git("status", "--porcelain", "--untracked-files=all", "--", "specs", ".lopen")
+    assert shown == "?? specs/calc/SPECIFICATION.md", "nothing of lopen's lies in the way"
     assert not (project.root / "evil.txt").exists()
     assert project.endpoint is not None
     first, second = project.endpoint.routed_requests

@@ -33,7 +33,7 @@ def test_after_three_rejections_the_pause_leads_with_the_findings(make_project: 
         "task calc-t1 (Write it) was not accepted in 3 attempts: Not convinced; confirm"
     )
     assert [line.strip(" |") for line in paused[1:3]] == [
-        "verdict on module calc: failed: Not convinced.",
+        "verdict on module calc: rejected: Not convinced.",
         finding,
     ]
     for said in ("look at `lopen log", "ended its turn", "cached", "1 finding"):
@@ -57,7 +57,7 @@ def test_an_error_that_the_judge_named_beside_its_yes_is_the_reason(make_project
     first = tools(*code(value="0 + a + b"), *verified("calc-t1")[:2])
     project = make_project([plan(), first, build("calc-t1")], oracle=[torn, verdict()])
     log = project.run_module().out
-    assert "verdict on module calc: failed: zero is added twice" in log
+    assert "verdict on module calc: rejected: zero is added twice" in log
     assert "meets its requirements" not in log
 
 

@@ -64,31 +64,31 @@ DUE = replace(VERDICT, due=("AC-1",))
     [
         (VERDICT, "passed"),
         (replace(VERDICT, confidence="medium", findings=(Finding("warning", "x"),)), "passed"),
-        (replace(VERDICT, confidence="low"), "could_not_tell"),
-        (replace(VERDICT, findings=(Finding("error", "x"),)), "failed"),
-        (replace(VERDICT, passed=False), "could_not_tell"),
-        (replace(VERDICT, passed=False, findings=(Finding("error", "x"),)), "failed"),
+        (replace(VERDICT, confidence="low"), "cannot tell"),
+        (replace(VERDICT, findings=(Finding("error", "x"),)), "rejected"),
+        (replace(VERDICT, passed=False), "cannot tell"),
+        (replace(VERDICT, passed=False, findings=(Finding("error", "x"),)), "rejected"),
         (replace(VERDICT, criteria=(OPEN,)), "passed"),  # not due here: the next wider verdict asks again
-        (replace(VERDICT, criteria=(NO,)), "failed"),
-        (DUE, "could_not_tell"),
-        (replace(DUE, criteria=(OPEN,)), "could_not_tell"),
-        (replace(DUE, criteria=(NO,)), "failed"),
+        (replace(VERDICT, criteria=(NO,)), "rejected"),
+        (DUE, "cannot tell"),
+        (replace(DUE, criteria=(OPEN,)), "cannot tell"),
+        (replace(DUE, criteria=(NO,)), "rejected"),
         (replace(DUE, criteria=(YES,)), "passed"),
-        (replace(DUE, criteria=(YES,), confidence="low"), "could_not_tell"),
-        (replace(DUE, criteria=(CriterionResult("AC-2", "yes"),)), "could_not_tell"),
+        (replace(DUE, criteria=(YES,), confidence="low"), "cannot tell"),
+        (replace(DUE, criteria=(CriterionResult("AC-2", "yes"),)), "cannot tell"),
         (replace(DUE, criteria=(OPEN,), by_person=True), "passed"),
-        (replace(DUE, criteria=(NO,), by_person=True), "failed"),
+        (replace(DUE, criteria=(NO,), by_person=True), "rejected"),
         (replace(VERDICT, questions=(JUST,)), "passed"),
-        (replace(VERDICT, questions=(JUST, UNDECIDED)), "could_not_tell"),
+        (replace(VERDICT, questions=(JUST, UNDECIDED)), "cannot tell"),
         (replace(VERDICT, questions=(UNDECIDED,), by_person=True), "passed"),
-        (replace(VERDICT, questions=(UNJUST,)), "failed"),
-        (replace(VERDICT, questions=(UNJUST,), by_person=True), "failed"),
+        (replace(VERDICT, questions=(UNJUST,)), "rejected"),
+        (replace(VERDICT, questions=(UNJUST,), by_person=True), "rejected"),
     ],
 )
 def test_what_a_verdict_amounts_to(verdict: Verdict, amounts_to: Outcome) -> None:
     assert outcome(verdict) == amounts_to
     assert verdict.to_tool_result()["passed"] is accepted(verdict) is (amounts_to == "passed")
-    assert could_not_tell(verdict) is (amounts_to == "could_not_tell")
+    assert could_not_tell(verdict) is (amounts_to == "cannot tell")
     assert outcome(settled(verdict)) == amounts_to
 
 
@@ -114,7 +114,7 @@ def test_the_summary_never_says_that_all_is_well_where_it_is_not(
 def test_a_verdict_that_could_not_tell_says_each_open_point_and_the_judges_summary_once() -> None:
     lines = settled(replace(DUE, due=("AC-1", "AC-2"))).lines
     assert lines == [
-        "verdict on task T-1: could not tell: it could not be told whether AC-1 holds: it was not answered; "
+        "verdict on task T-1: cannot tell: it could not be told whether AC-1 holds: it was not answered; "
         "the judge's summary: fine",
         "  the judge, warning: it could not be told whether AC-2 holds: it was not answered [AC-2]",
     ]

@@ -16,6 +16,11 @@ def test_modules_are_built_side_by_side_and_one_that_fails_stops_no_other(make_p
     project = make_project("alpha", "beta", "gamma", "delta", gamma=status(400, "no"))
     for module in ("alpha", "beta", "gamma"):
         assert project.lopen("approve", module, "--yes").code == 0
+    would = project.lopen("run", "--all", "--dry-run")
+    assert would.code == 0, would.err
+    assert "it waits for your approval: lopen approve delta" in would.out
+    assert would.last_line == "4 of 4 would be built; nothing was sent"
+    assert project.requests == []
     ran = project.lopen("run", "--all", "--unattended", "--jobs", "3")
     assert ran.code == 3, ran.out + ran.err
     assert ran.last_line == "next: lopen approve delta"

@@ -54,7 +54,7 @@ def test_the_metrics_add_up_and_pass_the_linter(make_project: MakeProject) -> No
         assert (linted.returncode, linted.stdout, linted.stderr) == (0, "", "")
         budgets = {b["budget_id"]: b for b in server.get("/api/budget")["budgets"]}
         session = project.status()["session"]
-        shown, told = budgets[f"session:{session}"], project.lopen("status", session, "--all").out
+        shown, told = budgets[f"session:{session}"], project.lopen("status", session, "-v").out
         whole = added(values, "lopen_tokens_used_total", 'budget_type="session"') - added(
             values, "lopen_tokens_used_total", 'budget_type="session"', 'token_type="cache_read"'
         )

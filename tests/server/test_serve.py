@@ -56,6 +56,17 @@ def test_several_servers_are_told_apart(project: Project) -> None:
     assert project.lopen("status", "--json").named("status")[0]["servers"] == []
 
 
+def test_a_second_server_of_the_same_project_names_the_first(project: Project) -> None:
+    with serving(project) as server:
+        again = project.lopen("serve")
+        assert again.code == 0, again.err
+        assert f"a server runs already, at {server.url}" in again.out
+        assert (
+            again.last_line
+            == "to open it: lopen serve --link --open; for another server: lopen serve --port 0"
+        )
+
+
 def test_another_address_is_warned_of(project: Project) -> None:
     with serving(project, "--host", "0.0.0.0") as server:  # noqa: S104 - what it warns of
         assert server.get("/healthz")["status"] == "ok"

@@ -9,6 +9,7 @@ from lopen.application.command_context import CommandContext
 from lopen.cli.command import command
 from lopen.cli.parameters import NoColorOption, OptionalSession
 from lopen.core.errors import ExitCode, PersonNeeded, Stopped
+from lopen.workflow.pauses import asks_now
 
 if TYPE_CHECKING:
     from lopen.cli.rendering.live import Snapshot, ViewKey
@@ -47,6 +48,8 @@ def attach(
                 shown.stale = bool(records)
                 for record in records:
                     view(record)
+                if mode == "plain" and records and (told := shown.asked()):
+                    context.say(told)
     except (Stopped, KeyboardInterrupt):
         if not is_worked_on(context.root, found.module):
             raise
@@ -96,6 +99,13 @@ class Shown:
         from lopen.cli.terminal import view_keys
 
         return view_keys(self._context, self._session) | {"q": ViewKey("detach", self._leave)}
+
+    def asked(self) -> str:
+        """Return what the run asks a person at its own terminal, with the command that answers it; "" if nothing."""
+        pause = self._store.load(self._id).pause
+        return (
+            f"{pause.message}; to answer it: {pause.command}" if pause is not None and asks_now(pause) else ""
+        )
 
     def _session(self) -> Session:
         """Return the session as it is stored now, over a connection of the calling thread."""

@@ -43,7 +43,8 @@ def demo(
     options = RunOptions(model=RECORDED, quiet=quiet, no_color=no_color, sandbox=mode)
     options.flags()  # rejects a wrong mode before anything is created
     typed = own_command()  # before PATH changes
-    context = as_demo(replace(context, root=fresh_folder(folder)))
+    root = fresh_folder(folder)
+    context = as_demo(replace(context, root=root, given=str(root)))
     context.say(f"lopen demo: building the module {MODULE} in {context.root}")
     context.say("The model's answers are recorded: no API key is used, and nothing is sent anywhere.")
     context.say(
@@ -53,12 +54,7 @@ def demo(
     context.say(f"sandbox for commands: {mode} ({how})\n")
     context.emit("demo_started", folder=str(context.root), module=MODULE, sandbox=mode, recorded=True)
     prepare(context)
-    code = ExitCode.FAILED
-    try:
-        code = drive_module(context, MODULE, options)
-    finally:  # also where it was interrupted
-        if code is not ExitCode.OK:
-            context.say(f"to continue the demo: {typed} resume -C {shlex.quote(str(context.root))}")
+    code = drive_module(context, MODULE, options)
     return _show(context, typed) if code is ExitCode.OK else code
 
 
@@ -120,7 +116,7 @@ def _show(context: CommandContext, typed: str) -> ExitCode:
         f" the judge rejected {counted(rejected, 'attempt')}; at the end"
     )
     for held in criterion_states(session, verdicts, session.plan.criteria):
-        context.say(f"  {held.id} {'holds' if held.holds == 'yes' else 'is open'}: {held.text}")
+        context.say(f"  {held.id} {held.word}: {held.text}")
     for budget in looked_up(context, store.database).budgets:
         if budget.budget_id == f"session:{session.id}":
             spent = f"{dollars(budget.cost_usd)}, {budget.tokens_used:,} tokens"

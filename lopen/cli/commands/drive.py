@@ -9,7 +9,7 @@ import typer
 
 from lopen.application.command_context import CommandContext, ResumeOptions, RunOptions
 from lopen.cli.command import outside_command
-from lopen.cli.parameters import ModuleArgument, OptionalSession, SeveralModules
+from lopen.cli.parameters import JobsOption, ModuleArgument, OptionalSession, SeveralModules
 from lopen.core.errors import ExitCode, WrongUsage
 
 DryRunOption = Annotated[
@@ -22,16 +22,6 @@ DryRunOption = Annotated[
 
 AllOption = Annotated[bool, typer.Option("--all", help="Every module that is approved and not complete.")]
 UnfinishedOption = Annotated[bool, typer.Option("--all", help="Every unfinished session.")]
-JobsOption = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs",
-        "-j",
-        min=1,
-        metavar="N",
-        help="Modules that are built at the same time (default: half the cores, at least 2).",
-    ),
-]
 DetachOption = Annotated[
     bool,
     typer.Option("--detach", help="Run in the background; lopen attach follows it, lopen pause stops it."),
@@ -55,7 +45,9 @@ def run(
     Exit codes: 0 complete, 1 failed, 3 a person is needed (the last line names the command).
     """
     if all or len(modules or ()) > 1:
-        return _run_together(context, modules or [], options, all=all, jobs=jobs, single=dry_run or detach)
+        return _run_together(
+            context, modules or [], options, all=all, jobs=jobs, detach=detach, dry_run=dry_run
+        )
     if modules:
         module = modules[0]
     else:
@@ -80,15 +72,18 @@ def _run_together(
     *,
     all: bool,
     jobs: int | None,
-    single: bool,
+    detach: bool,
+    dry_run: bool,
 ) -> ExitCode:
     from lopen.cli.rendering.together import watching
-    from lopen.queue.together import run_together
+    from lopen.queue.together import preview_together, run_together
 
     if modules and all:
         raise WrongUsage("--all takes every module: name none", hint="see lopen run --help")
-    if single:
-        raise WrongUsage("--dry-run and --detach take one module", hint="see lopen run --help")
+    if dry_run:
+        return preview_together(context, modules, options)
+    if detach:
+        raise WrongUsage("--detach takes one module", hint="see lopen run --help")
     with watching(context, options) as watch:
         return run_together(context, modules, options, jobs, watch)
 

@@ -15,6 +15,7 @@ from lopen.core.errors import ExitCode, LopenError, WrongUsage
 from lopen.example import MODULE, specification_text
 from lopen.specification.modules import spec_path
 from lopen.specification.spec import NEW_BEHAVIOUR, NEW_CRITERIA, NEW_DESCRIPTION, NEW_OVERVIEW
+from lopen.store.folder import GITIGNORE
 from lopen.verification.project_commands import NAMES, Detected, command_lines, detect, listing
 
 NewModule = Annotated[
@@ -122,8 +123,6 @@ def _report(context: CommandContext, detected: Detected, module: str | None, *, 
     else:
         context.say(f"next: lopen {f'check {module}' if module else 'init MODULE'}")
 
-
-GITIGNORE = "*\n!.gitignore\n!config.toml\n"
 
 CONFIG = """\
 # Settings of this project for lopen; may be committed. All keys and values: lopen config show

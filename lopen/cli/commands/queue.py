@@ -10,23 +10,13 @@ import typer
 
 from lopen.application.command_context import CommandContext, RunOptions
 from lopen.cli.command import command, group
-from lopen.cli.parameters import SeveralModules
+from lopen.cli.parameters import JobsOption, SeveralModules
 from lopen.core.errors import ExitCode, LopenError, WrongUsage, install_command
 from lopen.core.money import dollars
 
 app = group("Order builds for workers, and see what they do (default: list).", default="list")
 PriorityOption = Annotated[
     int, typer.Option("--priority", min=1, max=1_000, metavar="N", help="Lower numbers go first.")
-]
-JobsOption = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs",
-        "-j",
-        min=1,
-        metavar="N",
-        help="Builds at the same time (default: half the cores, at least 2).",
-    ),
 ]
 NameOption = Annotated[
     str, typer.Option("--name", metavar="NAME", help="Name in the list (default: host and process).")

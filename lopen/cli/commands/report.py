@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
+from lopen.application.event_lines import counted
 from lopen.cli.command import command
 from lopen.cli.parameters import LatestModule
 from lopen.core.errors import ExitCode, LopenError
@@ -64,12 +65,9 @@ def _lines(found: Dossier) -> Iterator[str]:
 
 
 def _proof_lines(proof: Proof) -> Iterator[str]:
-    state, word = (
-        proof.criterion,
-        {"yes": "met", "no": "not met", "cannot_tell": "not known", "open": "not judged"},
-    )
-    again = f", after {proof.rejections} rejected" if proof.rejections else ""
-    yield f"{proof.number}. {state.id} {word[state.holds]}{again}: {state.text}"
+    state = proof.criterion
+    again = f", after {counted(proof.rejections, 'rejection')}" if proof.rejections else ""
+    yield f"{proof.number}. {state.id} {state.word}{again}: {state.text}"
     for task in proof.tasks:
         yield f"     built by {task.name} ({task.id}): {task.commit[:12] if task.commit else task.state.value.replace('_', ' ')}"
     if proof.tests:

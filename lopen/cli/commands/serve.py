@@ -18,13 +18,16 @@ ProjectsArgument = Annotated[
 ]
 
 
+USUAL_PORT = 8_750
+
+
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
     """The server's address, and its actions at the start."""
 
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one.")] = (
-        8_750
+        USUAL_PORT
     )
     name: Annotated[
         list[str] | None,
@@ -44,8 +47,14 @@ def serve(
     context: CommandContext, options: ServeOptions, projects: ProjectsArgument = None
 ) -> ExitCode | None:
     """Serve the REST API, the dashboard and metrics until Ctrl-C. Only a person may run this."""
+    roots = [_root(folder) for folder in projects or [context.root]]
     if options.link:
         return _link(context, options.open)
+    if options.port == USUAL_PORT and not options.new_token and (url := _served_at(roots)):
+        context.say(f"{', '.join(map(str, roots))}: a server runs already, at {url}")
+        context.say("to open it: lopen serve --link --open; for another server: lopen serve --port 0")
+        context.emit("already_serving", url=url, projects=[str(root) for root in roots])
+        return ExitCode.OK
     try:
         from lopen.server.listening import is_loopback
         from lopen.server.listening import serve as run
@@ -58,7 +67,6 @@ def serve(
             f"the server listens on {options.host} without TLS: everybody who reaches this address or is on the way can"
             " read the token and approve in your name; use an SSH tunnel or a proxy to a server on 127.0.0.1"
         )
-    roots = [_root(folder) for folder in projects or [context.root]]
 
     def tell(url: str, opening: str) -> None:
         for root in roots:
@@ -79,6 +87,13 @@ def _root(folder: Path) -> Path:
     if is_root(root):
         distrust(root)
     return root
+
+
+def _served_at(roots: list[Path]) -> str:
+    """Return the address of a server of all these projects; "" if none runs."""
+    from lopen.application.servers import running_servers
+
+    return next((s.url for s in running_servers() if {str(root) for root in roots} <= set(s.roots)), "")
 
 
 def _link(context: CommandContext, open_browser: bool) -> ExitCode:

@@ -40,7 +40,6 @@ DiffTask = Annotated[
     ),
 ]
 StatOption = Annotated[bool, typer.Option("--stat", help="Only the files, with their numbers of lines.")]
-HOLDS = {"yes": "holds", "no": "does not hold", "cannot_tell": "not known", "open": "not judged"}
 LINES_OF_OTHERS = 10  # of a verification that is shown among others
 
 
@@ -110,7 +109,7 @@ def stat_lines(diff: str) -> Iterator[str]:
 
 def _proof_lines(session: Session, proof: Proof) -> Iterator[str]:
     criterion = proof.criterion
-    yield f"{criterion.id} of {session.module} {HOLDS[criterion.holds]}: {criterion.text}"
+    yield f"{criterion.id} of {session.module} {proof.criterion.word}: {criterion.text}"
     if criterion.evidence:
         yield f"evidence: {criterion.evidence}"
     for task in proof.tasks:
@@ -138,7 +137,7 @@ def _task_lines(found: TaskDetails) -> Iterator[str]:
     if found.criteria:
         yield "criteria:"
     for criterion in found.criteria:
-        told = f"  {criterion.id} {HOLDS[criterion.holds]}: {criterion.text}"
+        told = f"  {criterion.id} {criterion.word}: {criterion.text}"
         yield f"{told} ({criterion.evidence})" if criterion.evidence else told
     for verdict in (*found.earlier, *([found.verdict] if found.verdict else [])):
         yield from verdict_lines(verdict)
@@ -153,18 +152,19 @@ def _task_lines(found: TaskDetails) -> Iterator[str]:
 
 def verdict_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
     """Return a stored verdict as lines for a person."""
-    from lopen.application.reports import verdict_name
+    from lopen.application.reports import CRITERION_WORDS, verdict_name
     from lopen.judge.verdict import outcome, verdict_from_json
 
     given = verdict_from_json(verdict)
-    result = outcome(given).replace("_", " ")
     yield (
-        f"{verdict_name(verdict)} on {verdict['scope']} {verdict['subject']}: {result}"
+        f"{verdict_name(verdict)} on {verdict['scope']} {verdict['subject']}: {outcome(given)}"
         f" ({verdict['confidence']} confidence): {verdict['summary']}"
     )
     yield from (f"  {finding.shown}" for finding in given.beside_summary.findings)
     for criterion in verdict.get("criteria", ()):
-        yield f"  {criterion['id']} {HOLDS[criterion['holds']]}: {criterion['evidence']}".rstrip(": ")
+        yield f"  {criterion['id']} {CRITERION_WORDS[criterion['holds']]}: {criterion['evidence']}".rstrip(
+            ": "
+        )
     for question in verdict.get("questions", ()):
         place = f"{question['path']}: " if question.get("path") else ""
         yield f"  {question['id']} {place}{question['text']}"

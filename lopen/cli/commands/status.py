@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from lopen.application.command_context import CommandContext
 from lopen.application.event_lines import MARKS, step_title
@@ -26,14 +24,14 @@ if TYPE_CHECKING:
 
 
 SCREEN = 24  # lines
-AllOption = Annotated[
-    bool, typer.Option("--all", help="Also every finished task, budget and verdict (as -v).")
-]
 
 
 @command
-def status(context: CommandContext, wanted: StatusArgument = None, all: AllOption = False) -> ExitCode:
-    """Show the state of a session, what it has spent, and what waits for you, on one screen; without a name each module."""
+def status(context: CommandContext, wanted: StatusArgument = None) -> ExitCode:
+    """Show the state of a session, what it has spent, and what waits for you; without a name each module.
+
+    It fits one screen; with -v also the step, and every finished task, budget and verdict.
+    """
     from lopen.application.open_store import looked_up, open_store, store_of, store_with
     from lopen.application.reports import session_object, standstill
     from lopen.application.servers import running_servers
@@ -74,8 +72,7 @@ def status(context: CommandContext, wanted: StatusArgument = None, all: AllOptio
         )
         project = {}  # told once
         if not context.json:
-            whole = all or context.verbose
-            context.say("\n".join(lines(context, store, session, limits, whole=whole)))
+            context.say("\n".join(lines(context, store, session, limits, whole=context.verbose)))
     _tell_waiting(context, store, sessions)
     return ExitCode.OK
 
@@ -155,7 +152,7 @@ def lines(
 
     done = progress(session.tree)
     head = [f"{session.module}: {shown_status(context.root, session)} (session {session.id})"]
-    if not session.finished:
+    if whole and not session.finished:
         step = displayed_step(session)
         head.append(f"{step_title(step)} ({phase_of(step).replace('_', ' ')})")
     if done.components:
@@ -184,7 +181,7 @@ def lines(
     if not whole and len(tree) > room:
         tree = [line for line, is_open in _open_work(session.tree, session.plan.selected) if is_open]
     if not whole and len(tree) > room:
-        tree = [*tree[: room - 1], f"    … {len(tree) - room + 1} more: lopen status {session.module} --all"]
+        tree = [*tree[: room - 1], f"    … {len(tree) - room + 1} more: lopen status {session.module} -v"]
     return [*head, *tree, *tail]
 
 

@@ -34,6 +34,7 @@ from lopen.core.clock import SystemClock
 from lopen.core.errors import LopenError
 from lopen.core.escape import inert
 from lopen.core.money import dollars
+from lopen.core.wrapping import wrapped
 from lopen.limits.budget import BudgetState
 from lopen.workflow.task_tree import State, TaskTree, progress
 
@@ -441,9 +442,9 @@ class LiveView(View):
             self._snapshot = self._take_snapshot()
             self._start()
 
-    def open(self, history: Iterable[e.Recorded]) -> None:
-        """Show the session of these events, none of which is printed, or the overview if there are none."""
-        board = Board()
+    def open(self, history: Iterable[e.Recorded], module: str = "") -> None:
+        """Show the module's session of these events, none of which is printed, or the overview without a module."""
+        board = Board(module=module)
         for recorded in history:
             board = board.after(replace(recorded, event=self._without_secrets(recorded.event)))
         self._board, self._snapshot = board, self._take_snapshot()
@@ -539,7 +540,7 @@ class LiveView(View):
         """Return lines of the log as they are printed, broken between words."""
         with self._console.capture() as printed:
             for line in lines:
-                self._console.print(line)
+                self._console.print(Text(wrapped(line.plain, self._console.width), line.style))
         return printed.get()
 
     def _picture(self) -> str:

@@ -137,7 +137,7 @@ class Overview:
         if not self._started or self._wanted != self._opened:
             self._started, self._opened = True, self._wanted
             session = self._session_of(self._opened) if self._opened else None
-            self.view.open(self._store.events(session.id) if session else ())
+            self.view.open(self._store.events(session.id) if session else (), self._opened)
         for module in dict.fromkeys((*running, *listed.endings)):
             for record in self._news.of(module):
                 if module == self._opened:

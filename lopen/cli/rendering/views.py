@@ -15,6 +15,7 @@ from lopen.application.command_context import View
 from lopen.application.event_lines import rows
 from lopen.core import events as e
 from lopen.core.escape import UNSEEN
+from lopen.core.wrapping import width_of, wrapped
 
 if TYPE_CHECKING:
     from lopen.cli.rendering.live import Snapshot, ViewKey
@@ -75,10 +76,11 @@ class LineWriter(View):
     def __init__(self, out: TextIO, redact: Callable[[str], str]) -> None:
         self._out = out
         self._redact = redact
+        self._width = width_of(out)
 
     def write(self, line: str) -> None:
         """Write one line."""
-        self._out.write(self._redact(line) + "\n")
+        self._out.write(wrapped(self._redact(line), self._width) + "\n")
         self._out.flush()
 
 
@@ -127,4 +129,5 @@ class JsonView(LineWriter):
     def __call__(self, recorded: e.Recorded) -> None:
         if isinstance(recorded.event, e.ModelInput):
             return
-        self.write(safe_json(recorded))
+        self._out.write(f"{self._redact(safe_json(recorded))}\n")
+        self._out.flush()

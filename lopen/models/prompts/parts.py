@@ -128,7 +128,7 @@ def decision_lines(session: Session) -> str:
 
 
 def state_lines(session: Session, established: frozenset[str]) -> str:
-    """Where the session stands, in a few lines. `established`: the criteria that verdicts found to hold."""
+    """The state of the session in a few lines. `established`: the criteria that verdicts found to hold."""
     done, step = progress(session.tree), session.step
     lines = [f"module: {session.module}", f"step: {number(step)} {step.value} ({phase_of(step)})"]
     if session.tree.components:

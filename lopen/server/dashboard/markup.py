@@ -60,7 +60,7 @@ def prose(text: str) -> Markup:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a page stands: its project, whether the server has several, and whether builds may be in a queue."""
+    """The place of a page: its project, whether the server has several, and whether builds may be in a queue."""
 
     project: str
     several: bool = False
@@ -79,14 +79,16 @@ class Place:
 
 TONES = {
     **dict.fromkeys(
-        ("complete", "passed", "yes", "OK", "approved", "accepted by a person", "active", "done"), "good"
+        ("complete", "passed", "met", "OK", "approved", "accepted by a person", "active", "done"), "good"
     ),
     **dict.fromkeys(("working", "planning", "running", "in progress", "new"), "busy"),
     **dict.fromkeys(
         ("asks", "to approve", "paused", "interrupted", "can go on", "warning", "cannot tell"), "warn"
     ),
     **dict.fromkeys(("changed", "skipped", "trying again"), "warn"),
-    **dict.fromkeys(("stopped", "failed", "rejected", "no", "error", "exhausted", "open", "removed"), "bad"),
+    **dict.fromkeys(
+        ("stopped", "failed", "rejected", "not met", "error", "exhausted", "open", "removed"), "bad"
+    ),
 }
 
 

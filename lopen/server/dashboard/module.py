@@ -46,7 +46,6 @@ SHOWN_VERDICTS = 4
 DRAWN = 1_000  # units of a timeline's width
 NARROWEST = 4  # of them
 KINDS = ("model", "verification", "judge", "waited")
-HOLDS = {"yes": "yes", "no": "no", "cannot_tell": "cannot tell", "open": "not judged"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ class ModuleView:
 
     @property
     def module(self) -> Standing:
-        """How the module stands."""
+        """The state of the module."""
         return self.dossier.module
 
     @property
@@ -307,7 +306,7 @@ def _said(proof: Proof) -> Child:
         else ""
     )
     notes = ", ".join(note for note in ("accepted by a person" if proof.by_person else "", again) if note)
-    word = HOLDS[proof.criterion.holds]
+    word = proof.criterion.word
     if word == "not judged":
         return el("small", word)
     return [chip(word), " ", prose(proof.criterion.evidence), el("small", f" {notes}") if notes else None]

@@ -20,7 +20,7 @@ from lopen.server.dashboard.markup import (
     prose,
     section,
 )
-from lopen.server.dashboard.module import HOLDS, ModuleView, verdict
+from lopen.server.dashboard.module import ModuleView, verdict
 from lopen.server.dashboard.waits import skip
 from lopen.store.audit import VerifyResult
 
@@ -63,7 +63,7 @@ def task_page(shown: ModuleView, found: TaskDetails) -> str:
                 (
                     el(
                         "li",
-                        chip(HOLDS[c.holds]),
+                        chip(c.word),
                         el(
                             "span",
                             el("b", c.id),

@@ -1,4 +1,4 @@
-"""What waits for a person, each with the fields and buttons that settle it."""
+"""The pauses that wait for a person, each with the fields and buttons that settle it."""
 
 from __future__ import annotations
 
