@@ -28,12 +28,12 @@ from lopen.limits.budget import Charge, specs_for
 from lopen.limits.call_gate import ToolPass
 from lopen.limits.charging import charge_all
 from lopen.limits.meter import Meter
-from lopen.limits.records import BudgetUsage
 from lopen.limits.sqlite_store import SqliteStore
+from lopen.models.messages import Usage
 from lopen.settings.schema import Settings
 from lopen.store.database import Database
 
-CHARGE = Charge(1_100, BudgetUsage(1_000, 100), 1, 0.001, "builder", "opus")
+CHARGE = Charge(1_100, Usage(1_000, 100), 1, 0.001, "builder", "opus")
 PAST = int(os.environ.get("LOPEN_BENCH_CALLS", "1000000"))
 OFF = {"rapid_fire": {"enabled": False}, "max_iterations": {"enabled": False}}
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from lopen.claude_hooks.protect import READERS
 from lopen.core.shell import SimpleCommand, simple_commands, unwrapped
-from lopen.limits.records import BudgetUsage
+from lopen.models.messages import Usage
 
 LARGEST = 64 * 1024 * 1024
 MOST_COMPARED = 1_000_000  # characters of an output
@@ -40,7 +40,7 @@ class ToolCall:
     arguments: Any = None
     id: str = ""
     ok: bool = True
-    usage: BudgetUsage | None = None
+    usage: Usage | None = None
     model: str = ""
     launched: str = ""  # the sub-agent that it started
     in_background: bool = False  # it goes on after the call's end
@@ -134,7 +134,7 @@ def _digest(response: Any) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def usage_of(holder: Any) -> BudgetUsage | None:
+def usage_of(holder: Any) -> Usage | None:
     """The `usage` object in a response or message; None where there is none, or a malformed one."""
     usage = holder.get("usage") if isinstance(holder, dict) else None
     if not isinstance(usage, dict):
@@ -143,7 +143,7 @@ def usage_of(holder: Any) -> BudgetUsage | None:
     counts = [usage.get(name) or 0 for name in names]
     if not all(type(count) is int and 0 <= count < 10**9 for count in counts):
         return None
-    return BudgetUsage(*counts) if any(counts) else None
+    return Usage(*counts) if any(counts) else None
 
 
 def _text(fields: dict[str, Any], *names: str) -> str:

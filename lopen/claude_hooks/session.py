@@ -19,8 +19,9 @@ from lopen.claude_hooks.transcript import (
 from lopen.limits.agents import AgentLimits, Agents, add_cost, ended, put_agents, read_agents
 from lopen.limits.budget import BudgetSpec, BudgetState, Charge, cleared, opened
 from lopen.limits.charging import charge_all
-from lopen.limits.records import Alert, BudgetUsage
+from lopen.limits.records import Alert
 from lopen.limits.store import Rows
+from lopen.models.messages import Usage
 
 FILES_KEPT = 200
 LAST_PARTS = 8  # of each transcript, read when a session ends: no later event reads the rest
@@ -107,8 +108,7 @@ class Spending:
     def count_call(self, call: ToolCall) -> None:
         """Charge the tokens that a call's end carries; a transcript tells all of them."""
         if call.usage is not None and not self._event.transcript:
-            counts = call.usage.counts
-            self.charge(call.model, call.usage, sum(counts) - counts[1])
+            self.charge(call.model, call.usage, call.usage.whole_input)
 
     def _charge_once(self, request: BilledRequest) -> None:
         """Each request once, in whichever transcript it stands; requests older than the kept counts are not charged."""
@@ -116,18 +116,16 @@ class Spending:
             return
         key = f"request:{request.key}"
         known = self._rows.memo(key)
-        charged = BudgetUsage(*known["counts"]) if known else BudgetUsage()
+        charged = Usage(*known["counts"]) if known else Usage()
         new = beyond(request.usage, charged)
         if not any(new.counts):
             return
-        counts = list(higher(request.usage, charged).counts)
-        self._rows.put_memo(key, {"counts": counts, "at": self._now.isoformat(timespec="seconds")})
-        prompt = sum(counts) - counts[1]
-        self.charge(request.model, new, prompt, requests=0 if known else 1, agent=request.agent)
+        whole = higher(request.usage, charged)
+        self._rows.put_memo(key, {"counts": whole.counts, "at": self._now.isoformat(timespec="seconds")})
+        requests = 0 if known else 1
+        self.charge(request.model, new, whole.whole_input, requests=requests, agent=request.agent)
 
-    def charge(
-        self, model: str, usage: BudgetUsage, prompt: int, *, requests: int = 1, agent: str = ""
-    ) -> None:
+    def charge(self, model: str, usage: Usage, prompt: int, *, requests: int = 1, agent: str = "") -> None:
         """Charge a part of one request. `prompt`: tokens of its whole prompt, which its price may depend on."""
         cost = self._settings.cost_usd(model, usage, prompt)
         tokens = usage.billed()

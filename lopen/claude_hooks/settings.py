@@ -19,7 +19,7 @@ from lopen.core.errors import LopenError
 from lopen.core.files import replace_file
 from lopen.core.person import cache_folder, config_folder
 from lopen.limits.budget import BudgetSpec
-from lopen.limits.records import BudgetUsage
+from lopen.models.messages import Usage
 
 AGENT = "claude-code"
 SECTIONS = {"budget", "circuit", "resources", "memory", "hooks"}
@@ -68,7 +68,7 @@ class HookSettings:
             enforcement=budget["enforcement"],
         )
 
-    def cost_usd(self, model: str, usage: BudgetUsage, prompt: int) -> float | None:
+    def cost_usd(self, model: str, usage: Usage, prompt: int) -> float | None:
         """Return the US dollars for tokens of a request with a prompt of this size; None without a known price."""
         prices: dict[str, Tiers | None] = self._copy["prices"]
         if model not in prices:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lopen.claude_hooks.event import usage_of
-from lopen.limits.records import BudgetUsage
+from lopen.models.messages import Usage
 
 MOST_AT_ONCE = 4 * 1024 * 1024  # bytes of a file; the rest is read with the next event
 MOST_FILES = 200
@@ -27,7 +27,7 @@ class BilledRequest:
 
     key: str
     model: str
-    usage: BudgetUsage
+    usage: Usage
     agent: str = ""
     at: str = ""
 
@@ -106,7 +106,7 @@ def read(path: str, session: str, agent: str, place: TranscriptPosition) -> News
             newest, prior, calls = key, newest, []
         calls = (calls + _calls(message))[-CALLS_KEPT:]
         if usage := usage_of(message):
-            before = requests[key].usage if key in requests else BudgetUsage()
+            before = requests[key].usage if key in requests else Usage()
             model, at = str(message.get("model", ""))[:100], str(entry.get("timestamp", ""))[:40]
             requests[key] = BilledRequest(key, model, higher(usage, before), agent, at)
     after = TranscriptPosition(offset, newest, prior, tuple(calls))
@@ -118,15 +118,15 @@ def _key(entry: dict[str, Any], message: dict[str, Any]) -> str:
     return found[:100] if isinstance(found, str) else ""
 
 
-def higher(one: BudgetUsage, other: BudgetUsage) -> BudgetUsage:
+def higher(one: Usage, other: Usage) -> Usage:
     """Return the higher count of each kind of tokens."""
-    return BudgetUsage(*map(max, one.counts, other.counts))
+    return Usage(*map(max, one.counts, other.counts))
 
 
-def beyond(usage: BudgetUsage, charged: BudgetUsage) -> BudgetUsage:
+def beyond(usage: Usage, charged: Usage) -> Usage:
     """Return the tokens that are not charged yet."""
     pairs = zip(usage.counts, charged.counts, strict=True)
-    return BudgetUsage(*(max(0, new - old) for new, old in pairs))
+    return Usage(*(max(0, new - old) for new, old in pairs))
 
 
 def _new_text(path: str, offset: int) -> tuple[str, int]:

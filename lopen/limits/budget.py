@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from lopen.core.errors import WrongUsage
 from lopen.core.money import dollars
-from lopen.limits.records import EPOCH, Alert, BudgetUsage, new_id
+from lopen.limits.records import EPOCH, Alert, new_id
+from lopen.models.messages import Usage
 
 if TYPE_CHECKING:
     from lopen.settings.schema import Budget
@@ -38,7 +39,7 @@ class Charge:
     """An amount that is added to budgets at once. `cost_usd` is None where the model has no known price."""
 
     tokens: int
-    usage: BudgetUsage = field(default_factory=BudgetUsage)
+    usage: Usage = field(default_factory=Usage)
     requests: int = 0
     cost_usd: float | None = None
     agent: str = ""

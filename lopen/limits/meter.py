@@ -52,7 +52,7 @@ from lopen.limits.charging import (
     settle,
 )
 from lopen.limits.circuits import CircuitState, rule_book
-from lopen.limits.records import Alert, BudgetUsage, Reservation, decoded, field_values, new_id, raised
+from lopen.limits.records import Alert, Reservation, decoded, field_values, new_id, raised
 from lopen.limits.report import left_line, near_limit, snapshot_line
 from lopen.limits.store import LimitsStore, Rows
 from lopen.models import messages
@@ -285,11 +285,8 @@ class Meter(SharedPace):
         raise BudgetReached(PAUSE, message, f"lopen resume {self._session} --max-cost {cents / 100:g}")
 
     def _charge(self, grant: Grant, usage: messages.Usage, cost_usd: float | None, model: str) -> Charge:
-        counts = BudgetUsage(
-            usage.input_tokens, usage.output_tokens, usage.cache_write_tokens, usage.cache_read_tokens
-        )
-        tokens = counts.billed()
-        return Charge(tokens, counts, 1, cost_usd, grant.reservation.agent, model, usage.estimated)
+        agent = grant.reservation.agent
+        return Charge(usage.billed(), usage, 1, cost_usd, agent, model, usage.estimated)
 
     def settle(
         self, grant: Grant, usage: messages.Usage, cost_usd: float | None, model: str = ""

@@ -11,34 +11,15 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
+from lopen.models.messages import Usage
+
 if TYPE_CHECKING:
     from lopen.core.events import Event
 
 
 V = TypeVar("V")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-CACHE_READ_WEIGHT = 0.1  # share of a token that a token read from the prompt cache counts as
 EVIDENCE_KEPT = 100  # alerts of each budget, incidents of each circuit
-
-
-@dataclass(frozen=True, slots=True)
-class BudgetUsage:
-    """Tokens of one or more requests by kind, as billed (not weighted)."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_write_tokens: int = 0
-    cache_read_tokens: int = 0
-
-    @property
-    def counts(self) -> tuple[int, int, int, int]:
-        """The four counts, in order."""
-        return self.input_tokens, self.output_tokens, self.cache_write_tokens, self.cache_read_tokens
-
-    def billed(self) -> int:
-        """Tokens as budgets count them: reads from the cache at their weight, all else whole."""
-        whole = self.input_tokens + self.output_tokens + self.cache_write_tokens
-        return whole + round(self.cache_read_tokens * CACHE_READ_WEIGHT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +75,7 @@ class Spend:
     budget_id: str
     agent: str
     model: str
-    usage: BudgetUsage = field(default_factory=BudgetUsage)
+    usage: Usage = field(default_factory=Usage)
     requests: int = 0
     tokens: int = 0
     cost_usd: float = 0.0

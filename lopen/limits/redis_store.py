@@ -29,7 +29,6 @@ from lopen.limits.circuits import CircuitState
 from lopen.limits.records import (
     EVIDENCE_KEPT,
     Alert,
-    BudgetUsage,
     Incident,
     Reservation,
     Spend,
@@ -41,6 +40,7 @@ from lopen.limits.records import (
     parsed,
 )
 from lopen.limits.store import Rows
+from lopen.models.messages import Usage
 from lopen.store.database import Database
 
 T = TypeVar("T")
@@ -50,6 +50,7 @@ OPERATION_S = 2.0  # and one where other writers come between for longer
 DEFAULT_PREFIX = "lopen"
 SEPARATOR = "\x1f"
 _SPEC = frozenset(BudgetSpec.__dataclass_fields__)
+_COUNTS = ("input_tokens", "output_tokens", "cache_write_tokens", "cache_read_tokens")  # `Usage.counts`
 
 
 def project_prefix(prefix: str, root: str) -> str:
@@ -105,7 +106,7 @@ class RedisRows:
         self._write("SADD", self._key("budget:active"), state.budget_id)
 
     def add_spend(self, budget_id: str, charge: Charge) -> None:
-        amounts = field_values(charge.usage) | {
+        amounts = dict(zip(_COUNTS, charge.usage.counts, strict=True)) | {
             "requests": charge.requests,
             "tokens": charge.tokens,
             "cost_usd": charge.cost_usd or 0.0,
@@ -334,5 +335,5 @@ def _spends(budget_id: str, fields: Mapping[str, str]) -> Iterator[Spend]:
     for (agent, model), amounts in by_key.items():
         cost = amounts.pop("cost_usd", 0.0)
         whole = {name: int(amount) for name, amount in amounts.items()}
-        usage = BudgetUsage(**{name: whole.pop(name, 0) for name in BudgetUsage.__dataclass_fields__})
+        usage = Usage(*(whole.pop(name, 0) for name in _COUNTS))
         yield Spend(budget_id, agent, model, usage, cost_usd=cost, **whole)

@@ -17,7 +17,6 @@ from lopen.limits.circuits import CircuitState
 from lopen.limits.records import (
     EVIDENCE_KEPT,
     Alert,
-    BudgetUsage,
     Incident,
     Reservation,
     Spend,
@@ -27,6 +26,7 @@ from lopen.limits.records import (
     parsed,
 )
 from lopen.limits.store import Rows
+from lopen.models.messages import Usage
 from lopen.store.caps import ADD_SPEND, add_spend_to_totals, trim
 from lopen.store.database import Database
 
@@ -168,7 +168,7 @@ class SqliteStore:
 
 
 def _spend(budget_id: str, agent: str, model: str, *counts: Any) -> Spend:
-    return Spend(budget_id, agent, model, BudgetUsage(*counts[:4]), *counts[4:])
+    return Spend(budget_id, agent, model, Usage(*counts[:4]), *counts[4:])
 
 
 @contextmanager

@@ -10,11 +10,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import add
 from typing import Any, Literal, Protocol
 
 from lopen.core.errors import LopenError
 
 Json = Mapping[str, Any]
+CACHE_READ_WEIGHT = 0.1  # share of a token that a token read from the prompt cache counts as
 
 StopReason = Literal[
     "end_turn",
@@ -29,7 +31,7 @@ StopReason = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one request as the endpoint reports them, not weighted. `estimated`: it does not report them all."""
+    """Tokens of requests by kind, as the endpoint reports them, not weighted. `estimated`: it does not report them all."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -38,27 +40,22 @@ class Usage:
     estimated: bool = field(default=False, kw_only=True)
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cache_write_tokens + other.cache_write_tokens,
-            self.cache_read_tokens + other.cache_read_tokens,
-            estimated=self.estimated or other.estimated,
-        )
+        return Usage(*map(add, self.counts, other.counts), estimated=self.estimated or other.estimated)
+
+    @property
+    def counts(self) -> tuple[int, int, int, int]:
+        """The four counts, in order."""
+        return self.input_tokens, self.output_tokens, self.cache_write_tokens, self.cache_read_tokens
 
     @property
     def whole_input(self) -> int:
         """The tokens of the request, cached ones included."""
         return self.input_tokens + self.cache_write_tokens + self.cache_read_tokens
 
-    def billed(self, cache_read_weight: float = 0.1) -> int:
+    def billed(self) -> int:
         """Return the tokens as budgets count them: cache reads at their weight, all others fully."""
-        return (
-            self.input_tokens
-            + self.output_tokens
-            + self.cache_write_tokens
-            + round(self.cache_read_tokens * cache_read_weight)
-        )
+        whole = self.input_tokens + self.output_tokens + self.cache_write_tokens
+        return whole + round(self.cache_read_tokens * CACHE_READ_WEIGHT)
 
 
 ESTIMATED_USAGE = "the endpoint does not report what requests use: lopen counts estimates, shown with ≤"

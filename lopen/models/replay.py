@@ -24,6 +24,7 @@ from lopen.models.recording import (
 )
 
 LONGEST_SHOWN: Final = 60  # characters of a value in a message
+MISSING: Final = "(nothing)"
 
 
 class ReplayMismatch(LopenError):
@@ -190,13 +191,9 @@ def _calls_differ(then: Sequence[RecordedCall], now: Sequence[RecordedCall]) -> 
     for place, (was, is_now) in enumerate(zip(then, now, strict=False), start=1):
         where = f"tool call {place} {was.tool}: "
         before, after = _values(was), _values(is_now)
-        for name, value in before.items():
-            if name not in after:
-                return f"{where}{name} was there in the recording, is missing now"
-            if difference := _differs(where + name, value, after[name]):
+        for name in before | after:
+            if difference := _differs(where + name, before.get(name, MISSING), after.get(name, MISSING)):
                 return difference
-        if extra := next((name for name in after if name not in before), None):
-            return f"{where}{extra} was not there in the recording, is now"
     return _differs("the number of tool calls", len(then), len(now))
 
 

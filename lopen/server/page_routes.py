@@ -18,7 +18,8 @@ from lopen.application.overview import ProjectOverview, Reading, look_over, read
 from lopen.application.reports import module_diff, task_changes, task_details
 from lopen.core.errors import StorageError, StoreUnreachable
 from lopen.core.events import TurnEnded
-from lopen.limits.records import Alert, BudgetUsage
+from lopen.limits.records import Alert
+from lopen.models.messages import Usage
 from lopen.server.dashboard import gate, home, limits, module, task, workers
 from lopen.server.dashboard.markup import Place
 from lopen.server.module_routes import gate as gate_object
@@ -244,7 +245,7 @@ def spend(project: OpenProject) -> dict[str, Any]:
     }
 
 
-def _usage(turn: dict[str, Any]) -> BudgetUsage:
-    return BudgetUsage(
+def _usage(turn: dict[str, Any]) -> Usage:
+    return Usage(
         turn["input_tokens"], turn["output_tokens"], turn["cache_write_tokens"], turn["cache_read_tokens"]
     )

@@ -208,21 +208,12 @@ def _checked(given: Iterable[_Setting], problems: list[str], *, strict: bool = F
     return right
 
 
-REMOVED = {
-    "git.isolation": "lopen always works in a clone of its own",
-    "git.enabled": "lopen needs a git repository, which receives only the branch lopen/<module>",
-    "git.auto_commit": "lopen commits each finished task in its own clone",
-}
-
-
 def _unknown(setting: _Setting) -> str:
     where, value = setting.source.location, shown(setting.name, setting.value)
     name = setting.name if setting.name.isprintable() and setting.name.isascii() else repr(setting.name)
     if setting.name in sections():
         inside = ", ".join(k.removeprefix(f"{name}.") for k in keys() if k.startswith(f"{name}."))
         return f"{where}: {name} = {value}: {name} is a section; allowed in it: {inside}"
-    if setting.name in REMOVED:
-        return f"{where}: {name} = {value}: there is no such setting any more: {REMOVED[setting.name]}"
     near = nearest(setting.name)
     meant = f"; the nearest is {near} ({keys()[near].allowed()})" if near else ""
     return f"{where}: {name} = {value}: there is no such setting{meant}"

@@ -13,7 +13,7 @@ import pytest
 
 from lopen.claude_hooks.install import hook_command, install, settings_path
 from lopen.claude_hooks.settings import HookSettings
-from lopen.limits.records import BudgetUsage
+from lopen.models.messages import Usage
 from lopen.settings.schema import Settings
 from tests.claude_hooks.process import HookedProject
 
@@ -76,7 +76,7 @@ def test_the_password_of_a_store_is_not_copied(home: Path) -> None:
 
 def test_prices_are_those_of_the_table(home: Path) -> None:
     found = loaded(home)
-    usage = BudgetUsage(200_001, 100, 0, 0)
+    usage = Usage(200_001, 100, 0, 0)
     assert found.cost_usd("claude-sonnet-4-5", usage, 200_001) == pytest.approx(
         200_001 * 6e-6 + 100 * 22.5e-6
     )

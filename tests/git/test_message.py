@@ -23,16 +23,6 @@ def build(task: str = "Parse", component: str = "Core", module: str = "auth", ta
     )
 
 
-def test_the_message_of_a_completed_task() -> None:
-    assert build("Parse the header", "Reader") == (
-        "feat(auth): complete Parse the header in Reader\n"
-        "\n"
-        "Lopen-Session: auth-20260101-1\n"
-        "Lopen-Task: t-1\n"
-        "Lopen-Verdict: passed (high)\n"
-    )
-
-
 def test_the_plain_convention() -> None:
     text = completion_message(
         module="m",
@@ -46,13 +36,6 @@ def test_the_plain_convention() -> None:
     assert text.splitlines()[0] == "Complete T in C"
     assert approval_message(module="m", session="s", convention="plain").startswith(
         "Approve the specification of m\n\n"
-    )
-
-
-def test_the_message_of_an_approval() -> None:
-    assert (
-        approval_message(module="auth", session="s-1")
-        == "docs(auth): approve specification\n\nLopen-Session: s-1\n"
     )
 
 

@@ -85,12 +85,6 @@ def test_size_is_bounded_whatever_is_fed() -> None:
     assert len(dump(habits)) < 60_000
 
 
-def test_the_report_keeps_the_latest_findings() -> None:
-    habits = fed(*[read(f"{i}.py") for i in range(HABITS_KEPT) for _ in range(3)])
-    assert len(habits.habits) == HABITS_KEPT
-    assert habits.habits[-1].resource == f"{HABITS_KEPT - 1}.py"
-
-
 @pytest.mark.parametrize("value", ["x", 3, {"a": 1}, [1]])
 def test_a_malformed_history_is_refused(value: object) -> None:
     body = json.dumps({"circuit_id": "session:s", "calls": {"log": value}})
@@ -108,12 +102,6 @@ def test_a_change_that_no_call_reported_ends_a_row_of_failures() -> None:
     assert retries(fed(same, start=habits)) == [3]
     assert retries(fed(other, start=habits)) == []
     assert retries(fed(same, edit("a.py"), start=habits)) == []
-
-
-def test_a_command_that_failed_last_is_known_until_it_passes() -> None:
-    habits = fed(ran("make", 1))
-    assert habits.failures_in_row(ran("make").signature) == 1
-    assert fed(ran("make", 0), start=habits).failures_in_row(ran("make").signature) == 0
 
 
 def test_many_calls_of_one_kind_push_out_none_of_another() -> None:

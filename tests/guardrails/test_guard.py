@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shlex
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.guardrails.guard import listing, one_line, times
+from lopen.guardrails.guard import one_line
 from lopen.limits.budget import BudgetSpec, BudgetState, extend_command
 
 
@@ -18,28 +17,6 @@ def test_any_text_becomes_one_short_printable_line(text: str, limit: int) -> Non
     assert len(line) <= limit
     assert "\n" not in line
     assert not any(c in line for c in "\x1b\r\x85\u2028\u202e\u200b")
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("as it is", "as it is"),
-        ("  a \n b\t", "a b"),
-        ("\x1b]0;title\x07x", "]0;title x"),
-        ("a\u202eb", "a b"),
-        ("x" * 11, "x" * 9 + "…"),
-        ("x" * 5_000, "x" * 9 + "…"),
-        ("naïve…", "naïve…"),
-    ],
-)
-def test_one_line(text: str, line: str) -> None:
-    assert one_line(text, 10) == line
-
-
-def test_counts_and_listings_read_as_prose() -> None:
-    assert [times(n) for n in (1, 2, 3)] == ["once", "twice", "3 times"]
-    assert listing(("a", "b")) == "a, b"
-    assert listing(tuple("abcdefg")) == "a, b, c, d, e and 2 more"
 
 
 @given(

@@ -93,14 +93,6 @@ def test_a_command_failing_three_times_over_an_unchanged_tree_is_told() -> None:
     assert "Stop retrying" in said[2]
 
 
-def test_taking_turns_between_two_failing_commands_hides_neither() -> None:
-    turns = islice(cycle([ran("make a", 1, None), ran("make b", 1, None)]), 6)
-    assert [(f.resource, f.count) for f in held(fed(*turns))] == [
-        ("make a", 3),
-        ("make b", 3),
-    ]
-
-
 def test_an_edit_between_failures_is_the_right_thing_to_do() -> None:
     calls = [c for _ in range(6) for c in (ran("pytest", 1, None), edit("a.py"))]
     assert held(fed(*calls)) == ()
@@ -110,10 +102,6 @@ def test_what_the_failing_command_leaves_behind_is_no_change() -> None:
     assert kinds(fed(*[ran("make", 2, None, tree_before=f"t{i}", tree=f"t{i + 1}") for i in range(3)])) == [
         ("retry", 3)
     ]
-
-
-def test_a_failing_verify_command_counts_as_a_failing_command() -> None:
-    assert kinds(fed(*[verified(1)] * 3)) == [("retry", 3)]
 
 
 def test_the_oracle_saying_no_is_no_failing_command() -> None:
@@ -171,11 +159,6 @@ def test_the_first_files_of_a_project_do_not_count() -> None:
 # Reporting
 
 
-def test_a_habit_is_told_at_its_limit_and_at_multiples_only() -> None:
-    said = notices(*[read() for _ in range(10)])
-    assert [i for i, text in enumerate(said, 1) if text] == [3, 6, 9]
-
-
 def test_limits_come_from_the_settings() -> None:
     strict = ToolDiscipline(max_file_reads=2, max_command_retries=1, max_files_edited=2)
     assert kinds(fed(read(), read(), limits=strict)) == [("circle", 2)]
@@ -190,13 +173,6 @@ def test_foreign_names_stay_on_one_line_in_what_is_told() -> None:
 
 
 # Conversations
-
-
-def test_reading_a_file_once_in_each_of_many_tasks_is_no_circle() -> None:
-    habits = CallHistory()
-    for i in range(10):
-        habits = fed(read(), start=habits.conversation(f"t{i}"))
-    assert habits.habits == ()
 
 
 def test_a_file_that_each_prompt_carries_goes_in_circles() -> None:

@@ -54,13 +54,6 @@ def test_the_table_is_the_contracts() -> None:
     ]
 
 
-def test_quiet_facts_pass_every_guard() -> None:
-    passed = run(GUARDRAILS, facts())
-    assert len(passed.results) == 7
-    assert not passed.raised
-    assert (passed.pause, passed.corrections, passed.wait_s) == (None, (), 0)
-
-
 DONE = Task("t1", "T", state=State.COMPLETE)
 
 

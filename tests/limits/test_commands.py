@@ -17,8 +17,8 @@ from lopen.core.errors import LopenError
 from lopen.limits.budget import BudgetSpec, Charge
 from lopen.limits.call_gate import announce_call
 from lopen.limits.circuits import CircuitCall, RuleBook
-from lopen.limits.records import BudgetUsage
 from lopen.limits.sqlite_store import SqliteStore
+from lopen.models.messages import Usage
 from lopen.store.database import Database
 from tests.limits.conftest import charged
 
@@ -92,9 +92,9 @@ def test_alerts_are_listed_and_acknowledged(folder: Path) -> None:
 def test_a_reset_budget_costs_nothing_of_what_was_spent_before(folder: Path) -> None:
     database = Database(folder / ".lopen" / "state.db")
     spec = BudgetSpec("session:claude", "session", 500_000, agent="claude-code")
-    charge = Charge(1_000, BudgetUsage(1_000), 1, 0.01, "claude-code", "claude-opus-5-5")
+    charge = Charge(1_000, Usage(1_000), 1, 0.01, "claude-code", "claude-opus-5-5")
     store = SqliteStore(database)
-    charged(store, [spec], replace(charge, tokens=400_000, usage=BudgetUsage(400_000)), NOW)
+    charged(store, [spec], replace(charge, tokens=400_000, usage=Usage(400_000)), NOW)
     run(budgets, "reset", "session:claude", folder=folder)
     charged(store, [spec], charge, NOW)
     [shown] = objects(run(budgets, "show", "session:claude", "--json", folder=folder))[:1]

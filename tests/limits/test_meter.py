@@ -25,17 +25,6 @@ from tests.fakes import FakeClock
 from tests.limits.conftest import MakeMeter, spend
 
 
-def test_a_request_is_charged_to_module_session_and_task(make_meter: MakeMeter) -> None:
-    meter = make_meter()
-    grant = meter.reserve(2_000, 16_000)
-    assert grant.max_tokens == 16_000
-    assert [s.reserved for s in meter.states()] == [18_000] * 3
-    meter.settle(grant, Usage(1_000, 500, 200, 3_000), 0.25, "opus")
-    for state in meter.states():
-        assert (state.tokens_used, state.reserved, state.cost_usd) == (2_000, 0, 0.25)
-    assert meter.cost() == pytest.approx(0.25)
-
-
 def test_judging_is_charged_to_module_and_session_and_never_held_by_the_task(make_meter: MakeMeter) -> None:
     meter = make_meter(budget={"task_tokens": 2_000})
     spend(meter, 2_000)

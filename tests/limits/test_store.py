@@ -17,14 +17,15 @@ from lopen.limits.budget import BudgetSpec, Charge, opened
 from lopen.limits.call_gate import announce_call
 from lopen.limits.charging import settle
 from lopen.limits.circuits import CircuitCall, RuleBook
-from lopen.limits.records import Alert, BudgetUsage, Incident, Reservation
+from lopen.limits.records import Alert, Incident, Reservation
 from lopen.limits.store import LimitsStore, Rows
+from lopen.models.messages import Usage
 from tests.limits.conftest import charged
 from tests.limits.redis_server import RedisServer
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SPEC = BudgetSpec("session:s", "session", 100, agent="builder", task_description="a: 'b' \x1b[1m ü\n")
-USAGE = BudgetUsage(10, 5, 3, 20)
+USAGE = Usage(10, 5, 3, 20)
 
 
 def test_a_budget_comes_back_as_it_was_put(store: LimitsStore) -> None:
@@ -102,7 +103,7 @@ def test_a_promise_is_settled_once_whoever_was_cut_off_in_between(store: LimitsS
         rows.put_reservation(promised)
 
     store.atomically(promise)
-    charge = Charge(40, BudgetUsage(output_tokens=40), 1, 0.25, "builder", "opus")
+    charge = Charge(40, Usage(output_tokens=40), 1, 0.25, "builder", "opus")
 
     def settled(promise: Reservation, *, sure: bool = True) -> list[tuple[int, int, int]]:
         limits = AgentLimits()

@@ -170,8 +170,8 @@ class TestComparing:
         ("then", "now", "said"),
         [
             ({"path": "a.py"}, {"path": "b.py"}, "input.path was 'a.py' in the recording, is 'b.py' now"),
-            ({"path": "a"}, {}, "input.path was there in the recording, is missing now"),
-            ({}, {"path": "a"}, "input.path was not there in the recording, is now"),
+            ({"path": "a"}, {}, "input.path was 'a' in the recording, is '(nothing)' now"),
+            ({}, {"path": "a"}, "input.path was '(nothing)' in the recording, is 'a' now"),
             ({"n": [1, {"x": 2}]}, {"n": [1, {"x": 3}]}, "input.n was [1, {'x': 2}] in the recording, is [1, {'x': 3}] now"),
             ({"odd key\x1b": 1}, {"odd key\x1b": 2}, r"input.odd key\x1b was 1"),
             ({"text": "\x1b[2J" + "x" * 500}, {"text": ""}, r"input.text was '\x1b[2Jxxx"),

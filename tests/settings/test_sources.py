@@ -9,7 +9,7 @@ import pytest
 from lopen.core.errors import WrongUsage
 from lopen.settings.keys import keys, value_of
 from lopen.settings.schema import Settings
-from lopen.settings.sources import REMOVED, SHORT_VARIABLES, Loaded, Source, load, set_value, user_file
+from lopen.settings.sources import SHORT_VARIABLES, Loaded, Source, load, set_value, user_file
 from lopen.settings.trust import Unconfirmed, confirm
 from tests.settings.conftest import Write
 
@@ -198,13 +198,6 @@ def test_models_of_a_repository_wait_for_the_person_s_word(project: Path, theirs
     for one in asked:
         confirm(project, one.key, one.value)
     assert _load(project).unconfirmed == ()
-
-
-@pytest.mark.parametrize("key", REMOVED)
-def test_a_setting_that_was_removed_says_what_holds_now(project: Path, own: Write, key: str) -> None:
-    own(f"{key} = true\n")
-    with pytest.raises(WrongUsage, match=f"{key} = true: there is no such setting any more: {REMOVED[key]}"):
-        _load(project)
 
 
 def test_a_file_that_only_a_person_can_change_is_refused_by_name(project: Path, own: Write) -> None:

@@ -9,10 +9,6 @@ import pytest
 from lopen.settings.trust import confirm, is_confirmed, trust_file
 
 
-def test_nothing_is_confirmed_at_first(project: Path) -> None:
-    assert not is_confirmed(project, "models.building", "m")
-
-
 def test_a_confirmation_holds_for_that_project_key_and_value_alone(project: Path, tmp_path: Path) -> None:
     confirm(project, "models.building", "m")
     assert is_confirmed(project, "models.building", "m")

@@ -9,8 +9,8 @@ from lopen.core.events import Notice, ToolEnded, VerdictGiven
 from lopen.limits.budget import BudgetSpec, Charge
 from lopen.limits.call_gate import announce_call
 from lopen.limits.circuits import CircuitCall, RuleBook
-from lopen.limits.records import BudgetUsage
 from lopen.limits.sqlite_store import SqliteStore
+from lopen.models.messages import Usage
 from lopen.store.audit import AuditTrail
 from lopen.store.journal import Journal
 from lopen.store.sessions import SessionStore
@@ -47,7 +47,7 @@ def lived(
     store.remember_verdict(session_id, f"hash of {session_id}", "task", task, at, verdict)
     journal.tell(VerdictGiven("task", task, True, "high", "It holds.", 0), Notice("info", "the last word"))
     limits = SqliteStore(store.database)
-    charge = Charge(1_000, BudgetUsage(900, 100), 1, 0.25, "builder", "claude-sonnet-5-5")
+    charge = Charge(1_000, Usage(900, 100), 1, 0.25, "builder", "claude-sonnet-5-5")
     specs = [BudgetSpec(f"session:{session_id}", "session", 1_100), BudgetSpec(f"task:{task}", "task", 9_000)]
     charged(limits, [*specs, BudgetSpec(f"module:{module}", "module", 0)], charge, at)
     circuit, call = f"session:{session_id}", CircuitCall("read_file", "same", "1")
