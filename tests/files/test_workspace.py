@@ -25,11 +25,6 @@ def test_a_file_is_read_whole_with_its_lines_and_hash(root: Path, workspace: Wor
     assert got.content_hash == content_hash("one\ntwo\nthree")
 
 
-def test_an_empty_file_has_no_lines(root: Path, workspace: Workspace) -> None:
-    (root / "empty").touch()
-    assert (workspace.read("empty").content, workspace.read("empty").lines) == ("", 0)
-
-
 def test_some_lines_are_read_and_the_note_says_how_to_go_on(root: Path, workspace: Workspace) -> None:
     (root / "a.txt").write_text("".join(f"{n}\n" for n in range(1, 11)))
     got = workspace.read("a.txt", offset=4, limit=2)

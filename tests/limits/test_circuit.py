@@ -175,18 +175,6 @@ def test_rows_and_turns_are_counted_by_agent() -> None:
     assert before_call(run.state, call, run.now, BOOK)[1].rule == "duplicate_call"
 
 
-def test_a_failure_counts_over_an_unchanged_tree_only() -> None:
-    run = Run()
-    for _ in range(8):
-        run.slowly("Bash", ok=False)
-        run.turn += 1
-        run.now += 10
-        run.call("Edit")
-        run.end("Edit", edited=("a.py",))
-        run.state = verified(run.state)
-    assert run.state.state == "closed"
-
-
 def test_a_poll_whose_output_grows_is_no_duplicate() -> None:
     run = Run()
     for progressed in (*[True] * 9, *[False] * 4):

@@ -48,17 +48,6 @@ def test_the_answer_shrinks_to_what_is_left_and_then_the_session_pauses(make_met
     assert again.value.events == ()
 
 
-def test_a_paused_budget_goes_on_after_an_extension(
-    make_meter: MakeMeter, store: LimitsStore, clock: FakeClock
-) -> None:
-    meter = make_meter(budget={"task_tokens": 2_000})
-    assert spend(meter, 2_000) == ["warning_threshold", "budget_exhausted"]
-    with pytest.raises(BudgetReached):
-        meter.reserve(1, 1_024)
-    admin_actions.extend_budget(store, "task:t1", 10_000, "it was too small", clock.now())
-    assert meter.reserve(0, 16_000).max_tokens == 10_000
-
-
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 5_000), st.integers(1, 20_000), st.floats(0.0, 1.05)), max_size=25))
 def test_a_budget_is_never_overshot_by_more_than_the_estimates_error(

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lopen.core.events import AlertRaised, GuardrailRaised
+from lopen.core.events import GuardrailRaised
 from lopen.guardrails.call_history import CallEnd
 from lopen.limits import admin_actions
 from lopen.limits.agents import read_agents
@@ -16,25 +16,6 @@ from lopen.limits.meter import Meter
 from lopen.limits.store import LimitsStore
 from tests.fakes import FakeClock
 from tests.limits.conftest import MakeMeter
-
-
-def test_calls_are_stopped_and_said_with_what_to_do(make_meter: MakeMeter, clock: FakeClock) -> None:
-    meter = make_meter()
-    for turn in range(4):
-        clock.advance(5)
-        assert isinstance(meter.gate.before_tool("read_file", {"path": "./a"}, turn), ToolPass)
-    trip = meter.gate.before_tool("read_file", {"path": "a"}, 9)
-    assert isinstance(trip, CallDecision)
-    assert (trip.needs_ack, trip.until, trip.command) == (True, None, "lopen circuit ack session:s1")
-    for said in ("read_file was called 5 times in a row", "Instead:", "lopen circuit ack session:s1"):
-        assert said in trip.text(clock.now())
-    alert, line = trip.events(clock.now())
-    assert isinstance(alert, AlertRaised)
-    assert isinstance(line, GuardrailRaised)
-    assert (line.verdict, line.action) == ("block", "pauses until a person acknowledges the circuit")
-    again = meter.gate.before_tool("read_file", {"path": "b"}, 10)
-    assert isinstance(again, CallDecision)
-    assert again.events(clock.now()) == ()
 
 
 def test_a_cooldown_says_until_when_and_is_over_then(make_meter: MakeMeter, clock: FakeClock) -> None:
@@ -92,25 +73,6 @@ def test_six_agents_at_once_are_held_apart_and_the_oldest_makes_room(
     assert isinstance(sixth, ToolPass)
     running = store.atomically(lambda rows: read_agents(rows, "session:s1")).running
     assert [name for name, _ in running] == ["a1", "a2", "a3", "a4", "a5"]
-
-
-def test_a_session_starts_ten_agents_then_asks_a_person(
-    make_meter: MakeMeter, store: LimitsStore, clock: FakeClock
-) -> None:
-    meter = make_meter()
-    for i in range(10):
-        clock.advance(60)
-        work(meter, range(4 * i, 4 * i + 4))
-        assert isinstance(meter.gate.spawn_agent(f"a{i}", 4 * i + 4), ToolPass)
-        meter.gate.agent_done(f"a{i}")
-    clock.advance(60)
-    for _ in range(2):
-        answer = meter.gate.spawn_agent("a10", 200)
-        assert isinstance(answer, CallDecision)
-        assert answer.needs_ack
-    assert len(store.incidents("session:s1")) == 1
-    admin_actions.acknowledge_circuit(store, "session:s1", clock.now())
-    assert isinstance(meter.gate.spawn_agent("a10", 210), ToolPass)
 
 
 def test_what_a_probe_itself_asks_for_belongs_to_it(
