@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from lopen.application.command_context import CommandContext
 from lopen.application.workplaces import clone_of, workplace_of
@@ -135,6 +136,7 @@ def _holders(root: Path, *, drives: bool) -> dict[int, int]:
 
 
 MOST_LISTED = 20
+LONGEST_LINE = 100  # of a task's description at the gate
 
 
 def specification(root: Path, store: SessionStore, module: str) -> Specification:
@@ -190,11 +192,32 @@ def changes_since(spec: Specification, given: Approval) -> list[str]:
     return lines
 
 
-def show(context: CommandContext, spec: Specification, given: Approval | None) -> str:
-    """Print the specification to approve, and its changes since the approval `given`; return the specification's
-    hash.
+def recorded_plan(store: SessionStore, spec: Specification) -> list[dict[str, Any]]:
+    """Return the plan that step 1 recorded for exactly this text, which an approval would build; empty without one."""
+    session = store.latest(module=spec.module)
+    if session is None or session.plan.made_for != spec_hash(spec.outline):
+        return []
+    return [
+        {
+            "component": component.name,
+            "criteria": list(component.criteria),
+            "tasks": [{"name": t.name, "description": _first_line(t.description)} for t in component.tasks],
+        }
+        for component in session.tree.components
+    ]
+
+
+def _first_line(text: str) -> str:
+    line = text.strip().partition("\n")[0]
+    return line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + "…"
+
+
+def show(context: CommandContext, store: SessionStore, spec: Specification) -> str:
+    """Print the specification to approve, the plan that would be built, and the changes since the last approval.
+
+    Return the specification's hash.
     """
-    digest = spec_hash(spec.outline)
+    digest, given = spec_hash(spec.outline), store.approval(spec.module)
     context.say(f"{spec.module}: {spec.description}")
     context.say("acceptance criteria:")
     for criterion in spec.criteria:
@@ -202,6 +225,13 @@ def show(context: CommandContext, spec: Specification, given: Approval | None) -
     context.say("verify commands (lopen will run them):")
     for command in spec.commands:
         context.say(f"  {command.name}: {exact(command.command or 'none')}")
+    plan = recorded_plan(store, spec)
+    if plan:
+        context.say("plan (it would be built as it is):")
+    for component in plan:
+        context.say(f"  {exact(component['component'])}: {', '.join(component['criteria']) or 'no criteria'}")
+        for task in component["tasks"]:
+            context.say(f"    {exact(task['name'])}: {exact(task['description'])}")
     for warning in spec.warnings:
         context.warn(f"{warning.path.relative_to(context.root)}:{warning.line}: {warning.message}")
     if given is not None:

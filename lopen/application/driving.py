@@ -90,7 +90,7 @@ def drive_module(
         if (
             not drafts and not spec.problems and store.approval(module) is None
         ):  # what waits for approval needs no key to be read
-            show(context, spec, None)
+            show(context, store, spec)
         raise
     store = created(context, store)  # create nothing for a session that cannot start
     session = Session(store.new_id(module, now), module, now)

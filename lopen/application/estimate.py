@@ -18,7 +18,8 @@ from lopen.settings.sources import Loaded
 from lopen.specification.modules import spec_path
 from lopen.specification.spec import Specification, load_specification
 from lopen.store.sessions import SessionStore
-from lopen.workflow.next_step import displayed_step
+from lopen.workflow import changes
+from lopen.workflow.next_step import assess, displayed_step
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
 
@@ -146,9 +147,10 @@ def preview(
         tell(context, spec, settings, model)
     step, models = displayed_step(session), settings.models
     drafted = spec_path(context.root, session.module).exists()
-    waits = drafted and store.approval(session.module) is None
-    if step is Step.DRAFT_SPECIFICATION and drafted and not waits:
-        step = Step.DETERMINE_DEPENDENCIES
+    given = store.approval(session.module)
+    waits = drafted and given is None
+    if step is Step.DRAFT_SPECIFICATION and drafted and given is not None:
+        step = assess(changes.approve(session, given))
     by_phase = models.building if step is Step.ITERATE_THROUGH_TASKS else models.planning
     asked = model or (models.requirement_gathering if step is Step.DRAFT_SPECIFICATION else by_phase)
     command = f"lopen approve {session.module} --run" if waits else f"lopen run {session.module}"

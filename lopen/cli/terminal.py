@@ -112,7 +112,7 @@ class TerminalApprover:
             except LopenError as error:
                 self._context.warn(error.message)
                 return False
-            show(self._context, spec, self._store.approval(spec.module))
+            show(self._context, self._store, spec)
             tell(self._context, spec, self._settings)
             digest = spec_hash(spec.outline)
 

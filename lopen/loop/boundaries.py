@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lopen.core.events import ComponentComplete, Event, GuardrailRaised, SpecApproved, TaskChanged
+from lopen.core.events import ComponentComplete, Event, GuardrailRaised, Notice, SpecApproved, TaskChanged
 from lopen.git.refs import require_commit
 from lopen.guardrails.completion import QUALITY
 from lopen.guardrails.guard import one_line
 from lopen.judge.judging import BoundaryVerdict, Judge
 from lopen.judge.verdict import Scope
 from lopen.loop.context import NoApprover, SessionContext
+from lopen.loop.facts import assessed
 from lopen.specification.drift import spec_hash
 from lopen.specification.spec import Specification
 from lopen.tools.workbench import Workbench
@@ -164,7 +165,7 @@ def valid_approval(context: SessionContext, spec: Specification) -> Approval | N
 
 
 def pass_gate(context: SessionContext, spec: Specification, given: Approval) -> None:
-    """Make the branch and its first commit, and enter step 2."""
+    """Make the branch and its first commit, and enter the step behind it."""
     require_commit(
         context.project.place.person.head(), spec.module
     )  # report first what costs least to correct
@@ -175,7 +176,13 @@ def pass_gate(context: SessionContext, spec: Specification, given: Approval) -> 
 
 
 def take_approval(context: SessionContext, given: Approval, *told: Event) -> None:
-    """Enter step 2 with the approved specification; nothing of the repository changes."""
-    decision = enter_step(changes.approve(context.record.journal.session, given), Trigger.SPEC_APPROVED)
-    context.record.journal.save(decision.session, *told, *decision.events)
+    """Enter step 2, or behind a recorded plan the step that it leads to; nothing of the repository changes."""
+    before = context.record.journal.session
+    entered = enter_step(changes.approve(before, given), Trigger.SPEC_APPROVED)
+    session, also = assessed(entered.session)
+    if before.tree.components and not session.tree.components:
+        also.append(
+            Notice("info", "the specification was edited after its plan was recorded; it is planned anew")
+        )
+    context.record.journal.save(session, *told, *entered.events, *also)
     context.take_commands(given.commands)

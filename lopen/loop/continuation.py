@@ -10,7 +10,7 @@ from lopen.loop.context import SessionContext
 from lopen.loop.conversation import Conversation
 from lopen.loop.iteration import bench_for, conversation_of, open_budget
 from lopen.loop.startup import BUDGET_EXTENDED
-from lopen.loop.transcript import Resumed, digest, rebuilt
+from lopen.loop.transcript import Resumed, rebuilt
 from lopen.models.prompts.parts import decisions
 from lopen.store.journal import StoredConversation
 from lopen.tools.running import runs_again
@@ -19,8 +19,6 @@ from lopen.workflow.pauses import (
     Confirmation,
     Pause,
 )
-from lopen.workflow.session import Session
-from lopen.workflow.steps import PLANNING_STEPS, Step
 
 # Kinds of pauses after which the conversation goes on where it stopped, an answer in hand or not
 CONTINUED = ("interrupted", "endpoint", "budget", "person", "question")
@@ -33,17 +31,6 @@ def continues(pause: Pause) -> bool:
     """Return True if the conversation goes on where the pause stopped it."""
     spent = isinstance(pause, Confirmation) and isinstance(pause.reason, BudgetThreshold)
     return spent or pause.kind in CONTINUED
-
-
-def stored_conversation(context: SessionContext) -> StoredConversation | None:
-    """Return the conversation that the run continues; None where a fresh one begins."""
-    if context.record.journal.session.limits.iterations == 0:
-        return None
-    stored = context.record.conversations.load()
-    if stored is None or fits(context, stored):
-        return stored
-    context.record.conversations.clear()
-    return None
 
 
 def continue_conversation(context: SessionContext, stored: StoredConversation) -> Conversation:
@@ -72,25 +59,6 @@ def texts(found: Resumed) -> Iterator[str]:
     for message in found.messages:
         if message["role"] == "user":
             yield from (block["text"] for block in message["content"] if block["type"] == "text")
-
-
-def fits(context: SessionContext, stored: StoredConversation) -> bool:
-    """Return whether the stored conversation is that of the session's present work, with the same model and tools."""
-    session, opening = context.record.journal.session, stored.opening
-    if opening["iteration"] != session.limits.iterations or any(
-        entry.body.get("recorded") for entry in stored.entries if entry.kind == "result"
-    ):
-        return False
-    began = Step(opening["step"])
-    planning = began in PLANNING_STEPS and session.step in PLANNING_STEPS
-    if not planning and (began is not session.step or opening["task"] != _task_id(session)):
-        return False
-    tools = tuple(tool.spec for tool in context.registry.offered(session.step))
-    return bool(opening["model"] == context.model_for(session.step) and opening["tools"] == digest(tools))
-
-
-def _task_id(session: Session) -> str:
-    return session.task.id if session.task else ""
 
 
 def changed_files(context: SessionContext, stored: StoredConversation) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ def observe(
     events += told
     session, told = _reopened(session, repository)
     events += told
-    session, told = _assessed(session)
+    session, told = assessed(session)
     return Observed(session, (*events, *told))
 
 
@@ -134,7 +134,7 @@ def _reopened(session: Session, repository: Repository) -> tuple[Session, list[E
     return changes.reopen_tasks(session, gone) if gone else session, told
 
 
-def _assessed(session: Session) -> tuple[Session, list[Event]]:
+def assessed(session: Session) -> tuple[Session, list[Event]]:
     """Stand where the facts say; a step other than the saved one is told."""
     step = assess(session)
     if step is session.step:

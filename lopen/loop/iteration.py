@@ -8,18 +8,19 @@ from typing import Literal
 from lopen.core.errors import LopenError
 from lopen.core.events import IterationStarted, TaskChanged
 from lopen.guardrails.pipeline import lasting
-from lopen.loop.boundaries import at_gate, close_component, close_module, verify_done
+from lopen.loop.boundaries import at_gate, close_component, close_module, valid_approval, verify_done
 from lopen.loop.context import SessionContext
 from lopen.loop.conversation import AskedModel, Conversation, StoredCalls
 from lopen.loop.facts import observe
 from lopen.loop.project_context import surroundings
 from lopen.loop.research import research
-from lopen.loop.transcript import Resumed, Transcript, TurnCounts, opening_of
+from lopen.loop.transcript import Resumed, Transcript, TurnCounts, digest, opening_of
 from lopen.models.messages import Json, Request
 from lopen.models.prompts.prompt import build
 from lopen.models.request_body import text_block
 from lopen.specification.modules import MissingSource
 from lopen.specification.spec import Specification
+from lopen.store.journal import StoredConversation
 from lopen.tools.calls import ToolResult
 from lopen.tools.running import ToolRunner
 from lopen.tools.workbench import Workbench
@@ -27,7 +28,7 @@ from lopen.workflow import changes
 from lopen.workflow.next_step import Trigger, enter_step, stuck
 from lopen.workflow.pauses import Pause, gate, iterations_used
 from lopen.workflow.session import Session
-from lopen.workflow.steps import Step
+from lopen.workflow.steps import PLANNING_STEPS, Step
 from lopen.workflow.task_tree import State, next_task, selectable
 
 Needed = Pause | Literal["model"] | None
@@ -77,11 +78,47 @@ def advance_without_model(context: SessionContext) -> Needed:
 
 
 def drafts(context: SessionContext, spec: Specification | None) -> bool:
-    """Step 1 has the model's turn: it was asked for, or no specification is fit and a person said what to write."""
+    """Step 1 has the model's turn: it was asked for, or no specification is fit and a person said what to write.
+
+    A conversation that was cut off goes on, unless a person approved what it wrote.
+    """
     unfit = spec is None or bool(spec.problems)
-    return not context.drafted and (
-        context.asked.draft or (unfit and bool(context.record.journal.session.dialogue.request))
+    if spec is not None and not unfit and valid_approval(context, spec):
+        return context.asked.draft and not context.drafted
+    return stored_conversation(context) is not None or (
+        not context.drafted
+        and (context.asked.draft or (unfit and bool(context.record.journal.session.dialogue.request)))
     )
+
+
+def stored_conversation(context: SessionContext) -> StoredConversation | None:
+    """Return the conversation that the run continues; None where a fresh one begins."""
+    if context.record.journal.session.limits.iterations == 0:
+        return None
+    stored = context.record.conversations.load()
+    if stored is None or fits(context, stored):
+        return stored
+    context.record.conversations.clear()
+    return None
+
+
+def fits(context: SessionContext, stored: StoredConversation) -> bool:
+    """Return whether the stored conversation is that of the session's present work, with the same model and tools."""
+    session, opening = context.record.journal.session, stored.opening
+    if opening["iteration"] != session.limits.iterations or any(
+        entry.body.get("recorded") for entry in stored.entries if entry.kind == "result"
+    ):
+        return False
+    began = Step(opening["step"])
+    planning = began in PLANNING_STEPS and session.step in PLANNING_STEPS
+    if not planning and (began is not session.step or opening["task"] != _task_id(session)):
+        return False
+    tools = tuple(tool.spec for tool in context.registry.offered(session.step))
+    return bool(opening["model"] == context.model_for(session.step) and opening["tools"] == digest(tools))
+
+
+def _task_id(session: Session) -> str:
+    return session.task.id if session.task else ""
 
 
 def fit_spec(context: SessionContext, spec: Specification | None) -> Specification:
@@ -225,7 +262,7 @@ def conversation_for(context: SessionContext, bench: Workbench) -> Conversation:
         spec,
         around,
         templates=context.settings.workflow.templates,
-        request=session.dialogue.request or context.asked.request,
+        request=session.dialogue.request,
     )
     request = Request(
         model=context.model_for(session.step),

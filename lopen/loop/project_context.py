@@ -135,7 +135,7 @@ def task_files(context: SessionContext) -> TaskFiles:
 
 def requested_files(context: SessionContext) -> TaskFiles:
     """Return the files that the person's request names, those of a folder that it names as `docs/`, and manifests."""
-    request = context.record.journal.session.dialogue.request or context.asked.request
+    request = context.record.journal.session.dialogue.request
     folders = tuple(word.strip("`'\"(") for word in request.split() if word.rstrip("`'\",.;:)").endswith("/"))
     paths = context.project.workspace.list_files().files
     below = [p for p in paths if p.startswith(tuple(f.rstrip("`'\",.;:)") for f in folders))]
@@ -252,10 +252,8 @@ def remark_line(finding: Finding) -> str:
 def bounds(settings: Settings, step: Step, book: RuleBook) -> tuple[str, ...]:
     """Return the limits that shape a plan and its work, in words; the same in every prompt of a session's phase."""
     calls = _call_bounds(book)
-    if step is Step.DRAFT_SPECIFICATION:
-        return calls
     answer = f"One answer holds about {settings.model.max_tokens * CODE_CHARS_PER_TOKEN:,} characters in all its calls"
-    if step not in PLANNING_STEPS:
+    if step is Step.ITERATE_THROUGH_TASKS:
         return (f"{answer}: write a larger piece of work in several turns.", *calls)
     of_task = task_tokens(settings.budget, DEFAULT_TASK_TYPE) if settings.budget.enabled else 0
     lines = [

@@ -14,7 +14,7 @@ from lopen.guardrails.pipeline import run as run_guardrails
 from lopen.judge.judging import open_remarks
 from lopen.judge.verdict import rejection
 from lopen.loop.context import SessionContext
-from lopen.loop.continuation import continue_conversation, continues, stored_conversation
+from lopen.loop.continuation import continue_conversation, continues
 from lopen.loop.conversation import Conversation
 from lopen.loop.facts import guard_facts
 from lopen.loop.guidance import take_guidance
@@ -24,6 +24,7 @@ from lopen.loop.iteration import (
     bench_for,
     conversation_for,
     look,
+    stored_conversation,
 )
 from lopen.loop.model_calls import CallPaused
 from lopen.loop.project_context import remark_line

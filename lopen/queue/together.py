@@ -163,7 +163,7 @@ def _approve(context: CommandContext, store: SessionStore, selection: Selection,
     for module in selection.unapproved:
         if not unattended and not context.json:
             spec = checked(specification(context.root, store, module))
-            show(context, spec, store.approval(module))
+            show(context, store, spec)
             if context.presentation.confirms(f"approve {module} and build it?"):
                 record(store, spec, "approved at the terminal")
                 continue

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter
 from pydantic import Field
 
-from lopen.application.decisions import changes_since, checked, expected, record, specification
+from lopen.application.decisions import changes_since, checked, expected, record, recorded_plan, specification
 from lopen.application.open_store import created
 from lopen.application.overview import read_dossier
 from lopen.core.escape import exact, inert
@@ -65,6 +65,7 @@ def gate(opened: OpenProject, module: str) -> dict[str, Any]:
         "problems": [{"line": problem.line, "message": problem.message} for problem in spec.problems],
         "warnings": [{"line": warning.line, "message": warning.message} for warning in spec.warnings],
         "sections": [_section(spec, section, drift) for section in spec.outline.sections],
+        "plan": recorded_plan(opened.store, spec),
         "approval": None if given is None else _approved(module, given),
         "approved": given is not None and given.spec_hash == digest,
         "built": is_built(opened, module, digest),

@@ -24,6 +24,7 @@ from lopen.tools import file_tools, planning, reading, task_work
 from lopen.tools.calls import NoInput, ToolResult, failed, refused
 from lopen.tools.task_work import TASK_VERDICT
 from lopen.tools.workbench import Workbench
+from lopen.workflow.next_step import due_step
 from lopen.workflow.steps import PLANNING_STEPS, Step, number
 
 EVERYWHERE = frozenset(Step) - {Step.COMPLETE}
@@ -83,7 +84,7 @@ FIXED: tuple[Tool, ...] = (
     _tool(file_tools.run_command, RESEARCHING),
     _tool(reading.read_spec, EVERYWHERE, read_only=True),
     _tool(reading.read_research, EVERYWHERE, read_only=True),
-    _tool(reading.read_plan, EVERYWHERE, read_only=True),
+    _tool(reading.read_plan, EVERYWHERE - {Step.DRAFT_SPECIFICATION}, read_only=True),
     _tool(reading.log_research, RESEARCHING),
     _tool(reading.research, RESEARCHING),
     _tool(reading.ask_user, PLANNING_AND_BEFORE),
@@ -128,17 +129,25 @@ class Registry:
         return self._tools.get(name)
 
     def offered(self, step: Step) -> tuple[Tool, ...]:
-        """Return the tools in a step's request; each planning step offers the tools of all planning steps."""
-        steps = PLANNING_STEPS if step in PLANNING_STEPS else frozenset({step})
-        return tuple(t for t in self._tools.values() if t.steps & steps)
+        """Return the tools in a step's request; each planning step offers the tools of all planning steps.
 
-    def parse(self, use: ToolUse, step: Step) -> tuple[Tool, Input] | ToolResult:
-        """Return the tool and its validated input, or the error result for the model."""
+        Step 1 offers those that record the plan, too.
+        """
+        steps = PLANNING_STEPS if step in PLANNING_STEPS else frozenset({step})
+        recording = PLANNING_STEPS if step is Step.DRAFT_SPECIFICATION else frozenset()
+        return tuple(t for t in self._tools.values() if t.steps & steps or t.steps <= recording)
+
+    def parse(self, use: ToolUse, step: Step, *due: Step) -> tuple[Tool, Input] | ToolResult:
+        """Return the tool and its validated input, or the error result for the model.
+
+        `due` is the step of the plan whose result step 1 may record now.
+        """
         tool = self._tools.get(use.name)
         if tool is None:
             names = ", ".join(t.name for t in self.offered(step))
             return refused(f"there is no tool {use.name!r}", f"offered in this step: {names}")
-        if step not in tool.steps:
+        if not tool.steps & {step, *due}:
+            step = due[-1] if due else step
             where = ", ".join(f"{number(s)} ({s.value})" for s in sorted(tool.steps, key=number))
             return refused(
                 f"{use.name} belongs to step {where}; this is step {number(step)} ({step.value})",
@@ -156,7 +165,7 @@ class Registry:
 
         The work tree is read anew before and after the call.
         """
-        parsed = self.parse(use, bench.session.step)
+        parsed = self.parse(use, bench.session.step, due_step(bench.session))
         if isinstance(parsed, ToolResult):
             return parsed
         tool, wanted = parsed

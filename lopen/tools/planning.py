@@ -1,4 +1,7 @@
-"""Tools of steps 2 to 5: each records a step's result and, in the same transaction, moves the session on."""
+"""Tools of steps 2 to 5: each records a step's result and, in the same transaction, moves the session on.
+
+Step 1 may record them too, for the specification that it wrote: the session stays before the gate then.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from lopen.tools import calls
 from lopen.tools.calls import ComponentInput, TaskInput, ToolResult, done, failed
 from lopen.tools.workbench import Workbench
 from lopen.workflow import changes
-from lopen.workflow.next_step import Trigger, assess, enter_step
+from lopen.workflow.next_step import Trigger, assess, due_step, enter_step
 from lopen.workflow.session import Dependency, Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, State, Subtask, Task, TaskTree, find_cycle, selectable
@@ -22,24 +25,21 @@ from lopen.workflow.task_tree import Component, State, Subtask, Task, TaskTree, 
 def _advance(bench: Workbench, session: Session, trigger: Trigger, told: Event, **fields: Any) -> ToolResult:
     """Save `session` one trigger on; then skip what assessment finds done already (step 5 with open tasks).
 
-    Returns the tool's result with `fields` and the step; the planning conversation ends where building begins.
+    Returns the tool's result with `fields` and the step; the conversation ends where building begins.
     """
-    decision = enter_step(session, trigger)
-    events: list[Event] = [told, *decision.events]
-    session = decision.session
-    if session.step is Step.BREAK_INTO_TASKS and assess(session) is Step.ITERATE_THROUGH_TASKS:
-        decision = enter_step(session, Trigger.TASKS_BROKEN_DOWN)
+    events: list[Event] = [told]
+    if session.step is not Step.DRAFT_SPECIFICATION:
+        decision = enter_step(session, trigger)
         session, events = decision.session, [*events, *decision.events]
+        if session.step is Step.BREAK_INTO_TASKS and assess(session) is Step.ITERATE_THROUGH_TASKS:
+            decision = enter_step(session, Trigger.TASKS_BROKEN_DOWN)
+            session, events = decision.session, [*events, *decision.events]
     bench.journal.save(session, *events)
-    ended = session.step is Step.ITERATE_THROUGH_TASKS or _nothing_to_build(session)
-    return replace(done(**fields, step=session.step.value), recorded=ended)
-
-
-def _nothing_to_build(session: Session) -> bool:
-    """Tell whether every component was recorded as done, so that lopen's own verification comes next."""
-    return session.step is Step.SELECT_NEXT_COMPONENT and all(
-        c.found == "done" for c in session.tree.components
-    )
+    step = due_step(session)
+    found = {c.found for c in session.tree.components}
+    # where all is done already, lopen's own verification comes next
+    ended = step is Step.ITERATE_THROUGH_TASKS or (step is Step.SELECT_NEXT_COMPONENT and found == {"done"})
+    return replace(done(**fields, step=step.value), recorded=ended)
 
 
 def record_dependencies(bench: Workbench, wanted: calls.RecordDependencies) -> ToolResult:
@@ -70,7 +70,8 @@ def record_components(bench: Workbench, wanted: calls.RecordComponents) -> ToolR
 
 def select_component(bench: Workbench, wanted: calls.SelectComponent) -> ToolResult:
     """Step 4's result: the component to build next. Its dependencies must be complete."""
-    pause = bench.steps.verify_done(bench)
+    approved = bench.session.approval is not None  # no command runs before
+    pause = bench.steps.verify_done(bench) if approved else None
     return replace(_select_component(bench, wanted), pause=pause)
 
 

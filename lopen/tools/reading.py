@@ -9,6 +9,7 @@ from lopen.core.errors import LopenError
 from lopen.core.events import Notice, QuestionAsked
 from lopen.core.hashing import content_hash
 from lopen.files.text_files import READ_CHARACTERS
+from lopen.specification.drift import spec_hash
 from lopen.specification.modules import read_topic, render_note, slug, topics
 from lopen.specification.sections import AmbiguousSection, NoSuchSection
 from lopen.specification.spec import parse_specification
@@ -22,6 +23,9 @@ from lopen.workflow.session import MAX_CLARIFICATIONS, Session
 from lopen.workflow.steps import Step
 
 MOST_QUESTIONS = 3  # of a session; the answers from this one on say so
+PLAN_IT = (
+    "record its plan, beginning with record_dependencies; without a plan, end your turn without a tool call"
+)
 STOP_ASKING = "stop asking: decide by the specification, and record the step's result"
 
 
@@ -148,7 +152,9 @@ def write_spec(bench: Workbench, wanted: calls.WriteSpec) -> ToolResult:
     spec = parse_specification(content, module=module, path=bench.project.root / name)
     bench.project.place.write_document(name, content)
     problems = [str(p) for p in spec.problems]
-    return replace(done(problems=problems), recorded=not problems)
+    written = "" if problems else spec_hash(spec.outline)
+    bench.journal.save(changes.write_specification(bench.session, written))
+    return done(problems=problems, **({} if problems else {"next": PLAN_IT}))
 
 
 def log_research(bench: Workbench, wanted: calls.LogResearch) -> ToolResult:

@@ -124,10 +124,21 @@ def join_group(session: Session, group: str) -> Session:
 # The specification and the plan
 
 
+def write_specification(session: Session, spec_hash: str) -> Session:
+    """Record that step 1 wrote the specification with this hash; a plan for another text is dropped."""
+    return _plan(session, Plan(made_for=spec_hash))
+
+
 def approve(session: Session, approval: Approval) -> Session:
-    """Take a person's approval of the specification as the one to plan from."""
-    plan = replace(session.plan, sections=dict(approval.sections))
-    return replace(session, approval=approval, plan=plan, pause=None)
+    """Take a person's approval of the specification as the one to build.
+
+    A plan that step 1 made for exactly this text holds, and the text stands for the request that it was written
+    from. A plan for another text is dropped.
+    """
+    written = session.plan.made_for == approval.spec_hash
+    plan = replace(session.plan if written else Plan(), sections=dict(approval.sections))
+    session = replace(session, approval=approval, plan=plan, pause=None)
+    return _dialogue(session, replace(session.dialogue, request="")) if written else session
 
 
 def note_drift(session: Session, sections: Mapping[str, str], replan: Step | None, note: str) -> Session:

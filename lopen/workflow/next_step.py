@@ -107,8 +107,8 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition(Step.REPEAT, Trigger.COMPONENTS_REMAIN, Step.SELECT_NEXT_COMPONENT),
 )
 
-# The triggers whose results the record shows, in the order of the steps: assessment fires one after another
-RESULTS = tuple(t.trigger for t in TRANSITIONS if t.shown)
+# The rows whose results the record shows, in the order of the steps: assessment takes one after another
+RESULTS = tuple(t for t in TRANSITIONS if t.shown)
 
 
 class IllegalTransition(LopenError):
@@ -142,13 +142,19 @@ class StepMachine:
         )
 
 
-def assess(session: Session) -> Step:
-    """Return the earliest step whose result is missing: the last one to which the session's facts lead."""
-    machine = StepMachine(Step.DRAFT_SPECIFICATION)
-    for trigger in RESULTS:
-        if not machine.trigger(trigger, session):
+def assess(session: Session, first: Step = Step.DRAFT_SPECIFICATION) -> Step:
+    """Return the earliest step from `first` on whose result is missing: the last one to which the facts lead."""
+    machine = StepMachine(first)
+    for result in RESULTS:
+        if result.source is machine.step and not machine.trigger(result.trigger, session):
             break
     return machine.step
+
+
+def due_step(session: Session) -> Step:
+    """Return the step whose result may be recorded now: that of the session, or one of the plan that step 1 makes."""
+    plans = session.step is Step.DRAFT_SPECIFICATION and session.plan.made_for
+    return assess(session, Step.DETERMINE_DEPENDENCIES) if plans else session.step
 
 
 def displayed_step(session: Session) -> Step:

@@ -80,6 +80,7 @@ class Plan:
     original_scope: int | None = None
     planned_tasks: int = 0
     replan: Step | None = None  # drift: this planning step must be recorded again
+    made_for: str = ""  # the hash of the specification that step 1 wrote, and recorded this plan for
 
     @property
     def component(self) -> Component | None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import last_result, tools
+from tests.endpoint import last_result, text, tools
 from tests.fake_api import Answer
 from tests.needs import require_sandbox
 from tests.project import build, plan, specification
@@ -24,7 +24,8 @@ def test_run_with_a_prompt_drafts_a_specification_and_stops_at_the_gate(make_pro
         return tools(("write_spec", {"content": specification()}))
 
     unfit = specification().replace("## Overview", "## Over")
-    project = make_project([tools(("write_spec", {"content": unfit})), mended, plan(), build("calc-t1")])
+    script = [tools(("write_spec", {"content": unfit})), mended, text("Written."), plan(), build("calc-t1")]
+    project = make_project(script)
     nothing = project.lopen("run", "calc")
     assert nothing.code == 1
     assert "SPECIFICATION.md does not exist" in nothing.err
@@ -81,6 +82,7 @@ def test_a_question_while_drafting_waits_and_the_request_is_kept(make_project: M
             tools(("ask_user", question)),
             tools(("ask_user", {**question, "question": "Negative ones?"})),
             tools(("write_spec", {"content": specification()})),
+            text("It is written."),
         ]
     )
 

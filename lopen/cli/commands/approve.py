@@ -45,7 +45,7 @@ def approve(
     On a terminal it asks first; elsewhere it needs --yes, or --expect with the hash that was read.
     Only a person may run this command; it refuses to run inside a lopen session.
     """
-    from lopen.application.decisions import checked, expected, record, show, specification
+    from lopen.application.decisions import checked, expected, record, recorded_plan, show, specification
     from lopen.application.estimate import tell
     from lopen.application.meant import module_to_approve
     from lopen.application.open_store import open_store
@@ -74,7 +74,7 @@ def approve(
     store = open_store(context, new=True)
     for module in dict.fromkeys(modules):
         spec = checked(specification(context.root, store, module))
-        digest = show(context, spec, store.approval(module))
+        digest = show(context, store, spec)
         with suppress(LopenError):  # the run reports a configuration that cannot be read
             tell(context, spec, load(context.root).settings)
         if expect is not None:
@@ -85,7 +85,10 @@ def approve(
         context.say(f"approved {module} ({digest[:16]})")
         for glob in removals:
             context.say(f"tests may be removed from: {exact(glob)}")
-        context.emit("approved", module=module, spec_hash=digest, note=note, test_removals=removals)
+        plan = recorded_plan(store, spec)
+        context.emit(
+            "approved", module=module, spec_hash=digest, note=note, test_removals=removals, plan=plan
+        )
     if all(is_worked_on(context.root, module) for module in modules):  # it asks at its own terminal
         context.say(f"the run that waits for it goes on; to follow it: lopen attach {modules[0]}")
         return ExitCode.OK

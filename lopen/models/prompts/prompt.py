@@ -112,13 +112,13 @@ def build(
     )
 
 
-def instructions(step: Step) -> str:
-    """The name of the template with the step's instructions."""
+def instructions(step: Step) -> tuple[str, ...]:
+    """The names of the templates with the step's instructions: step 1 records the plan too."""
     if step in PLANNING_STEPS:
-        return "planning"
+        return ("planning",)
     if step is Step.DRAFT_SPECIFICATION:
-        return "draft_specification"
-    return "iterate_through_tasks"
+        return ("draft_specification", "planning")
+    return ("iterate_through_tasks",)
 
 
 def _stable(step: Step, around: Surroundings, templates: str) -> str:
@@ -136,7 +136,7 @@ def _stable(step: Step, around: Surroundings, templates: str) -> str:
             for path, text in around.conventions
         ),
     ]
-    names = ("role", "constraints", "history", instructions(step))
+    names = ("role", "constraints", "history", *instructions(step))
     texts = [template(name, templates) for name in names]
     return "\n\n".join([*texts, joined(parts)]).rstrip() + "\n"
 
@@ -307,7 +307,7 @@ def _task_parts(session: Session, spec: Specification | None, around: Surroundin
 
 def _opening(session: Session) -> str:
     if session.step is Step.DRAFT_SPECIFICATION:
-        return "Draft the specification and record it with `write_spec`."
+        return "Draft the specification, record it with `write_spec`, and record its plan."
     if session.step in PLANNING_STEPS:
         now = f"You are in step {number(session.step)}, {session.step.value}. Record its result"
         last = session.step is Step.BREAK_INTO_TASKS

@@ -6,7 +6,7 @@ an image becomes a link to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +71,7 @@ def gate_page(place: Place, gate: Mapping[str, Any], *, working: bool, waits: in
             tag="section.panel",
         ),
         _changes(gate),
+        _plan(gate["plan"]),
         section(
             "Acceptance criteria",
             el("ol", (el("li", el("b", c["id"]), " ", prose(c["text"])) for c in gate["criteria"])),
@@ -110,6 +111,27 @@ def _problems(gate: Mapping[str, Any]) -> Markup | None:
             "ul.findings", (el(f"li.{kind}", f"line {p['line']}: ", prose(p["message"])) for kind, p in found)
         ),
         tag="section.panel",
+    )
+
+
+def _plan(plan: Sequence[Mapping[str, Any]]) -> Markup | None:
+    """Return the plan that was recorded with the specification; None without one."""
+    components = (
+        el(
+            "li",
+            el("b", component["component"]),
+            el(
+                "ul",
+                (
+                    el("li", el("b", task["name"]), " ", prose(task["description"]))
+                    for task in component["tasks"]
+                ),
+            ),
+        )
+        for component in plan
+    )
+    return (
+        section("The plan that would be built", el("ol", components), tag="section.panel") if plan else None
     )
 
 
