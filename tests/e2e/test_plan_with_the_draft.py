@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, text, tools
-from tests.fake_api import Answer, Message
+from tests.fake_api import Answer
 from tests.project import Project, build, component, plan, specification, task
 from tests.server.serving import serving
 
 SPEC = "specs/calc/SPECIFICATION.md"
 WRITE = ("write_spec", {"content": specification()})
-PLAN = (
+PLAN: tuple[tuple[str, dict[str, Any]], ...] = (
     ("record_dependencies", {"dependencies": []}),
     ("record_components", {"components": [component("core", "AC-1")]}),
     ("select_component", {"name": "core", "reason": "it is the only one"}),
@@ -20,7 +23,7 @@ PLAN = (
 )
 
 
-def drafted(make_project: MakeProject, *script: Answer) -> Project:
+def drafted(make_project: MakeProject, *script: Answer | Callable[[dict[str, Any]], Answer]) -> Project:
     """A project whose specification waits at the gate."""
     project = make_project(list(script))
     ran = project.lopen("run", "calc", "-p", "A module that adds numbers.")
@@ -28,7 +31,7 @@ def drafted(make_project: MakeProject, *script: Answer) -> Project:
     return project
 
 
-def drafting(body: dict[str, object]) -> bool:
+def drafting(body: dict[str, Any]) -> bool:
     return "Step 1 of 7" in str(body["system"])
 
 
@@ -90,18 +93,13 @@ def test_a_plan_for_another_text_is_made_anew(make_project: MakeProject, when: s
 def test_step_1_ends_without_a_plan_and_mends_one_that_is_refused(make_project: MakeProject) -> None:
     refused: list[str] = []
 
-    def mended(body: dict[str, object]) -> Message:
+    def mended(body: dict[str, Any]) -> Answer:
         refused.append(last_result(body, "record_tasks").text)
         return tools(*PLAN[1:])
 
     unknown = ("record_components", {"components": [component("core", "AC-7")]})
-    script = [
-        tools(*PLAN),
-        tools(WRITE, PLAN[0], unknown, *PLAN[2:]),
-        mended,
-        build("calc-t1"),
-    ]
-    project = drafted(make_project, *script)
+    draft = tools(WRITE, PLAN[0], unknown, *PLAN[2:])
+    project = drafted(make_project, tools(*PLAN), draft, mended, build("calc-t1"))
     before = last_result(project.requests[1], "record_dependencies").text
     assert "record_dependencies belongs to step 2" in before
     assert "this is step 3 (identify_components)" in refused[0]
