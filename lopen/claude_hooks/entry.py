@@ -69,6 +69,7 @@ def main(argv: Sequence[str], stdin: BinaryIO, stdout: TextIO, stderr: TextIO) -
     told = tuple(f"lopen: {line}" for line in news)
     stdout.write(written(name, replace(answer, tell=(*answer.tell, *told))))
     if name == "session-start" and session:
+        stdout.flush()
         _clean(root)
     return 0
 

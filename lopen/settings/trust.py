@@ -13,7 +13,9 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, assert_never
+from typing import assert_never
+
+from pydantic import TypeAdapter, ValidationError
 
 from lopen.core.files import read_own, write_config
 from lopen.core.person import data_folder, required
@@ -77,15 +79,7 @@ def _entry(value: Value) -> str:
 
 def _confirmed(file: Path) -> dict[str, dict[str, list[str]]]:
     """Return the confirmations in the file; none where it cannot be understood."""
-    text = read_own(file)
     try:
-        found: Any = json.loads(text) if text else {}
-    except ValueError:
+        return TypeAdapter(dict[str, dict[str, list[str]]]).validate_json(read_own(file) or "{}")
+    except ValidationError:
         return {}
-    if not isinstance(found, dict):
-        return {}
-    return {
-        project: {key: list(entries) for key, entries in by_key.items() if isinstance(entries, list)}
-        for project, by_key in found.items()
-        if isinstance(by_key, dict)
-    }

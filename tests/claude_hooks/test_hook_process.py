@@ -56,3 +56,12 @@ def test_the_prompt_event_gives_the_budget_status(project: HookedProject) -> Non
         "Session budget: 45,000 / 100,000 tokens (45%)",
         "Circuit breaker: closed (1/50 iterations)",
     ]
+
+
+def test_the_start_of_a_session_cleans_old_state(project: HookedProject) -> None:
+    log = project.root / ".lopen" / "logs" / "lopen.jsonl"
+    log.parent.mkdir()
+    log.write_text("{}\n" * 1_001)
+    assert project.send("session-start", source="startup").code == 0
+    assert not log.exists()
+    assert len(list(log.parent.glob("lopen.*.jsonl.gz"))) == 1
