@@ -56,6 +56,12 @@ def is_gone(owner: str) -> bool:
     return not lives(number, _number(started))
 
 
+def is_elsewhere(owner: str) -> bool:
+    """Return True if the owner is a process of another host, of which nothing is known here."""
+    host, separator, _ = owner.partition("/")
+    return bool(separator) and host != os.uname().nodename
+
+
 def _number(text: str) -> int | None:
     """Parse a number of at most as many digits as the kernel's numbers have; None for other text."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS else None

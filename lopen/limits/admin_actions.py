@@ -43,6 +43,16 @@ def confirm_budget(store: LimitsStore, budget_id: str) -> BudgetState:
     return store.atomically(work)
 
 
+def limit_cost(store: LimitsStore, budget_id: str, most_usd: float) -> None:
+    """Set the limit on money of a budget, if there is that budget."""
+
+    def work(rows: Rows) -> None:
+        if (state := rows.budget(budget_id)) is not None:
+            rows.put_budget(replace(state, spec=replace(state.spec, max_cost_usd=most_usd)))
+
+    store.atomically(work)
+
+
 def reset_budget(store: LimitsStore, budget_id: str, now: datetime) -> BudgetState:
     """Count from nothing again; the limit stays."""
 

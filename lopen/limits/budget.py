@@ -171,10 +171,12 @@ def opened(spec: BudgetSpec, now: datetime, earlier: BudgetState | None = None) 
     """The budget of `spec`: new, or `earlier` with the present limits; extensions stay granted.
 
     An announcement stays if the limits have not changed. So a budget that paused for want of room is still paused
-    when the next process opens it.
+    when the next process opens it. A group's limit on money is the highest that a process opened it with.
     """
     if earlier is None:
         return BudgetState(spec, started_at=now, last_updated=now)
+    if spec.budget_type == GROUP:
+        spec = replace(spec, max_cost_usd=max(spec.max_cost_usd, earlier.spec.max_cost_usd))
     present = replace(earlier, spec=spec)
     return present if spec.limits == earlier.spec.limits else rearmed(present)
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from lopen.core.errors import LopenError
-from lopen.core.process_identity import is_gone
+from lopen.core.process_identity import is_elsewhere, is_gone
 from lopen.limits.agents import EXTERNAL_AGENTS, AgentLimits, add_cost
 from lopen.limits.budget import (
     PAUSE,
@@ -34,6 +34,9 @@ from lopen.limits.store import LimitsStore, Rows
 
 # USD for one request with an answer of so many tokens; None where its model has no known price
 Quote = Callable[[int], float | None]
+ELSEWHERE = timedelta(
+    minutes=15
+)  # a promise that a process of another host made is waited for; no request takes longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ def promise(
         room = answer_room(state, wanted.tokens, room)
         most = state.spec.max_cost_usd
         fits = affordable(quote, room, most - state.cost_usd - state.reserved_usd) if room and most else room
-        if room and not fits and _is_promised(rows, state.budget_id):
+        if room and not fits and _is_promised(rows, state.budget_id, now):
             return BudgetRefusal(state, "", ())
         if not fits:
             return _refused(rows, state, wanted.tokens + max_tokens, now)
@@ -90,9 +93,13 @@ def promise(
     return kept, room
 
 
-def _is_promised(rows: Rows, budget_id: str) -> bool:
-    """Return True if a request under way holds a promise of this budget."""
-    return any(budget_id in r.budget_ids and not is_gone(r.owner) for r in rows.reservations())
+def _is_promised(rows: Rows, budget_id: str, now: datetime) -> bool:
+    """Return True if a request under way holds a promise of this budget; one of another host for a while."""
+    return any(
+        now - r.at < ELSEWHERE if is_elsewhere(r.owner) else not is_gone(r.owner)
+        for r in rows.reservations()
+        if budget_id in r.budget_ids
+    )
 
 
 def _refused(rows: Rows, state: BudgetState, need: int, now: datetime) -> BudgetRefusal:

@@ -18,7 +18,7 @@ from lopen.core.clock import Clock
 from lopen.core.errors import PersonNeeded, StorageError, StoreUnreachable
 from lopen.core.events import Event, Notice
 from lopen.core.money import dollars
-from lopen.core.process_identity import is_gone, this_process
+from lopen.core.process_identity import is_elsewhere, is_gone, this_process
 from lopen.guardrails.guard import BudgetFacts
 from lopen.limits.admin_actions import confirm_budget
 from lopen.limits.agents import EXTERNAL_AGENTS, agent_limits, put_agents, read_agents
@@ -170,7 +170,7 @@ class Meter(SharedPace):
         self._atomically(work, lambda: None)
 
     def recover(self, session_id: str) -> tuple[Event, ...]:
-        """Count what dead processes left unsettled as spent, in every session of this module; their probe is nobody's failure.
+        """Count what dead processes left unsettled as spent, in every session of this module and of its group; their probe is nobody's failure.
 
         The holder of the module's lock calls it after `open`, before anything is reserved. While the
         store is gone it waits until the store is back.
@@ -182,8 +182,12 @@ class Meter(SharedPace):
         session_id = self._to_recover
         modules = {spec.budget_id for spec in self._specs if spec.budget_type == "module"}
 
+        shared = {spec.budget_id for spec in self._group}
+
         def ours(left: Reservation) -> bool:
-            return left.session == session_id or not modules.isdisjoint(left.budget_ids)
+            if left.session == session_id or not modules.isdisjoint(left.budget_ids):
+                return True
+            return not shared.isdisjoint(left.budget_ids) and not is_elsewhere(left.owner)
 
         def work(rows: Rows) -> tuple[Event, ...]:
             now = self._clock.now()

@@ -34,7 +34,7 @@ from lopen.git.refs import BRANCH_PREFIX, HEADS
 from lopen.limits.store import LimitsStore
 from lopen.loop.context import SessionContext
 from lopen.queue.checkpoint import ChangedRows, restore
-from lopen.queue.group_budget import GroupStore
+from lopen.queue.group_budget import group_limits, shared_prefix
 from lopen.queue.messages import take_up
 from lopen.queue.opening import git, remote_address
 from lopen.queue.shared import HEARTBEAT_S, BuildOrder, Fenced, SharedQueue, fenced
@@ -51,7 +51,6 @@ from lopen.workflow.session import Approval
 from lopen.workflow.task_tree import progress
 
 WORK = "refs/lopen/work/"  # in the remote: uncommitted work of the task, as it was at the last checkpoint
-DEFAULT_PREFIX = "lopen"  # of keys in Redis
 RETRY_S = 2.0  # until a push that the remote refused is tried again
 GIVE_UP_S = 600.0  # of trying at a build's end
 MORE_MONEY = "lopen resume --all --max-cost"  # what a group without a queue is told
@@ -200,17 +199,13 @@ def build_here(context: CommandContext, queue: SharedQueue, module: str, fence: 
         pushed = _clone(folder, address, placed.order)
         _copy_identity(context.root, folder)
         kept = Kept(lease, address, pushed)
-        own_store = settings.budget.store == "sqlite"
-        group = placed.order.group if own_store else ""
-        if not own_store and settings.budget.key_prefix == DEFAULT_PREFIX:  # Redis counts for all machines
-            os.environ["LOPEN_BUDGET__KEY_PREFIX"] = f"{DEFAULT_PREFIX}.{queue.project}"
+        # Redis counts for all machines
+        os.environ["LOPEN_BUDGET__KEY_PREFIX"] = shared_prefix(settings, queue)
 
-        def limits(_: Settings, database: Database) -> LimitsStore:
-            return GroupStore(database, queue, group, module, fence)
+        def limits(settings: Settings, database: Database) -> LimitsStore:
+            return group_limits(settings, database, queue, placed.order.group, module, fence)
 
-        inner = CommandContext(
-            folder, json=True, presentation=kept, limits=limits if group else None, pace=queue
-        )
+        inner = CommandContext(folder, json=True, presentation=kept, limits=limits, pace=queue)
 
         def beat() -> None:
             take_up(inner, queue, module, running=True)

@@ -1,4 +1,5 @@
-"""The budget of builds that were ordered together, counted in the queue's database; all other limits are a build's own.
+"""The budget of builds that were ordered together: in Redis with all limits where the settings name one, else in the
+queue's database, and all other limits are a build's own then.
 
 A promise is known by its module and fencing number: one of an older number was cut off, and the lease's present holder
 charges it. One of another build that runs, or that is about to be taken over, is waited for.
@@ -13,14 +14,33 @@ from typing import Any, TypeVar
 
 from lopen.core.process_identity import this_process
 from lopen.limits.budget import GROUP, BudgetState
+from lopen.limits.opening import open_limits
 from lopen.limits.records import Reservation, decoded, dump, parsed
 from lopen.limits.sqlite_store import SqliteRows, SqliteStore
-from lopen.limits.store import Rows
+from lopen.limits.store import LimitsStore, Rows
 from lopen.queue.shared import SharedQueue, patient
+from lopen.settings.schema import Settings
 from lopen.store.database import Database
 
 T = TypeVar("T")
 NOBODY = ""  # the owner of a promise whose process is gone
+DEFAULT_PREFIX = "lopen"  # of keys in Redis
+
+
+def group_limits(
+    settings: Settings, database: Database, queue: SharedQueue, group: str, module: str = "", fence: int = 0
+) -> LimitsStore:
+    """Open the limits of a build, or without a module those of a person, who changes the group's."""
+    if settings.budget.store == "sqlite":
+        return GroupStore(database, queue, group, module, fence)
+    budget = settings.budget.model_copy(update={"key_prefix": shared_prefix(settings, queue)})
+    return open_limits(settings.model_copy(update={"budget": budget}), database)
+
+
+def shared_prefix(settings: Settings, queue: SharedQueue) -> str:
+    """Return the prefix of the project's keys in Redis, the same on all machines."""
+    prefix = settings.budget.key_prefix
+    return f"{prefix}.{queue.project}" if prefix == DEFAULT_PREFIX else prefix
 
 
 class GroupRows(SqliteRows):
@@ -51,13 +71,10 @@ class GroupRows(SqliteRows):
         )
 
     def put_budget(self, state: BudgetState) -> None:
-        """Keep the budget; the group's limit on money is the highest that a person gave."""
-        if state.budget_id != self._id:
+        if state.budget_id == self._id:
+            self._kept["budget"] = parsed(dump(state))
+        else:
             super().put_budget(state)
-            return
-        before = self.budget(self._id)
-        most = max(state.spec.max_cost_usd, before.spec.max_cost_usd if before else 0.0)
-        self._kept["budget"] = parsed(dump(replace(state, spec=replace(state.spec, max_cost_usd=most))))
 
     def reservations(self) -> list[Reservation]:
         """Return the promises of all builds of the group."""

@@ -15,7 +15,7 @@ from lopen.application.open_store import now, open_store, opened_limits
 from lopen.core.errors import LopenError
 from lopen.limits.admin_actions import extend_budget
 from lopen.limits.budget import GROUP
-from lopen.queue.group_budget import GroupStore
+from lopen.queue.group_budget import group_limits
 from lopen.queue.opening import OpenQueue, open_queue
 from lopen.queue.shared import SharedQueue
 from lopen.store.sessions import SessionStore
@@ -104,7 +104,8 @@ def _extended_group(
     if not waiting:
         return False
     _, tokens, reason = _words("budget extend", options)
-    limits = GroupStore(open_store(context, new=True).database, queue.shared, group)
+    settings, database = context.load().settings, open_store(context, new=True).database
+    limits = group_limits(settings, database, queue.shared, group)
     extend_budget(limits, budget_id, int(tokens), reason, now())
     for module in (p.order.module for p in waiting if budget_id in str(p.told.get("command"))):
         queue.shared.send(module, ["budget extend", budget_id, "0", ""])

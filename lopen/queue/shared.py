@@ -1,7 +1,7 @@
 """The queue's tables, in SQLite or Postgres: orders with their state and lease, checkpoints, messages of people.
 
-The database's clock alone says when a lease expires. Each lease has a fencing number that only grows: whoever holds an
-older one may not change anything. Executing, retrying and ordering is the engine's (`lopen.queue.engine`).
+The database's clock alone says when a lease expires. Each lease has a fencing number that only grows, also where a
+module is removed and ordered again: whoever holds an older one may not change anything. Executing, retrying and ordering is the engine's (`lopen.queue.engine`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ AWAY_S = 120.0  # a database that restarts is waited for
 RETRY_S = 1.0
 HEARTBEAT_S = 10.0
 BUCKET = "endpoint"  # beside the groups' budgets
+SILENCE_S = 20.0  # within a transaction, until Postgres ends it
 _TABLES = """
 CREATE TABLE IF NOT EXISTS lopen_orders (
     project TEXT NOT NULL, module TEXT NOT NULL, body TEXT NOT NULL, state TEXT NOT NULL,
@@ -115,13 +116,17 @@ class SharedQueue(SharedPace):
         """Connect, and make the tables if there are none. Raises `StorageError`."""
         self.url, self.project = url, project
         address = url.replace("postgresql://", "postgresql+psycopg://", 1)
-        self._engine = sa.create_engine(address, pool_pre_ping=True)
-        postgres = self._engine.dialect.name == "postgresql"
+        postgres = address.startswith("postgresql")
+        alive = {"connect_timeout": 10, "keepalives_idle": 10, "tcp_user_timeout": 30_000} if postgres else {}
+        self._engine = sa.create_engine(address, pool_pre_ping=True, connect_args=alive)
         self._now = (
             "extract(epoch FROM clock_timestamp())"
             if postgres
             else "((julianday('now') - 2440587.5) * 86400.0)"
         )
+        if postgres:  # a process that is stopped within a transaction must hold no lease by its lock
+            silence = f"SET idle_in_transaction_session_timeout = {round(1000 * SILENCE_S)}"
+            sa.event.listen(self._engine, "connect", lambda own, _: own.execute(silence) and own.commit())
         with self._changing() as connection:
             if postgres:  # two that begin at the same time
                 connection.execute(sa.text("SELECT pg_advisory_xact_lock(20261124)"))
@@ -137,7 +142,9 @@ class SharedQueue(SharedPace):
         except sa.exc.SQLAlchemyError as error:
             where = self._engine.url.render_as_string(hide_password=True)
             reason = str(getattr(error, "orig", None) or error).partition("\n")[0]
-            away = isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError)
+            away = isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError) or getattr(
+                error, "connection_invalidated", False
+            )
             raise (DatabaseAway if away else StorageError)(
                 f"the queue's database {where}: {reason}", hint="is it running? lopen config show queue"
             ) from error
@@ -162,8 +169,8 @@ class SharedQueue(SharedPace):
         with self._changing() as connection:
             changed = self._run(
                 connection,
-                "INSERT INTO lopen_orders (project, module, body, state, priority, since)"
-                " VALUES (:project, :module, :body, 'waiting', :priority, NOW())"
+                "INSERT INTO lopen_orders (project, module, body, state, priority, since, fence)"
+                " VALUES (:project, :module, :body, 'waiting', :priority, NOW(), CAST(1000 * NOW() AS BIGINT))"
                 " ON CONFLICT (project, module) DO UPDATE SET body = excluded.body, state = 'waiting', told = '{}',"
                 " priority = excluded.priority, since = excluded.since"
                 " WHERE lopen_orders.state <> 'running' OR lopen_orders.expires < NOW()",

@@ -9,11 +9,13 @@ from typing import Any, Protocol
 from lopen.application.command_context import CommandContext, ResumeOptions, RunOptions
 from lopen.application.decisions import checked, record, show, specification
 from lopen.application.estimate import expected
-from lopen.application.open_store import NOWHERE, looked_up, open_store, store_of
+from lopen.application.open_store import NOWHERE, looked_up, open_store, opened_limits, store_of
 from lopen.application.reports import standstill
 from lopen.application.workplaces import require_repository
 from lopen.core.errors import ExitCode, LopenError, WrongUsage
 from lopen.core.money import cost_text
+from lopen.limits.admin_actions import limit_cost
+from lopen.limits.budget import GROUP
 from lopen.limits.records import new_id
 from lopen.queue.builds import Build, Ending, Listed, default_jobs, exit_code
 from lopen.queue.crew import Crew
@@ -106,6 +108,9 @@ def resume_together(
     groups = {session.limits.group for session in sessions}
     selection = _selected(context, store, modules, new=False, named=True)
     selection.group = groups.pop() if len(groups) == 1 else ""
+    if selection.group and options.max_cost is not None:  # also a lower one
+        with opened_limits(context) as (limits, _):
+            limit_cost(limits, f"{GROUP}:{selection.group}", options.max_cost)
     _approve(context, store, selection, unattended=options.unattended)
     store.database.close()
     return _build(context, selection, options, jobs, watch)

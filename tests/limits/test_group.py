@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
+from lopen.limits.admin_actions import limit_cost
 from lopen.limits.meter import BudgetReached, Meter
 from lopen.limits.store import LimitsStore
 from lopen.models.messages import Usage
@@ -67,3 +70,39 @@ def test_a_refusal_for_the_rate_of_all_lets_every_process_wait_and_then_go_one_a
     )
     clock.advance(60.0)
     assert one.turn().wait_s == 0.0
+
+
+def test_a_promise_that_another_host_made_is_waited_for(
+    store: LimitsStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = opened(store, clock, "s1"), opened(store, clock, "s2")
+    with monkeypatch.context() as there:
+        there.setattr("lopen.limits.meter.this_process", lambda: "elsewhere/1/1")
+        granted = first.reserve(1, 8_000, "", quote)
+    second.recover("s2")  # nobody knows here whether that process lives
+    monkeypatch.setattr(clock, "sleep", lambda _: first.settle(granted, Usage(100, 100), 0.2))
+    assert second.reserve(1, 4_000, "", quote).max_tokens == 4_000
+
+
+def test_what_a_dead_process_was_promised_the_next_of_the_group_charges(
+    store: LimitsStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = opened(store, clock, "s1"), opened(store, clock, "s2")
+    with monkeypatch.context() as there:
+        there.setattr("lopen.limits.meter.this_process", lambda: f"{os.uname().nodename}/4194305/1")
+        first.reserve(1, 8_000, "", quote)
+    second.recover("s2")
+    [group] = [state for state in second.states() if state.budget_type == "group"]
+    assert (group.cost_usd, group.reserved_usd) == (0.1, 0.0), "the input was sent"
+
+
+def test_a_lower_limit_of_one_build_does_not_lower_that_of_all_but_a_person_does(
+    store: LimitsStore, clock: FakeClock
+) -> None:
+    opened(store, clock, "s1")
+    less = Settings.model_validate({"budget": {"max_cost_usd": 0.5}})
+    again = Meter(store, less, clock, group="together")
+    again.open("s2", "module of s2")
+    assert again.reserve(1, 8_000, "", quote).max_tokens == 8_000
+    limit_cost(store, "group:together", 0.5)
+    assert [state.spec.max_cost_usd for state in store.budgets("group:together")] == [0.5]

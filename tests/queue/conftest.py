@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +80,40 @@ def database(shared_postgres: PostgresServer) -> str:
     return shared_postgres.new_database()
 
 
+STARTED: list[subprocess.Popen[bytes]] = []
+
+
+def processes_of(worker: int) -> list[int]:
+    """Return a worker's process and those of its builds."""
+    below = [int(p.name) for p in Path("/proc").glob("[0-9]*") if parent_of(p) == worker]
+    return [worker, *below]
+
+
+def parent_of(process: Path) -> int | None:
+    try:
+        return int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    except (OSError, IndexError):
+        return None
+
+
+def kill(worker: subprocess.Popen[bytes]) -> None:
+    """Kill a worker with its builds."""
+    for process in processes_of(worker.pid):
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    worker.wait()
+
+
+@pytest.fixture(autouse=True)
+def no_worker_stays() -> Iterator[None]:
+    """Kill what a failed test has left."""
+    yield
+    while STARTED:
+        worker = STARTED.pop()
+        if worker.poll() is None:
+            kill(worker)
+
+
 class Machine:
     """A machine of its own: HOME, cache and checkout, with the remote and the queue in common."""
 
@@ -97,11 +133,11 @@ class Machine:
         self.project.git("remote", "add", "origin", project.git("remote", "get-url", "origin"))
         self.project.git("fetch", "-q", "origin")
 
-    def worker(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """Start a worker in a group of processes of its own."""
+    def worker(self, *arguments: str, inside: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+        """Start a worker in a group of processes of its own, by the command `inside` if one is given."""
         with (self.project.root.parent / "worker.log").open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", "lopen", "worker", *arguments],
+            started = subprocess.Popen(
+                [*inside, sys.executable, "-m", "lopen", "worker", *arguments],
                 cwd=self.project.root,
                 env=self.project.environment(),
                 stdin=subprocess.DEVNULL,
@@ -109,6 +145,8 @@ class Machine:
                 stderr=log,
                 start_new_session=True,
             )
+        STARTED.append(started)
+        return started
 
     @property
     def output(self) -> str:

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from tests.endpoint import status, tools
 from tests.fake_api import Answer
 from tests.project import TIMEOUT_S, build, plan
-from tests.queue.conftest import Machine, MakeProject, asks_for, with_remote
+from tests.queue.conftest import Machine, MakeProject, asks_for, processes_of, with_remote
 
 
 def test_a_worker_of_this_machine_builds_what_is_ordered(make_project: MakeProject) -> None:
@@ -71,19 +71,6 @@ def ordered(
     return one, two
 
 
-def processes_of(worker: int) -> list[int]:
-    """Return a worker's process and those of its builds."""
-    below = [int(p.name) for p in Path("/proc").glob("[0-9]*") if parent_of(p) == worker]
-    return [worker, *below]
-
-
-def parent_of(process: Path) -> int | None:
-    try:
-        return int((process / "stat").read_text().rpartition(")")[2].split()[1])
-    except (OSError, IndexError):
-        return None
-
-
 def until(reached: Callable[[], bool]) -> None:
     """Wait until something has come about."""
     deadline = time.monotonic() + TIMEOUT_S
@@ -119,27 +106,23 @@ def test_a_build_goes_on_on_another_machine(
     held = Held("alpha")
     one, two = ordered(make_project, tmp_path, database, held)
     first = one.worker()
-    try:
-        assert held.asked.wait(TIMEOUT_S), one.output
-        mine = processes_of(first.pid)
+    assert held.asked.wait(TIMEOUT_S), one.output
+    mine = processes_of(first.pid)
+    for process in mine:
+        os.kill(process, signal.Signals[how])
+    expire_leases(database)
+    second = two.worker("--until-idle")
+    held.go_on.set()
+    assert second.wait(TIMEOUT_S) == 0, two.output
+    assert (state(two)["state"], held.plans, held.builds) == ("complete", 1, 2), two.output
+    tips = two.project.git("ls-remote", "origin", "refs/heads/lopen/alpha")
+    if how == "SIGSTOP":
         for process in mine:
-            os.kill(process, signal.Signals[how])
-        expire_leases(database)
-        second = two.worker("--until-idle")
-        held.go_on.set()
-        assert second.wait(TIMEOUT_S) == 0, two.output
-        assert (state(two)["state"], held.plans, held.builds) == ("complete", 1, 2), two.output
-        tips = two.project.git("ls-remote", "origin", "refs/heads/lopen/alpha")
-        if how == "SIGSTOP":
-            for process in mine:
-                os.kill(process, signal.SIGCONT)
-            until(lambda: "another worker has taken alpha over" in one.output)
-            first.send_signal(signal.SIGTERM)
-            assert first.wait(TIMEOUT_S) == 0, one.output
-        assert two.project.git("ls-remote", "origin", "refs/heads/lopen/alpha") == tips
-    finally:
-        for process in processes_of(first.pid) if first.poll() is None else []:
-            os.kill(process, signal.SIGKILL)
+            os.kill(process, signal.SIGCONT)
+        until(lambda: "another worker has taken alpha over" in one.output)
+        first.send_signal(signal.SIGTERM)
+        assert first.wait(TIMEOUT_S) == 0, one.output
+    assert two.project.git("ls-remote", "origin", "refs/heads/lopen/alpha") == tips
     two.project.git("fetch", "-q", "origin", "lopen/alpha:lopen/alpha")
     assert two.project.subjects("lopen/alpha")[-2:] == [
         "docs(alpha): approve specification",
@@ -236,3 +219,20 @@ def test_a_refusal_for_the_rate_of_requests_lets_the_builds_of_every_machine_wai
     assert [worker.wait(TIMEOUT_S) for worker in workers] == [0, 0]
     assert [len(arrived[m]) for m in ("alpha", "beta")] == [3, 2], [machine.output for machine in machines]
     assert min(arrived["alpha"][1], arrived["beta"][1]) >= arrived["alpha"][0] + 0.99
+
+
+def test_a_module_that_is_removed_while_it_runs_is_dropped_and_can_be_ordered_again(
+    make_project: MakeProject, tmp_path: Path, database: str
+) -> None:
+    held = Held("alpha")
+    one, two = ordered(make_project, tmp_path, database, held)
+    first = one.worker("--until-idle")
+    assert held.asked.wait(TIMEOUT_S), one.output
+    assert two.project.lopen("queue", "remove", "alpha").code == 0
+    held.go_on.set()
+    assert first.wait(TIMEOUT_S) == 0, one.output
+    assert "or it was removed from the queue: this process drops its work" in one.output
+    assert two.project.lopen("queue", "list", "--json").named("order") == []
+    assert one.project.lopen("queue", "add", "alpha").code == 0
+    assert two.worker("--until-idle").wait(TIMEOUT_S) == 0, two.output
+    assert state(one)["state"] == "complete", two.output
