@@ -140,6 +140,8 @@ def load_command(entry: CommandEntry) -> Any:
     for argument in loaded.params:
         if isinstance(argument, TyperArgument):  # as the error for a missing one spells it
             argument.metavar = (argument.metavar or argument.name or "").upper().removesuffix("...")
+            # The metavar says it: a reader does not need Python's type beside it
+            argument.display_type_rich = lambda ctx: None  # type: ignore[method-assign]
     if entry.examples:  # \b keeps click from filling the lines of a paragraph
         loaded.epilog = "\b\nExamples:\n" + "\n".join(f"  {example}" for example in entry.examples)
     return loaded

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 OptionalOwner = Annotated[
     str,
     typer.Argument(
-        metavar="[MODULE]",
-        help="Module, or session id; may be left out where only one fits.",
+        metavar="MODULE",
+        help="Module, or session id; TEXT alone where only one fits.",
         autocompletion=modules,
     ),
 ]
@@ -88,7 +88,11 @@ def confirm(context: CommandContext, session: OptionalSession = None, note: Note
     context.emit("confirmed", session=session, pause=pause.kind, note=note)
     undecided = isinstance(pause, Confirmation) and isinstance(pause.reason, UndecidedVerdict)
     begun = any(task.state is State.IN_PROGRESS for task in found.tree.tasks)
-    turn = "  (the model finishes the task with one more turn)" if undecided and begun else ""
+    turn = (
+        "  (with one more turn: the model's own call completes the task, and your word lets it pass)"
+        if undecided and begun
+        else ""
+    )
     context.say(f"next: lopen resume {session}{turn}")
     return ExitCode.OK
 
