@@ -8,7 +8,7 @@ import textwrap
 from typing import TextIO
 
 _HEAD = re.compile(r"\d\d:\d\d:\d\d | *(?:[|>] )?")  # a log line's time, or an indent
-_COMMAND = re.compile(r"(^ *|: )(lopen [a-z-].*)")  # stays on one line, so that it can be pasted
+_COMMAND = re.compile(r"(^ *|: )(lopen [a-z-]\S*(?: \S+)*)")  # stays on one line, so that it can be pasted
 _GAP = "\ue000"  # of a private range: stands for a space at which no line is broken
 NARROWEST = 20  # columns
 

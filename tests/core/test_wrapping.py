@@ -19,6 +19,10 @@ BROKEN = {
         "it is not approved; to do so:",
         "  lopen approve calc --yes",
     ],
+    "      lopen merge tariff  (merges it if it can)": [
+        "      lopen merge tariff  (merges",
+        "        it if it can)",
+    ],
     "next: lopen resume calc-20261124-1 --max-cost 12": [
         "next:",
         "  lopen resume calc-20261124-1 --max-cost 12",

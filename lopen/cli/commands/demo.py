@@ -122,7 +122,7 @@ def _show(context: CommandContext, typed: str) -> ExitCode:
             spent = f"{dollars(budget.cost_usd)}, {budget.tokens_used:,} tokens"
             context.say(f"Spent: {spent} when it was recorded, nothing now")
     context.say(f"To look at it:\n  cd {shlex.quote(str(context.root))}")
-    context.say(f"  {typed} status\n  {typed} log\n  {typed} diff {MODULE}\n  {typed} merge {MODULE}")
+    replace(context, given="").say(f"  {typed} status\n  {typed} log\n  {typed} report")
     context.emit(
         "demo_complete",
         session=session.id,
