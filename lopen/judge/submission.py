@@ -34,17 +34,15 @@ class UnreadableVerdict(Exception):
 
 
 class SubmittedFinding(BaseModel):
-    """One finding as the judge submits it."""
+    """One finding as the judge submits it; its prompt describes the fields."""
 
     model_config = ConfigDict(extra="ignore")
 
-    severity: Annotated[Severity, LOWER_CASE] = Field(
-        description="error: must be fixed before the work counts; warning; info"
-    )
-    message: StrictStr = Field(description="What is wrong and what would fix it, in one or two sentences")
-    path: StrictStr | None = Field(default=None, description="The file it is about, as the evidence names it")
-    line: Annotated[StrictInt, Field(ge=0)] | None = Field(default=None, description="The line, where known")
-    criterion: StrictStr | None = Field(default=None, description="The id of the criterion it concerns")
+    severity: Annotated[Severity, LOWER_CASE]
+    message: StrictStr
+    path: StrictStr | None = None
+    line: Annotated[StrictInt, Field(ge=0)] | None = None
+    criterion: StrictStr | None = Field(default=None, description="its id")
 
 
 class SubmittedCriterion(BaseModel):
@@ -52,9 +50,9 @@ class SubmittedCriterion(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    id: StrictStr = Field(description="The criterion's id")
-    holds: Annotated[Holds, LOWER_CASE] = Field(description="no: it does not hold, which fails the verdict")
-    evidence: StrictStr = Field(default="", description="Path and line, or test, that shows it")
+    id: StrictStr
+    holds: Annotated[Holds, LOWER_CASE]
+    evidence: StrictStr = ""
 
 
 class SubmittedAnswer(BaseModel):
@@ -62,13 +60,11 @@ class SubmittedAnswer(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    id: StrictStr = Field(description="The question's id")
+    id: StrictStr
     answer: Annotated[Justified, LOWER_CASE] = Field(
         description="not_justified: the change must be taken back, which fails the verdict"
     )
-    because: StrictStr = Field(
-        default="", description="What justifies it (a criterion, a section, an answer), or why nothing does"
-    )
+    because: StrictStr = ""
 
 
 class SubmittedVerdict(BaseModel):
@@ -76,10 +72,8 @@ class SubmittedVerdict(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    passed: StrictBool = Field(description="Whether the work does what the criteria and sections ask")
-    confidence: Annotated[Confidence, LOWER_CASE] = Field(
-        description="How sure the evidence lets you be; low counts as not passed"
-    )
+    passed: StrictBool
+    confidence: Annotated[Confidence, LOWER_CASE]
     summary: StrictStr = Field(description="The judgement in at most three sentences")
     findings: list[SubmittedFinding] = Field(default_factory=list)
     criteria: list[SubmittedCriterion] = Field(

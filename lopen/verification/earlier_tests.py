@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lopen.verification.compared_tests import ComparedTests, question, shown
-from lopen.verification.findings import ChangeQuestion
+from lopen.verification.findings import ChangeQuestion, QuestionKind
 from lopen.verification.test_files import FileChange
 from lopen.verification.test_reader import TestCase
 from lopen.verification.test_run import TestRun, in_file, last_part
@@ -20,6 +20,7 @@ FAILS = (
     "the earlier version of {names} fails on the new code, and the new version passes on the old code too: is the "
     "behaviour that it tested meant to change?"
 )
+UNTOLD = "the earlier version of {names} did not run on the new code: does the new version expect all that it expected?"
 NEEDS = (
     "{names}, which the change does not touch, fail without {files}, which it adds or changes for tests: do these files "
     "stand in for the code?"
@@ -59,14 +60,18 @@ class EarlierTests:
         yield from (f"  fails without what is new beside it: {name}" for name in self.dependent)
 
     def questions(self, compared: ComparedTests, changes: Sequence[FileChange]) -> Iterator[ChangeQuestion]:
-        """Yield a question for each file with failing tests, and one for the tests that lean on new files."""
+        """Yield a question for each file with failing tests, or with changed ones of which no run tells; and one for the
+        tests that lean on new files.
+        """
         by_path: dict[str, list[tuple[TestCase, TestCase]]] = {}
         for old, new in compared.pairs:
-            if any(is_named(name, old) for name in self.failing):
+            changed = bool(self.reason) and old.body != new.body
+            if changed or any(is_named(name, old) for name in self.failing):
                 by_path.setdefault(new.path, []).append((old, new))
         for path, pairs in by_path.items():
-            text = FAILS.format(names=shown([old.name for old, _ in pairs]))
-            yield question("earlier_version_fails", text[0].upper() + text[1:], path, pairs)
+            text = (UNTOLD if self.reason else FAILS).format(names=shown([old.name for old, _ in pairs]))
+            kind: QuestionKind = "changed_expectation" if self.reason else "earlier_version_fails"
+            yield question(kind, text[0].upper() + text[1:], path, pairs)
         if self.failing and not by_path:
             text = FAILS.format(names=shown(self.failing))
             yield ChangeQuestion("", "earlier_version_fails", text[0].upper() + text[1:])

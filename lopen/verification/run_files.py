@@ -50,6 +50,7 @@ _SETTINGS: Mapping[str, tuple[str, ...]] = {
     for program in programs.split()
 }
 _MODULE = re.compile(r"^[A-Za-z_][\w.]*$")
+_PROGRAM_FILE = re.compile(r"^(?!.*\.config\.)[^.].*\.(?:py|[cm]?[jt]s|rb|pl|php)$")
 _SCRIPT = re.compile(r"\.(?:sh|bash|zsh|py|[cm]?[jt]s|rb|pl|php|mk|fish)$")
 _STARTED = re.compile(
     r"^(?:python[\d.]*|node|deno|bun|tsx|ts-node|ruby|perl|php|sh|bash|dash|zsh|source|\.|-f|--file)$"
@@ -57,7 +58,6 @@ _STARTED = re.compile(
 _TEST_KEYS = words("scripts jest mocha ava babel vitest type main exports imports")
 _TEST_TABLES = words("pytest setuptools hatch")
 _SHOWN = 6_000  # characters of one version in a question
-LONGEST_COMMAND = 300
 LOCK_FILES = words(
     "package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb poetry.lock uv.lock pdm.lock "
     "Pipfile.lock Cargo.lock go.sum Gemfile.lock composer.lock gradle.lockfile flake.lock"
@@ -85,8 +85,8 @@ _OWN_PACKAGE = re.compile(r"\.{1,2}(?:/|\[|$)|-e$|--editable")
 _NO_NAME = re.compile(r"^[A-Za-z_]\w*=|[*?\[]")  # a variable, or names that a shell fills in
 _RECIPE_SIGNS = re.compile(r"^[@+-]+")
 
-CHANGED = "The approved command {name} (`{command}`) runs by this file, and the work changes it: does it run all that it ran?"
-GONE = "The approved command {name} (`{command}`) ran by this file, which the work deletes: does it run all that it ran?"
+CHANGED = "The work changes this file, by which {names} runs: does every verify command still run and check all that it did?"
+GONE = "The work deletes this file, by which {names} ran: does every verify command still run and check all that it did?"
 
 
 def is_lock_file(path: str) -> bool:
@@ -120,16 +120,24 @@ def run_file_questions(
     `commands` are by the specification's names; `read` gives the text of a file after the change, None where there is none.
     """
     waiting = [change for change in changes if change.before is not None and _differs(change)]
-    for name, command in commands.items():
-        # A set-up installs by manifests; the scripts and sources that these name are run by other commands.
-        runs_by = run_by(command or "", read, depth=0 if name == "verify-setup" else _DEPTH)
-        for change in [each for each in waiting if runs_by.fullmatch(each.path)]:
-            waiting.remove(change)
-            shown = " ".join((command or "").split())
-            shown = shown if len(shown) <= LONGEST_COMMAND else f"{shown[:LONGEST_COMMAND]}…"
-            text = (GONE if change.after is None else CHANGED).format(name=name, command=shown)
-            before, after = (change.before or "")[:_SHOWN], (change.after or "")[:_SHOWN]
+    # A set-up installs by manifests; the scripts and sources that these name are run by other commands.
+    runs_by = {
+        name: run_by(command or "", read, depth=0 if name == "verify-setup" else _DEPTH)
+        for name, command in (commands.items() if waiting else ())
+    }
+    for change in waiting:
+        names = ", ".join(name for name, paths in runs_by.items() if paths.fullmatch(change.path))
+        if names:
+            text = (GONE if change.after is None else CHANGED).format(names=names)
+            before = _without(change.before or "", change.after or "")
+            after = _without(change.after or "", change.before or "")
             yield ChangeQuestion("", "run_file_changed", text, change.path, None, before, after)
+
+
+def _without(text: str, other: str) -> str:
+    """Return the lines of a text that the other one has not."""
+    known = set(other.splitlines())
+    return "\n".join(line for line in text.splitlines() if line not in known)[:_SHOWN]
 
 
 def dependency_questions(changes: Sequence[FileChange]) -> Iterator[ChangeQuestion]:
@@ -189,7 +197,9 @@ def _of_file(path: str, text: str) -> Iterator[str]:
             yield from _of_line(str(line), folder)
         return
     if name.endswith((".py", "js", ".ts", ".rb", ".pl", ".php", ".toml", ".json", ".ini", ".cfg")):
-        lines = re.findall(r"[\"'`]((?:\./)?[\w./-]+\.(?:sh|py|[cm]?js|mk))[\"'`]", text)
+        # A program is changed by what it starts, not by the sources that it imports
+        ends = "sh|mk" if _PROGRAM_FILE.search(name) else "sh|py|[cm]?js|mk"
+        lines = re.findall(rf"[\"'`]((?:\./)?[\w./-]+\.(?:{ends}))[\"'`]", text)
         yield from (_joined(start, line) for line in lines if "/" in line for start in ("", folder))
         return
     # make runs recipes where it was started; the file that it includes is a word of the line

@@ -43,6 +43,22 @@ def test_files_by_which_a_command_runs_are_followed(command: str) -> None:
     assert not runs_by.fullmatch("old.sh")
 
 
+def test_sources_that_a_program_imports_are_no_files_by_which_a_command_runs() -> None:
+    tree = {
+        "package.json": json.dumps({"scripts": {"test": "node ./tests/all.mjs"}}),
+        "tests/all.mjs": "import { add } from '../lib/calc.js';\n",
+        "lib/calc.js": "exports.add = 1;\n",
+        "setup.cfg": "[flake8]\nignore = W503\n",
+    }
+    changes = [FileChange(path, f"\n{text}", text) for path, text in tree.items()]
+    commands = {"verify-setup": ".venv/bin/pip install -e .", "verify-tests": "npm test && pytest"}
+
+    asked = {q.path: q.text for q in run_file_questions(commands, changes, tree.get)}
+
+    assert list(asked) == ["tests/all.mjs", "setup.cfg"]
+    assert "by which verify-setup, verify-tests runs" in asked["setup.cfg"], "one question for all commands"
+
+
 def test_an_installation_of_other_packages_reads_nothing_of_the_project() -> None:
     runs_by = run_by("python3 -m venv .venv && .venv/bin/pip install -q 'pytest>=8' \"pyyaml \"", TREE.get)
     assert not runs_by.fullmatch("pyproject.toml")
@@ -63,8 +79,11 @@ def test_a_neutral_change_is_asked_about(path: str) -> None:
 
     (question,) = run_file_questions({"verify-tests": "make check"}, [change], (TREE | NEUTRAL).get)
 
-    assert (question.kind, question.path, question.before) == ("run_file_changed", path, TREE[path])
-    assert "The approved command verify-tests (`make check`) runs by this file" in question.text
+    assert (question.kind, question.path) == ("run_file_changed", path)
+    assert (
+        "The work changes this file, by which verify-tests runs: does every verify command" in question.text
+    )
+    assert question.before + question.after in ("# A comment", "", TREE[path] + NEUTRAL[path]), "what differs"
 
 
 def test_what_no_approved_command_runs_by_is_not_told() -> None:
