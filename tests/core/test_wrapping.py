@@ -20,8 +20,8 @@ BROKEN = {
         "  lopen approve calc --yes",
     ],
     "      lopen merge tariff  (merges it if it can)": [
-        "      lopen merge tariff  (merges",
-        "        it if it can)",
+        "      lopen merge tariff",
+        "        (merges it if it can)",
     ],
     "next: lopen resume calc-20261124-1 --max-cost 12": [
         "next:",
