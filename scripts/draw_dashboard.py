@@ -9,10 +9,13 @@ it, only the one that the documentation shows is written.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,8 @@ from playwright.sync_api import Page
 
 from lopen.core import events as e
 from lopen.example import MODULE, lay_out
+from lopen.queue.opening import project_id
+from lopen.queue.shared import BuildOrder, SharedQueue
 from lopen.store.database import Database
 from lopen.store.sessions import SessionStore
 from lopen.workflow.pauses import Confirmation, FailuresInRow, Pause, Question
@@ -37,7 +42,7 @@ PICTURE = Path(__file__).resolve().parent.parent / "docs" / "images" / "dashboar
 PAUSE_S = 0.5  # before each answer, so that the timeline shows the model's work
 WIDTHS = (390, 820, 1440)
 LIMIT_S = 180
-RUNNING = {"home": "", "module": f"modules/{MODULE}"}
+RUNNING = {"home": "", "module": f"modules/{MODULE}", "question": "modules/names", "workers": "workers"}
 COMPLETE = {
     "complete": f"modules/{MODULE}",
     "task": f"modules/{MODULE}/tasks/{MODULE}-t5",
@@ -92,6 +97,10 @@ def store_others(project: Project) -> None:
             ),
             (Task("names-t1", "Read names", state=State.IN_PROGRESS), Task("names-t2", "Sort names")),
         ),
+        "search": (
+            None,
+            (Task("search-t1", "Index names", state=State.IN_PROGRESS), Task("search-t2", "Rank matches")),
+        ),
     }
     for module, (pause, tasks) in pauses.items():
         criteria = {f"{module[:3].upper()}-{n}": text for n, text in enumerate(LEDGER, 1)}
@@ -102,13 +111,13 @@ def store_others(project: Project) -> None:
             module,
             now - timedelta(minutes=31),
             Step.ITERATE_THROUGH_TASKS,
-            "paused",
+            "paused" if pause else "running",
             pause,
             branch=f"lopen/{module}",
             plan=Plan(tree=tree, criteria=criteria, original_scope=len(criteria)),
         )
         store.save(session, now)
-        told = [
+        told: list[tuple[int, e.Event]] = [
             (31, e.SessionStarted(module, "draft_specification")),
             (
                 30,
@@ -117,8 +126,9 @@ def store_others(project: Project) -> None:
                 ),
             ),
             (24, e.TurnEnded(1, "claude-sonnet-5-5", "tool_use", 9_000, 2_100, 60_000, 4_000, 0.11, 240.0)),
-            (12, e.SessionPaused(pause.kind if pause else "", pause.message if pause else "", "")),
         ]
+        if pause is not None:
+            told.append((12, e.SessionPaused(pause.kind, pause.message, "")))
         for minutes, event in told:
             store.append_event(session.id, now - timedelta(minutes=minutes), event.name, event.body())
     finding = {
@@ -142,6 +152,34 @@ def store_others(project: Project) -> None:
         "ledger-20261124-1", "5d2c" * 16, "task", "ledger-t2", now - timedelta(minutes=12), verdict
     )
     store.database.close()
+
+
+@contextmanager
+def worked_on(root: Path, module: str) -> Iterator[None]:
+    """Let another process hold the module, as its build would."""
+    hold = "import sys, pathlib; from lopen.store.folder import module_lock as lock\n"
+    hold += "with lock(pathlib.Path(sys.argv[1]), sys.argv[2]): print(flush=True); input()"
+    command = [sys.executable, "-c", hold, str(root), module]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        try:
+            yield
+        finally:
+            holder.communicate(b"\n")
+
+
+def order_builds(project: Project) -> None:
+    """Order builds from a queue: one is under way on another machine, one waits for it, one for a person."""
+    address = f"sqlite:///{project.root / '.lopen' / 'queue.db'}"
+    with closing(SharedQueue(address, project_id(project.root))) as queue:
+        for module, after in (("search", ()), ("ledger", ()), ("exports", ("search",)), ("imports", ())):
+            queue.place(BuildOrder(module, "", {}, {}, "", "", after=after), 1)
+        fences = {module: queue.take(module, "build-host-2") or 0 for module in ("search", "ledger")}
+        told = {"reason": "the judge rejected Post amounts 3 times", "command": "lopen confirm ledger"}
+        queue.release(
+            "ledger", fences["ledger"], "waits", told | {"tasks_done": 1, "tasks": 3, "cost_usd": 0.11}
+        )
 
 
 def photograph(page: Page, url: str, places: dict[str, str], folder: Path) -> None:
@@ -173,7 +211,13 @@ def draw(root: Path, folder: Path | None) -> None:
         run.communicate(timeout=LIMIT_S)
         store_others(project)
         project.specify("reports", specification("reports", criteria=LEDGER))
-        with opened_browser() as browser, serving(project) as server, visiting(browser, server) as visitor:
+        order_builds(project)
+        with (
+            worked_on(root, "search"),
+            opened_browser() as browser,
+            serving(project) as server,
+            visiting(browser, server) as visitor,
+        ):
             page = visitor.page
             assert author.reached.wait(LIMIT_S)
             page.set_viewport_size({"width": 1200, "height": 900})

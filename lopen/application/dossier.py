@@ -176,23 +176,27 @@ class _Drawing:
                 self.work_ends(at)
 
 
-def _waited(before: e.Event, event: e.Event) -> float | None:
-    """Return the seconds that lopen waited between two events, for a person or a limit; infinity: all of them."""
-    match event:
-        case e.SessionStarted():
-            return inf
-        case e.QuestionAsked(assumed=False) | e.SpecApproved() if not isinstance(before, e.SessionStarted):
-            return inf  # a terminal showed the question, or the gate
-    match before:
+def _waited(before: e.Recorded, after: e.Event, approved: datetime | None) -> float:
+    """Return the seconds that lopen waited since an event, for a person or a limit; infinity: until the one after it."""
+    match after:
+        case e.SessionStarted() | e.QuestionAsked(assumed=False):
+            return inf  # a question that a terminal shows is told with its answer
+        case e.SpecApproved() if approved is not None:
+            return (approved - before.ts).total_seconds()
+    match before.event:
         case e.Waiting(seconds=seconds) | e.ModelRetry(wait_s=seconds):
             return seconds
-    return None
+    return 0.0
 
 
 def timeline(
-    events: Sequence[e.Recorded], names: Mapping[str, str], now: datetime, state: Progressing
+    events: Sequence[e.Recorded],
+    names: Mapping[str, str],
+    now: datetime,
+    state: Progressing,
+    approved: datetime | None = None,
 ) -> Timeline:
-    """Return the timeline of a session's events. `names` are those of its tasks.
+    """Return the timeline of a session's events. `names` are those of its tasks; `approved`: of its specification.
 
     The last stretch of a session that is not complete, of work or of waiting, lasts until `now`.
     """
@@ -202,8 +206,8 @@ def timeline(
     drawing.read(events[0].event, 0.0)
     for before, recorded in pairwise(events):
         last, at = ((each.ts - first).total_seconds() for each in (before, recorded))
-        seconds = _waited(before.event, recorded.event)
-        if seconds is not None:
+        seconds = _waited(before, recorded.event, approved)
+        if seconds > 0:
             drawing.wait(last, min(at, last + seconds))
         drawing.read(recorded.event, at)
     end = (events[-1].ts - first).total_seconds()

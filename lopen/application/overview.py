@@ -1,6 +1,6 @@
-"""All that a person wants to know of a project at a glance: what waits, what runs, how far each module is, and limits.
+"""A project at a glance: the decisions that wait, the builds that run, the progress of each module, and the limits.
 
-`look_over` reads; the values say everything that the first page and its JSON show.
+`look_over` reads; the values hold everything that the first page shows.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ CALLS = {  # tool → the act as a person reads it
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """The present activity of a session's process, with its start."""
+    """The present act of a session's process, and its beginning."""
 
     text: str
     since: datetime
@@ -127,7 +127,7 @@ class ProjectOverview:
 
 @dataclass
 class Reading:
-    """A project's records, and those that were read before, so that only new ones are read again."""
+    """A reading of a project. It keeps earlier readings, so that only new events are read again."""
 
     context: CommandContext
     store: SessionStore
@@ -176,7 +176,7 @@ def look_over(reading: Reading) -> ProjectOverview:
 
 @dataclass(frozen=True, slots=True)
 class Dossier:
-    """A module with a session: all that its pages, its report and a program are shown of it."""
+    """A module with a session: the values of its pages, its report and its JSON."""
 
     module: Standing
     session: Session
@@ -291,7 +291,8 @@ def timeline_of(session: Session, history: History, *, working: bool) -> dossier
     """Return the session's timeline up to now."""
     names = {task.id: task.name for task in session.tree.tasks}
     state: dossier.Progressing = "complete" if session.finished else "working" if working else "waiting"
-    return dossier.timeline(history.events, names, datetime.now(UTC), state)
+    approved = session.approval.at if session.approval else None
+    return dossier.timeline(history.events, names, datetime.now(UTC), state, approved)
 
 
 STATES = {  # kind of a standstill → the state as a person reads it

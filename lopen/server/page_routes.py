@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Annotated, Any
+from datetime import datetime
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 
@@ -23,53 +21,153 @@ from lopen.models.messages import Usage
 from lopen.server.dashboard import gate, home, limits, module, task, workers
 from lopen.server.dashboard.markup import Place
 from lopen.server.module_routes import gate as gate_object
-from lopen.server.served import Chosen, OpenProject, ServedProject, ServedProjects
-from lopen.server.session_routes import ModuleName, TaskId, listed_sessions
+from lopen.server.served import OpenProject, ServedProjects
+from lopen.server.session_routes import listed_sessions
 from lopen.store.folder import is_worked_on
 
-MOST_POINTS = 120
-WIDTHS_S = (10, 30, 60, 300, 900, 3_600, 21_600, 86_400, 604_800)
+PERIODS = 60  # of the chart
 MOST_TURNS = 20_000  # the newest ones
 EVENTS = 400  # on one page
 SESSIONS = 200
+LAST = 2**63 - 1  # the greatest number of an event
 FILES = StaticFiles(packages=[("lopen.server.dashboard", "static")])
-routes = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
-Wanted = Annotated[str | None, Query(max_length=255, alias="session")]
+routes = APIRouter()
 
 
 @dataclass(frozen=True, slots=True)
-class ProjectView:
-    """The content of a project's page: the open project, the page's place, and the project's overview."""
+class PageView:
+    """The values of a page: the open project, the page's place, and the parts of the address that a person opened."""
 
     opened: OpenProject
     place: Place
     reading: Reading
     overview: ProjectOverview
+    asked: Mapping[str, str]
 
     @property
     def waits(self) -> int:
         """The number of modules that wait for the person."""
         return sum(each.wait is not None for each in self.overview.modules)
 
-    def module(self, name: str, session: str | None) -> module.ModuleView:
-        """Return a module with its newest session, or with the one that is wanted."""
-        found = read_dossier(self.reading, name, session)
+    @property
+    def module(self) -> module.ModuleView:
+        """The module that the address names, with its newest session or the one that it names too."""
+        found = read_dossier(self.reading, self.asked["name"], self.asked.get("session"))
         return module.ModuleView(self.place, found, self.overview.limits.budgets, self.waits)
 
 
-async def _page(request: Request, project: ServedProject, draw: Callable[[ProjectView], str]) -> HTMLResponse:
-    """Return a page of a project."""
-    projects: ServedProjects = request.app.state.projects
-    place = Place(project.name, projects.several, project.has_queue)
-
-    def work(opened: OpenProject) -> str:
-        reading = opened.read()
-        return draw(ProjectView(opened, place, reading, look_over(reading)))
-
-    return HTMLResponse(await project.run(work))
+def limits_page(view: PageView) -> str:
+    """Return the page of budgets, circuits, alerts and spend."""
+    return limits.limits_page(view.place, view.overview, _alerts(view.opened), spend(view.opened), view.waits)
 
 
-@routes.get("/")
+def _alerts(opened: OpenProject) -> list[Alert]:
+    try:
+        with opened.limits() as store:
+            return list(reversed(store.alerts(None, acknowledged=False)))
+    except StoreUnreachable:  # the page says so
+        return []
+
+
+def workers_page(view: PageView) -> str:
+    """Return the page of workers, their leases, and the queue."""
+    try:
+        return workers.workers_page(view.place, view.opened.orders(), "", view.waits)
+    except StorageError as error:
+        return workers.workers_page(view.place, [], error.message, view.waits)
+
+
+def history_page(view: PageView) -> str:
+    """Return the page of all sessions."""
+    return home.history(view.place, listed_sessions(view.opened, 0, SESSIONS)[0], view.waits)
+
+
+def module_page(view: PageView) -> str:
+    """Return the page of a module."""
+    standing = next((each for each in view.overview.modules if each.module == view.asked["name"]), None)
+    if standing is not None and not standing.session:
+        return module.unstarted_page(view.place, standing, view.waits)
+    return module.module_page(view.module)
+
+
+def task_page(view: PageView) -> str:
+    """Return the page of a task."""
+    shown = view.module
+    store = store_with(view.opened.store, shown.session.id)
+    return task.task_page(
+        shown, task_details(view.opened.context, store, shown.session, view.asked["task_id"])
+    )
+
+
+def diff_page(view: PageView) -> str:
+    """Return the page of a module's change."""
+    return module.diff_page(view.module, module_diff(view.opened.context, view.module.session))
+
+
+def events_page(view: PageView) -> str:
+    """Return a page of a session's events; those before an event are on another."""
+    shown, before = view.module, view.asked.get("before", "")
+    last = int(before) if before.isdecimal() and len(before) < len(str(LAST)) else LAST
+    found = [each for each in shown.dossier.history.events if each.seq < last]
+    kept, earlier = found[-EVENTS:], None
+    if len(found) > len(kept):
+        numbered = {"session": shown.session.id, "before": str(kept[0].seq)}
+        earlier = view.place.module(shown.session.module, "events", **numbered)
+    return module.events_page(shown, kept, earlier)
+
+
+def specification_page(view: PageView) -> str:
+    """Return the gate: the specification, and its approval."""
+    name = view.asked["name"]
+    found, working = gate_object(view.opened, name), is_worked_on(view.opened.root, name)
+    return gate.gate_page(view.place, found, working=working, waits=view.waits)
+
+
+def report_file(view: PageView) -> str:
+    """Return the module's dossier as one file that needs nothing else."""
+    return module.report_page(view.module, task_changes(view.opened.context, view.module.session))
+
+
+PAGES: Mapping[str, Callable[[PageView], str]] = {
+    "/limits": limits_page,
+    "/workers": workers_page,
+    "/history": history_page,
+    "/modules/{name}": module_page,
+    "/modules/{name}/tasks/{task_id}": task_page,
+    "/modules/{name}/diff": diff_page,
+    "/modules/{name}/events": events_page,
+    "/modules/{name}/specification": specification_page,
+    "/modules/{name}/report": report_file,
+}
+
+
+def _served(draw: Callable[[PageView], str]) -> Callable[[Request], Awaitable[Response]]:
+    """Return the route that draws a page in its project's thread."""
+
+    async def respond(request: Request) -> Response:
+        projects: ServedProjects = request.app.state.projects
+        project = projects.named(request.query_params.get("project"))
+        place = Place(project.name, projects.several, project.has_queue)
+        asked = {**request.query_params, **request.path_params}
+
+        def work(opened: OpenProject) -> str:
+            reading = opened.read()
+            return draw(PageView(opened, place, reading, look_over(reading), asked))
+
+        page = HTMLResponse(await project.run(work))
+        if draw is report_file:
+            file = f"{Place('').href(asked['name'])[1:]}-report.html"
+            page.headers["content-disposition"] = f"attachment; filename*=UTF-8''{file}"
+        return page
+
+    return respond
+
+
+for path, drawn in PAGES.items():
+    routes.add_route(path, _served(drawn), include_in_schema=False)
+
+
+@routes.get("/", include_in_schema=False)
 async def overview_page(request: Request) -> HTMLResponse:
     """Return the first page, of all projects."""
     projects: ServedProjects = request.app.state.projects
@@ -83,169 +181,19 @@ async def overview_page(request: Request) -> HTMLResponse:
     return HTMLResponse(home.home(found))
 
 
-@routes.get("/limits")
-async def limits_page(request: Request, project: Chosen) -> HTMLResponse:
-    """Return the page of budgets, circuits, alerts and spend."""
-
-    def draw(shown: ProjectView) -> str:
-        alerts = _alerts(shown.opened)
-        return limits.limits_page(shown.place, shown.overview, alerts, spend(shown.opened), shown.waits)
-
-    return await _page(request, project, draw)
-
-
-def _alerts(opened: OpenProject) -> list[Alert]:
-    try:
-        with opened.limits() as store:
-            return list(reversed(store.alerts(None, acknowledged=False)))
-    except StoreUnreachable:  # the page says so
-        return []
-
-
-@routes.get("/workers")
-async def workers_page(request: Request, project: Chosen) -> HTMLResponse:
-    """Return the page of workers, their leases, and what the queue's builds wait for."""
-
-    def draw(view: ProjectView) -> str:
-        unknown = ""
-        try:
-            found = view.opened.orders()
-        except StorageError as error:
-            found, unknown = [], error.message
-        return workers.workers_page(view.place, found, unknown, view.waits)
-
-    return await _page(request, project, draw)
-
-
-@routes.get("/history")
-async def history_page(request: Request, project: Chosen) -> HTMLResponse:
-    """Return the page of all sessions."""
-
-    def draw(shown: ProjectView) -> str:
-        rows, _ = listed_sessions(shown.opened, 0, SESSIONS)
-        return home.history(shown.place, rows, shown.waits)
-
-    return await _page(request, project, draw)
-
-
-@routes.get("/modules/{name}")
-async def module_page(
-    request: Request, project: Chosen, name: ModuleName, session: Wanted = None
-) -> HTMLResponse:
-    """Return the page of a module."""
-
-    def draw(shown: ProjectView) -> str:
-        standing = next((each for each in shown.overview.modules if each.module == name), None)
-        if standing is not None and not standing.session:
-            return module.unstarted_page(shown.place, standing, shown.waits)
-        return module.module_page(shown.module(name, session))
-
-    return await _page(request, project, draw)
-
-
-@routes.get("/modules/{name}/tasks/{task_id}")
-async def task_page(
-    request: Request, project: Chosen, name: ModuleName, task_id: TaskId, session: Wanted = None
-) -> HTMLResponse:
-    """Return the page of a task."""
-
-    def draw(shown: ProjectView) -> str:
-        view = shown.module(name, session)
-        store = store_with(shown.opened.store, view.session.id)
-        return task.task_page(view, task_details(shown.opened.context, store, view.session, task_id))
-
-    return await _page(request, project, draw)
-
-
-@routes.get("/modules/{name}/diff")
-async def diff_page(
-    request: Request, project: Chosen, name: ModuleName, session: Wanted = None
-) -> HTMLResponse:
-    """Return the page of a module's change."""
-
-    def draw(shown: ProjectView) -> str:
-        view = shown.module(name, session)
-        return module.diff_page(view, module_diff(shown.opened.context, view.session))
-
-    return await _page(request, project, draw)
-
-
-@routes.get("/modules/{name}/events")
-async def events_page(
-    request: Request,
-    project: Chosen,
-    name: ModuleName,
-    session: Wanted = None,
-    before: Annotated[int, Query(ge=0, le=2**63 - 1)] = 2**63 - 1,
-) -> HTMLResponse:
-    """Return a page of a session's events; those before an event are on another."""
-
-    def draw(shown: ProjectView) -> str:
-        view = shown.module(name, session)
-        found = [each for each in view.dossier.history.events if each.seq < before]
-        kept = found[-EVENTS:]
-        more = {"session": view.session.id, "before": str(kept[0].seq)} if len(found) > len(kept) else None
-        return module.events_page(view, kept, shown.place.module(name, "events", **more) if more else None)
-
-    return await _page(request, project, draw)
-
-
-@routes.get("/modules/{name}/specification")
-async def specification_page(request: Request, project: Chosen, name: ModuleName) -> HTMLResponse:
-    """Return the gate: the specification, and its approval."""
-
-    def draw(shown: ProjectView) -> str:
-        found, working = gate_object(shown.opened, name), is_worked_on(shown.opened.root, name)
-        return gate.gate_page(shown.place, found, working=working, waits=shown.waits)
-
-    return await _page(request, project, draw)
-
-
-@routes.get("/modules/{name}/report")
-async def report_file(
-    request: Request, project: Chosen, name: ModuleName, session: Wanted = None
-) -> Response:
-    """Return the module's dossier as one file that needs nothing else."""
-
-    def draw(shown: ProjectView) -> str:
-        view = shown.module(name, session)
-        return module.report_page(view, task_changes(shown.opened.context, view.session))
-
-    page = await _page(request, project, draw)
-    page.headers["content-disposition"] = (
-        f"attachment; filename*=UTF-8''{Place('').href(name)[1:]}-report.html"
-    )
-    return page
-
-
-def spend(project: OpenProject) -> dict[str, Any]:
-    """Return tokens, as budgets count them, in periods of equal length, those without any included.
-
-    They are at most 120, but for more than 2.2 years of turns: the longest period is a week.
-    """
+def spend(project: OpenProject) -> limits.Spend:
+    """Return tokens, as budgets count them, in periods of equal length from the first turn to the last."""
     rows = project.store.database.connection.execute(
         "SELECT ts, body FROM events WHERE name=? ORDER BY seq DESC LIMIT ?", (TurnEnded.name, MOST_TURNS)
     ).fetchall()
-    turns = [(datetime.fromisoformat(row["ts"]).timestamp(), json.loads(row["body"])) for row in rows]
+    turns = [(datetime.fromisoformat(row["ts"]), json.loads(row["body"])) for row in reversed(rows)]
     if not turns:
-        return {"series": [], "points": []}
-    first, last = turns[-1][0], turns[0][0]
-    width = next((w for w in WIDTHS_S if (last - first) / w < MOST_POINTS - 1), WIDTHS_S[-1])
-    periods: dict[int, Counter[str]] = {
-        n: Counter() for n in range(int(first // width), int(last // width) + 1)
-    }
+        return None
+    first, last = turns[0][0], turns[-1][0]
+    length = max((last - first).total_seconds(), 1.0)
+    periods = {model: [0] * PERIODS for model in sorted({turn["model"] for _, turn in turns})}
     for at, turn in turns:
-        periods.setdefault(int(at // width), Counter())[turn["model"]] += _usage(turn).billed()
-    return {
-        "series": sorted({model for counts in periods.values() for model in counts}),
-        "points": [
-            {"time": datetime.fromtimestamp(n * width, UTC).isoformat(), "tokens": counts}
-            for n, counts in sorted(periods.items())
-        ],
-    }
-
-
-def _usage(turn: dict[str, Any]) -> Usage:
-    return Usage(
-        turn["input_tokens"], turn["output_tokens"], turn["cache_write_tokens"], turn["cache_read_tokens"]
-    )
+        kinds = ("input_tokens", "output_tokens", "cache_write_tokens", "cache_read_tokens")
+        number = min(PERIODS - 1, int((at - first).total_seconds() / length * PERIODS))
+        periods[turn["model"]][number] += Usage(*(turn[kind] for kind in kinds)).billed()
+    return first, last, periods

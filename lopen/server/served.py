@@ -120,6 +120,15 @@ class ServedProject:
 
         return await self.run(call)
 
+    async def decide(
+        self,
+        decision: Callable[Concatenate[CommandContext, SessionStore, P], T],
+        *arguments: P.args,
+        **named: P.kwargs,
+    ) -> T:
+        """Return what a decision returns, taken on the open project's sessions."""
+        return await self.run(lambda opened: decision(opened.context, opened.store, *arguments, **named))
+
     def _opened(self) -> OpenProject:
         """Open the state; again if its file was replaced, or created since."""
         identity = _identity(self.root / ".lopen" / "state.db")

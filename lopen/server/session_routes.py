@@ -15,7 +15,6 @@ from lopen.application import decisions
 from lopen.application.command_context import CommandContext
 from lopen.application.detached import start_detached
 from lopen.application.open_store import store_with
-from lopen.application.overview import look_over
 from lopen.application.reports import (
     TaskDetails,
     details,
@@ -91,19 +90,6 @@ async def list_projects(request: Request) -> dict[str, Any]:
     return {"projects": found, "total": len(found)}
 
 
-@routes.get("/api/overview")
-async def overview(project: Chosen) -> dict[str, Any]:
-    """Return what waits, what runs and how far each module is: what the dashboard's first page shows."""
-    found = await project.run(lambda opened: look_over(opened.read()))
-    return {
-        "modules": [asdict(each) for each in found.modules],
-        "strained_budgets": [each.budget_id for each in found.strained],
-        "open_circuits": [each.circuit_id for each in found.open_circuits],
-        "spent_today_usd": found.spent_today_usd,
-        "limits_unknown": found.limits.unknown,
-    }
-
-
 @routes.get("/api/modules")
 async def list_modules(project: Chosen, offset: Offset = 0, limit: Limit = 100) -> dict[str, Any]:
     """List modules that have a specification."""
@@ -172,45 +158,29 @@ async def get_task(project: Chosen, module: ModuleName, task: TaskId) -> dict[st
 @routes.post("/api/sessions/{session_id}/confirm")
 async def confirm(project: Chosen, session_id: SessionId, order: ConfirmRequest) -> dict[str, Any]:
     """Let a session continue that asks for confirmation, or that a person paused."""
-
-    def work(opened: OpenProject) -> dict[str, Any]:
-        pause = decisions.confirm(opened.context, opened.store, session_id, order.note)
-        return _decided(session_id, f"confirmed: {pause.message}")
-
-    return await project.run(work)
+    pause = await project.decide(decisions.confirm, session_id, order.note)
+    return _decided(session_id, f"confirmed: {pause.message}")
 
 
 @routes.post("/api/sessions/{session_id}/answer")
 async def answer(project: Chosen, session_id: SessionId, order: AnswerRequest) -> dict[str, Any]:
     """Answer the model's question. Until the session continues, a new answer replaces it."""
-
-    def work(opened: OpenProject) -> dict[str, Any]:
-        question, taken = decisions.answer(opened.context, opened.store, session_id, order.text)
-        return _decided(session_id, f"answered: {question.text}", done=not taken)
-
-    return await project.run(work)
+    question, taken = await project.decide(decisions.answer, session_id, order.text)
+    return _decided(session_id, f"answered: {question.text}", done=not taken)
 
 
 @routes.post("/api/sessions/{session_id}/tell")
 async def tell(project: Chosen, session_id: SessionId, order: TellRequest) -> dict[str, Any]:
     """Tell the model something with the session's next turn; `done` where no process works on the session."""
-
-    def work(opened: OpenProject) -> dict[str, Any]:
-        running = decisions.tell(opened.context, opened.store, session_id, order.text)
-        return _decided(session_id, "the model hears it with its next turn", done=not running)
-
-    return await project.run(work)
+    running = await project.decide(decisions.tell, session_id, order.text)
+    return _decided(session_id, "the model hears it with its next turn", done=not running)
 
 
 @routes.post("/api/sessions/{session_id}/pause")
 async def pause(project: Chosen, session_id: SessionId) -> dict[str, Any]:
     """Stop a running session at its next safe point. It ends with exit code 3."""
-
-    def work(opened: OpenProject) -> dict[str, Any]:
-        decisions.ask_to_pause(opened.context, opened.store, session_id)
-        return _decided(session_id, "stops at its next safe point", done=False)
-
-    return await project.run(work)
+    await project.decide(decisions.ask_to_pause, session_id)
+    return _decided(session_id, "stops at its next safe point", done=False)
 
 
 @routes.post("/api/sessions/{session_id}/resume")
@@ -281,14 +251,10 @@ async def _started(project: ServedProject, module: str, *arguments: str) -> dict
 @routes.post("/api/tasks/{task}/skip")
 async def skip(project: Chosen, task: TaskId, order: SkipRequest) -> dict[str, Any]:
     """Skip a task; its criteria stay open, and the report says so."""
-
-    def work(opened: OpenProject) -> dict[str, Any]:
-        session, done = decisions.skip(opened.context, opened.store, task, order.reason, keep=order.keep)
-        found = session.tree.task(task)
-        aside = f"; its work is put aside in {found.aside}" if found and found.aside else ""
-        return _decided(session.id, f"skipped: {found.name if found else task}{aside}", done=done)
-
-    return await project.run(work)
+    session, done = await project.decide(decisions.skip, task, order.reason, keep=order.keep)
+    found = session.tree.task(task)
+    aside = f"; its work is put aside in {found.aside}" if found and found.aside else ""
+    return _decided(session.id, f"skipped: {found.name if found else task}{aside}", done=done)
 
 
 def _decided(session_id: str, message: str, *, done: bool = True) -> dict[str, Any]:

@@ -83,7 +83,8 @@ def test_a_wait_at_a_terminal_or_for_a_limit_is_no_work_of_the_model(told: tuple
     found = recorded(
         (0, begun("t1")), (10, turn(0.1)), *((10, each) for each in asked), (50, after), (60, turn(0.1))
     )
-    line = timeline(found, {"t1": "Add"}, START, "complete")
+    approved = START + timedelta(seconds=50)
+    line = timeline(found, {"t1": "Add"}, START, "complete", approved)
     spans = sorted((span.start, span.kind, span.seconds) for span in line.rows[-1].spans)
     assert [each[1:] for each in spans] == [("model", 10), ("waited", 40), ("model", 10)]
     assert (line.worked_s, line.rows[-1].worked_s) == (20, 20)

@@ -8,7 +8,7 @@ from lopen.models.messages import Usage
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools
 from tests.project import Project, build, code, plan, specification, verified
-from tests.server.browser import Visitor, visiting
+from tests.server.browser import WIDE, Visitor, visiting
 from tests.server.held import Held
 from tests.server.serving import serving
 
@@ -90,6 +90,12 @@ def cross_the_threshold(person: Visitor) -> None:
     expect(page.get_by_role("region", name="Running")).to_contain_text("task 1 of 2")
     person.require_accessible()
     person.press("Limits")
+    budgets = page.get_by_role("region", name="Budgets")
+    expect(budgets.get_by_role("row").nth(1)).to_contain_text("warning")  # the one near its limit is first
+    expect(budgets.get_by_role("button")).to_have_count(0)  # behind what opens them
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(page.get_by_role("button", name="Notify me")).to_be_visible()
+    page.set_viewport_size(WIDE)
     alert = page.get_by_role("button", name="Acknowledge:")
     expect(alert).to_be_visible()
     person.press("Acknowledge:")

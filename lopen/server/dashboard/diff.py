@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pygments.lexers import get_lexer_for_filename
 from pygments.token import Comment, Keyword, Name, Number, String, _TokenType
@@ -38,74 +39,48 @@ class Line:
     shown: Markup | None = None
 
 
-@dataclass
-class File:
-    """The changes of a file."""
-
-    name: str
-    lines: list[Line] = field(default_factory=list)
-
-    def count(self, kind: str) -> int:
-        """Return how many lines are of a kind."""
-        return sum(line.kind == kind for line in self.lines)
-
-
-def files(text: str) -> list[File]:
-    """Return the files of a unified diff."""
-    found: list[File] = []
-    before = after = 0
-    in_hunk = False
+def files(text: str) -> dict[str, list[Line]]:
+    """Return the changed files of a unified diff with their lines."""
+    found: dict[str, list[Line]] = {}
+    lines: list[Line] = []
+    before = after = 0  # 0 outside a hunk
     for line in text.split("\n"):
+        sign, rest = line[:1], line[1:]
         if line.startswith("diff --git "):
-            found.append(File(line[11:].split(" b/")[-1]))
-            in_hunk = False
-        elif not found:
-            continue
+            lines = found.setdefault(line[11:].split(" b/")[-1], [])
+            before = after = 0
         elif match := _HUNK.match(line):
-            before, after, in_hunk = int(match[1]), int(match[2]), True
-            found[-1].lines.append(Line("hunk", line))
-        elif not in_hunk:
-            if line.startswith(_TOLD):
-                found[-1].lines.append(Line("hunk", line))
-        elif line.startswith("+"):
-            found[-1].lines.append(Line("added", line[1:], 0, after))
-            after += 1
-        elif line.startswith("-"):
-            found[-1].lines.append(Line("removed", line[1:], before))
-            before += 1
-        elif line.startswith("\\"):
-            found[-1].lines.append(Line("hunk", line))
-        elif line:
-            found[-1].lines.append(Line("same", line[1:], before, after))
-            before, after = before + 1, after + 1
+            before, after = int(match[1]), int(match[2])
+            lines.append(Line("hunk", line))
+        elif (sign == "\\") if before or after else line.startswith(_TOLD):
+            lines.append(Line("hunk", line))
+        elif sign and (before or after):
+            kind = {"+": "added", "-": "removed"}.get(sign, "same")
+            at = before if kind != "added" else 0, after if kind != "removed" else 0
+            lines.append(Line(kind, rest, *at))
+            before, after = before + (kind != "added"), after + (kind != "removed")
     return found
 
 
 def diff(text: str, *, folded: bool = False) -> Markup:
     """Return a diff as tables that fold."""
     found = files(text)
-    if not found:
-        return empty("Nothing was changed.")
-    return el("div.diff", [_file(file, folded=folded) for file in found])
+    shown = [_file(name, lines, folded=folded) for name, lines in found.items()]
+    return el("div.diff", shown) if shown else empty("Nothing was changed.")
 
 
-def _file(file: File, *, folded: bool) -> Markup:
-    lines = file.lines[:MOST_LINES]
-    _colour(file.name, lines)
-    counts = [el("span.plus", f" +{file.count('added')}"), el("span.minus", f" −{file.count('removed')}")]
-    rest = len(file.lines) - len(lines)
+def _file(name: str, lines: list[Line], *, folded: bool) -> Markup:
+    count, shown = Counter(line.kind for line in lines), lines[:MOST_LINES]
+    _colour(name, shown)
+    changed = el("span.plus", f" +{count['added']}"), el("span.minus", f" −{count['removed']}")
+    seen = {"tabindex": "0", "role": "region", "aria_label": f"Changes of {name}"}
+    rest = len(lines) - len(shown)
     return el(
         "details",
-        el("summary", el("code", file.name), counts),
-        el(
-            "div.lines",
-            el("table", el("tbody", map(_row, lines))),
-            tabindex=0,
-            role="region",
-            aria_label=f"Changes of {file.name}",
-        ),
+        el("summary", el("code", name), changed),
+        el("div.lines", el("table", el("tbody", map(_row, shown))), **seen),
         el("p", el("small", f"{rest} more lines: lopen diff")) if rest else None,
-        open=len(file.lines) <= OPEN_LINES and not folded,
+        open=len(lines) <= OPEN_LINES and not folded,
     )
 
 

@@ -34,7 +34,11 @@ Found = Sequence[tuple[Place, ProjectOverview]]
 def home(found: Found) -> str:
     """Return the first page of a server's projects."""
     (place, first), *others = found
-    body: list[Child] = [el("h1.unseen", "Overview"), [waiting(*each) for each in found]]
+    needs = [waiting(*each) for each in found]
+    body: list[Child] = [
+        el("h1.unseen", "Overview"),
+        needs if any(needs) else el("p.calm", "Nothing waits for you."),
+    ]
     running = [(at, module) for at, overview in found for module in overview.modules if module.act]
     if running:
         body.append(
@@ -56,7 +60,7 @@ def left(module: Standing) -> str:
         return "waits for you"
     if module.pace.left_s is not None:
         return f"about {duration(round(module.pace.left_s))}"
-    return "estimate after the first task" if module.tasks.tasks else "estimate after planning"
+    return "known after a task" if module.tasks.tasks else "known after planning"
 
 
 def spent(module: Standing) -> list[Child]:
@@ -76,20 +80,16 @@ def criteria(module: Standing) -> str:
 def mutants(module: Standing) -> str:
     """Return the share of mutants that the tests noticed."""
     noticed, ran = module.mutants
-    return f"{100 * noticed // ran} %" if ran else "–"
+    return f"{100 * noticed // ran} % noticed" if ran else "–"
 
 
 def doing(module: Standing) -> Markup | None:
     """Return what the module's process does now, on one line that keeps its height."""
     if module.act is None:
         return None
-    subject = f"{module.task.name}: " if module.task else ""
-    return el(
-        "p.now",
-        el("i.spin", aria_hidden="true"),
-        el("span", subject, prose(module.act.text)),
-        ago(module.act.since),
-    )
+    subject = el("b", f"{module.task.name}: ") if module.task else None
+    text = el("span", subject, prose(module.act.text))
+    return el("p.now", el("i.spin", aria_hidden="true"), text, ago(module.act.since, lasts=True))
 
 
 def pips(module: Standing) -> Markup:
@@ -119,7 +119,7 @@ def _card(place: Place, module: Standing) -> Markup:
             fact("elapsed", duration(round(module.pace.worked_s))),
             fact("left", left(module)),
             fact("spent", *spent(module)),
-            fact("criteria", criteria(module)),
+            fact("criteria met", criteria(module)),
         ),
         spark(module.pace.spending, "Cost over the time worked"),
     )
@@ -137,14 +137,14 @@ def _modules(place: Place, overview: ProjectOverview, *, named: bool) -> Markup:
             chip(m.state),
             el("a", criteria(m), href=f"{place.module(m.module)}#criteria"),
             m.tests if m.tests is not None else "–",
-            mutants(m),
+            mutants(m).removesuffix(" noticed"),
             dollars(m.pace.spent_usd) if m.pace.spent_usd else "–",
             el("code", m.branch) if m.branch else "–",
             _next(place, m),
         )
         for m in overview.modules
     ]
-    head = ("Module", "State", "Criteria#", "Tests#", "Mutants noticed#", "Cost#", "Branch", "Next")
+    head = ("Module", "State", "Criteria met#", "Tests#", "Mutants noticed#", "Cost#", "Branch-", "Next=")
     return section(title, table(head, rows, title), note=len(rows))
 
 
@@ -159,7 +159,7 @@ def _next(place: Place, module: Standing) -> Child:
     if module.merged:
         return el("small", f"in {module.merged}")
     if module.ended:
-        return link("Review and merge", place.module(module.module, "diff"), button="")
+        return link("Review and merge", place.module(module.module, "diff"))
     return link("Follow", at) if module.act else copyable(f"lopen check {module.module}")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
 from lopen.application.overview import ProjectOverview
@@ -23,22 +22,28 @@ from lopen.server.dashboard.markup import (
     chip,
     el,
     empty,
+    fact,
     frame,
+    plural,
     press,
     prose,
     section,
     short,
+    some,
     table,
+    unfold,
 )
-from lopen.server.dashboard.waits import extend
+from lopen.server.dashboard.waits import extend_form
 
 CIRCUIT_STATES = {"closed": "OK", "open": "open", "half_open": "trying again"}
-WIDTH, HEIGHT, LEFT, FOOT = 720, 180, 50, 18  # of the chart
-SERIES = 6  # colours
+SERIES = 6  # colours of the chart
+Spend = (
+    tuple[datetime, datetime, Mapping[str, Sequence[int]]] | None
+)  # first and last turn, model → tokens by period
 
 
 def limits_page(
-    place: Place, overview: ProjectOverview, alerts: Sequence[Alert], spend: Mapping[str, Any], waits: int
+    place: Place, overview: ProjectOverview, alerts: Sequence[Alert], spend: Spend, waits: int
 ) -> str:
     """Return the page of limits."""
     found = overview.limits
@@ -49,13 +54,7 @@ def limits_page(
         _cards(overview),
         section("Alerts", _alerts(place, alerts), note=len(alerts) or None),
         section("Tokens over time", chart(spend)),
-        section(
-            "Budgets",
-            budget_table(place, budgets)
-            if budgets
-            else empty("A budget appears with a run's first request."),
-            note=len(budgets) or None,
-        ),
+        section("Budgets", _budgets(place, budgets), note=len(budgets) or None),
         section(
             "Circuits",
             _circuits(place, overview) if found.circuits else empty("No circuit has counted a call yet."),
@@ -69,184 +68,127 @@ def _cards(overview: ProjectOverview) -> Markup:
     modules = [b for b in overview.limits.budgets if b.budget_type == "module"]
     states = Counter(b.status for b in overview.limits.budgets)
     open_ones = len(overview.open_circuits)
-    cards = (
-        ("Active agents", str(len(running)), ", ".join(running) or "nothing runs"),
-        (
-            "Total tokens",
-            short(sum(b.tokens_used for b in modules)),
-            dollars(sum(b.cost_usd for b in modules)),
-        ),
-        (
-            "Budgets",
-            f"{states['active']} OK",
-            ", ".join(f"{n} {state}" for state, n in states.items() if state != "active")
-            or "none near its limit",
-        ),
-        (
-            "Circuits",
-            f"{open_ones} open" if open_ones else "all OK",
-            f"{len(overview.limits.circuits)} counted",
-        ),
-    )
+    near = ", ".join(f"{n} {state}" for state, n in states.items() if state != "active")
+    used, cost = sum(b.tokens_used for b in modules), sum(b.cost_usd for b in modules)
     return el(
         "dl.facts.panel",
-        (el("div", el("dt", name), el("dd", value, " ", el("small", note))) for name, value, note in cards),
+        fact("running now", str(len(running)), el("small", f" {', '.join(running) or 'nothing runs'}")),
+        fact("tokens used", short(used), el("small", f" {dollars(cost)}")),
+        fact("budgets", f"{states['active']} OK", el("small", f" {near or 'none near its limit'}")),
+        fact("circuits", f"{open_ones} open" if open_ones else "all OK"),
     )
+
+
+def _used(tokens: int, most: int) -> str:
+    return f"{short(tokens)} of {short(most)}" if most else short(tokens)
 
 
 def budget_table(place: Place, budgets: Sequence[BudgetState]) -> Markup:
-    """Return the budgets with their bars, and the forms that extend and reset them."""
+    """Return the budgets with their bars; the last column opens the forms that extend and reset one."""
     rows = []
     for b in budgets:
         said = f"{b.budget_id}: {b.utilization:.0%} used, {b.status}"
         tone = {"active": "busy", "warning": "warn"}.get(b.status, "bad")
         kind, _, name = b.budget_id.partition(":")
+        reset = press("Reset to zero", place.href("api", "budget", b.budget_id, "reset"))
+        share = [bar(b.utilization, said, tone, b.spec.alert_threshold), el("small", f" {b.utilization:.0%}")]
         rows.append(
             (
-                [
-                    el("small", f"{kind} "),
-                    name,
-                    el("small.below", b.spec.task_description) if b.spec.task_description else None,
-                ],
-                b.spec.agent or "–",
-                f"{short(b.tokens_used)} of {short(b.max_tokens) if b.max_tokens else 'unlimited'}",
-                [bar(b.utilization, said, tone, b.spec.alert_threshold), el("small", f" {b.utilization:.0%}")]
-                if b.max_tokens
-                else "–",
+                [el("small", f"{kind} "), b.spec.task_description or name],
                 chip(b.status, "OK" if b.status == "active" else b.status),
+                _used(b.tokens_used, b.max_tokens),
+                share if b.max_tokens else el("small", "no limit"),
                 ago(b.last_updated),
-                el(
-                    "div.acts",
-                    extend(place, b) if b.max_tokens else None,
-                    press(
-                        "Reset",
-                        place.href("api", "budget", b.budget_id, "reset"),
-                        label=f"Reset {b.budget_id}",
-                    ),
+                unfold(
+                    "Change…",
+                    extend_form(place, b) if b.max_tokens else None,
+                    reset,
+                    kind=".quiet",
+                    label=f"Change {b.budget_id}",
                 ),
             )
         )
-    return table(
-        ("Budget", "Agent", "Tokens used#", "Share", "State", "Used", ""),
-        rows,
-        "Budgets",
-        [f"budget-{b.budget_id}" for b in budgets],
+    head = ("Budget", "State", "Tokens used#", "Share", "Used", "")
+    return table(head, rows, "Budgets", [f"budget-{b.budget_id}" for b in budgets])
+
+
+def _budgets(place: Place, budgets: Sequence[BudgetState]) -> Child:
+    """Return the budgets near their limit and the wide ones, then those of the tasks, folded."""
+    if not budgets:
+        return empty("A budget appears with a run's first request.")
+    calm = [b for b in budgets if b.status == "active" and b.budget_type == "task"]
+    first = [b for b in budgets if b not in calm]
+    folded = el(
+        "details",
+        el("summary", f"{plural(len(calm), 'task')}, none near its limit"),
+        budget_table(place, calm),
     )
+    return [budget_table(place, first) if first else None, folded if calm else None]
 
 
 def _circuits(place: Place, overview: ProjectOverview) -> Markup:
-    book = overview.limits.book
-    rows = [_circuit(place, circuit, circuit_object(circuit, book)) for circuit in overview.limits.circuits]
-    return table(
-        ("Circuit", "State", "Calls#", "Identical calls#", "Used", ""),
-        rows,
-        "Circuits",
-        [f"circuit-{c.circuit_id}" for c in overview.limits.circuits],
-    )
+    found = overview.limits.circuits
+    rows = [_circuit(place, circuit, circuit_object(circuit, overview.limits.book)) for circuit in found]
+    head = ("Circuit", "State", "Calls#", "Identical calls#", "Used", "")
+    return table(head, rows, "Circuits", [f"circuit-{c.circuit_id}" for c in found])
 
 
 def _circuit(place: Place, circuit: CircuitState, shown: Mapping[str, Any]) -> Sequence[Child]:
-    address = [place.href("api", "circuit", circuit.circuit_id, verb) for verb in ("acknowledge", "reset")]
-    acknowledge = (
-        press("Acknowledge", address[0], label=f"Acknowledge {circuit.circuit_id}")
-        if circuit.tripped
-        else None
+    name = circuit.circuit_id
+    acknowledge, reset = (
+        press(verb.title(), place.href("api", "circuit", name, verb), label=f"{verb.title()} {name}")
+        for verb in ("acknowledge", "reset")
     )
-    reset = press("Reset", address[1], label=f"Reset {circuit.circuit_id}")
+    acts = [acknowledge if circuit.tripped else None, reset]
     return (
-        [
-            circuit.circuit_id.partition(":")[2],
-            el("small.below", prose(circuit.trip_reason)) if circuit.trip_reason else None,
-        ],
+        [name.partition(":")[2], some("small.below", prose(circuit.trip_reason or ""))],
         chip(CIRCUIT_STATES[circuit.state]),
         f"{shown['iteration_count']} of {shown['max_iterations']}",
         f"{shown['duplicate_call_count']} of {shown['duplicate_threshold']}",
         ago(shown["last_updated"]),
-        el("div.acts", acknowledge, reset) if circuit.state != "closed" else None,
+        el("div.acts", acts) if circuit.state != "closed" else None,
     )
 
 
 def _alerts(place: Place, alerts: Sequence[Alert]) -> Markup:
-    if not alerts:
-        return empty("No alert waits for you.")
-    return el(
-        "ul.list",
-        (
-            el(
-                "li",
-                chip(
-                    "warning" if a.alert_type == "warning_threshold" else "error",
-                    a.alert_type.replace("_", " "),
-                ),
-                el("span", prose(a.message), " ", el("small", a.budget_id, " ", ago(a.timestamp))),
-                press(
-                    "Acknowledge",
-                    place.href("api", "budget", "alerts", a.alert_id, "acknowledge"),
-                    label=f"Acknowledge: {a.message}",
-                ),
-                id_=f"alert-{a.alert_id}",
-            )
-            for a in alerts
-        ),
-    )
+    def item(alert: Alert) -> Markup:
+        kind = "warning" if alert.alert_type == "warning_threshold" else "error"
+        seen = place.href("api", "budget", "alerts", alert.alert_id, "acknowledge")
+        return el(
+            "li",
+            chip(kind, alert.alert_type.replace("_", " ")),
+            el("span", prose(alert.message), " ", el("small", alert.budget_id, " ", ago(alert.timestamp))),
+            press("Acknowledge", seen, label=f"Acknowledge: {alert.message}"),
+            id_=f"alert-{alert.alert_id}",
+        )
+
+    return some("ul.list", map(item, alerts)) or empty("No alert waits for you.")
 
 
-def chart(spend: Mapping[str, Any]) -> Markup:
+def chart(spend: Spend) -> Markup:
     """Return the tokens in periods of equal length as stacked bars, a colour for each model."""
-    points, series = spend["points"], spend["series"]
-    if not points:
+    if spend is None:
         return empty("Tokens appear here with a run's first request.")
-    top = _rounded(max(sum(point["tokens"].values()) for point in points))
-    step = (WIDTH - LEFT) / max(24, len(points))
-    tall = HEIGHT - FOOT - 8
-    bars, lines = [], []
-    for n, point in enumerate(points):
-        y = float(HEIGHT - FOOT)
-        for number, name in enumerate(series):
-            count = point["tokens"].get(name, 0)
-            y -= count / top * tall
-            size = {
-                "x": f"{LEFT + n * step:.1f}",
-                "y": f"{y:.1f}",
-                "width": f"{step * 0.8:.1f}",
-                "height": f"{count / top * tall:.1f}",
-            }
-            bars.append(el(f"rect.series-{number % SERIES}", **size) if count else None)
-    for part in (0, 0.5, 1):
-        y = HEIGHT - FOOT - part * tall
-        lines += [
-            el("line", x1=LEFT, x2=WIDTH, y1=y, y2=y),
-            el("text", short(top * part), x=LEFT - 6, y=y + 4, text_anchor="end"),
-        ]
-    for point, x, anchor in ((points[0], LEFT, "start"), (points[-1], LEFT + len(points) * step, "end"))[
-        : 1 + (len(points) > 5)
-    ]:
-        at = datetime.fromisoformat(point["time"]).astimezone()
-        lines.append(el("text", f"{at:%d %b %H:%M}", x=f"{x:.0f}", y=HEIGHT - 4, text_anchor=anchor))
-    totals = {name: sum(point["tokens"].get(name, 0) for point in points) for name in series}
-    said = ", ".join(f"{name} {short(count)}" for name, count in totals.items())
-    legend = el(
-        "p.legend",
-        (
-            el("span", el(f"i.series-{n % SERIES}"), f"{name} {short(count)}")
-            for n, (name, count) in enumerate(totals.items())
-        ),
-    )
+    first, last, periods = spend
+    sums = [sum(counts) for counts in zip(*periods.values(), strict=True)]
+    top, width, floor = max(*sums, 1), 100 / len(sums), [100.0] * len(sums)
+    bars = []
+    for number, counts in enumerate(periods.values()):
+        for n, count in enumerate(counts):
+            height = 100 * count / top
+            floor[n] -= height
+            size = {"x": f"{n * width:.2f}%", "y": f"{floor[n]:.1f}%", "height": f"{height:.1f}%"}
+            if count:
+                bars.append(el(f"rect.series-{number % SERIES}", width=f"{width * 0.8:.2f}%", **size))
+    legend = [
+        el("span", el(f"i.series-{n % SERIES}"), f"{name} {short(sum(counts))}")
+        for n, (name, counts) in enumerate(periods.items())
+    ]
+    said = ", ".join(f"{name} {short(sum(counts))}" for name, counts in periods.items())
     return el(
         "div.panel",
-        el(
-            "svg.chart",
-            lines,
-            bars,
-            viewBox=f"0 0 {WIDTH} {HEIGHT}",
-            role="img",
-            aria_label=f"Tokens over time: {said}",
-        ),
-        legend,
+        el("p.axis", el("span", f"{short(top)} tokens")),
+        el("svg.chart", bars, role="img", aria_label=f"Tokens over time: {said}"),
+        el("p.axis", (el("span", f"{at.astimezone():%d %b %H:%M}") for at in (first, last))),
+        el("p.legend", legend),
     )
-
-
-def _rounded(most: float) -> float:
-    """Return the next 1, 2 or 5 times a power of ten, so that the axis has round numbers."""
-    power = 10.0 ** max(0, len(str(int(max(most, 1)))) - 1)
-    return next(islice((m * power for m in (1, 2, 5, 10) if m * power >= most), 1), most)

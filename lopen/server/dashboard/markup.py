@@ -52,6 +52,12 @@ def inner(child: Child) -> Markup:
     return Markup("".join(map(inner, child)))
 
 
+def some(tag: str, *children: Child, **attributes: str | int | float | bool | None) -> Markup | None:
+    """Return an element, None where it would be empty."""
+    content = inner(children)
+    return el(tag, content, **attributes) if content else None
+
+
 def prose(text: str) -> Markup:
     """Return a sentence of lopen's or the model's, with its `code` as code."""
     parts = _CODE.split(text)
@@ -78,17 +84,17 @@ class Place:
 
 
 TONES = {
-    **dict.fromkeys(
-        ("complete", "passed", "met", "OK", "approved", "accepted by a person", "active", "done"), "good"
-    ),
-    **dict.fromkeys(("working", "planning", "running", "in progress", "new"), "busy"),
-    **dict.fromkeys(
-        ("asks", "to approve", "paused", "interrupted", "can go on", "warning", "cannot tell"), "warn"
-    ),
-    **dict.fromkeys(("changed", "skipped", "trying again"), "warn"),
-    **dict.fromkeys(
-        ("stopped", "failed", "rejected", "not met", "error", "exhausted", "open", "removed"), "bad"
-    ),
+    state: tone
+    for tone, states in {
+        "good": ("complete", "passed", "met", "OK", "approved", "accepted by a person", "active", "done"),
+        "busy": ("working", "planning", "running", "in progress", "new"),
+        "warn": (
+            *("asks", "to approve", "paused", "interrupted", "can go on", "warning", "cannot tell"),
+            *("changed", "skipped", "trying again", "waits"),
+        ),
+        "bad": ("stopped", "failed", "rejected", "not met", "error", "exhausted", "open", "removed"),
+    }.items()
+    for state in states
 }
 
 
@@ -111,22 +117,21 @@ def duration(seconds: float) -> str:
     return f"{hours // 24} d {hours % 24} h"
 
 
-def ago(at: datetime | str | None) -> Markup | None:
-    """Return an instant as the time since then."""
+def ago(at: datetime | str | None, *, lasts: bool = False) -> Markup | None:
+    """Return an instant as the time since then, or as the start of what `lasts`; its title is the instant itself."""
     if at is None:
         return None
     at = datetime.fromisoformat(at) if isinstance(at, str) else at
     seconds = (datetime.now(UTC) - at).total_seconds()
-    text = (
-        "now"
-        if abs(seconds) < 2
-        else f"in {duration(-seconds)}"
-        if seconds < 0
-        else f"{duration(int(seconds))} ago"
-    )
-    return el(
-        "time", text, datetime=at.isoformat(timespec="seconds"), title=f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
-    )
+    text = f"{duration(int(seconds))} ago"
+    if lasts:
+        text = f"for {duration(max(0, int(seconds)))}"
+    elif abs(seconds) < 2:
+        text = "now"
+    elif seconds < 0:
+        text = f"in {duration(-seconds)}"
+    title = f"{at.astimezone():%Y-%m-%d %H:%M:%S %Z}"
+    return el("time", text, datetime=at.isoformat(timespec="seconds"), title=title)
 
 
 def short(count: float) -> str:
@@ -171,9 +176,14 @@ def spark(values: Sequence[float], label: str) -> Markup:
     )
 
 
-def fact(name: str, *value: Child, id_: str | None = None) -> Markup:
+def plural(count: int, noun: str) -> str:
+    """Return a count with its noun."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def fact(name: str, *value: Child) -> Markup:
     """Return a named figure of a list of facts."""
-    return el("div", el("dt", name), el("dd", *value), id_=id_)
+    return el("div", el("dt", name), el("dd", *value))
 
 
 def section(
@@ -184,33 +194,30 @@ def section(
     return el(tag, heading, *children, id_=id_, aria_label=title)
 
 
+MARKS = {"#": ".n", "=": ".whole", "-": ".extra"}
+
+
 def table(
     head: Sequence[str], rows: Sequence[Sequence[Child]], label: str, ids: Sequence[str] = ()
 ) -> Markup:
     """Return a table whose rows become blocks with named values on a narrow screen.
 
-    A name in `head` that ends in `#` is that of numbers; the first column names its row. Rows with
-    forms need `ids`, by which a page that is brought up to date keeps each in its row.
+    The first column names its row. A name in `head` ends in `#` for numbers; on a narrow screen a column with `=` takes
+    the whole width, and one with `-` is left out. Rows with forms need `ids`, by which a page that is brought up to date
+    keeps each in its row.
     """
-    names = [(name.rstrip("#"), ".n" if name.endswith("#") else "") for name in head]
+    names = [(name.rstrip("".join(MARKS)), MARKS.get(name[-1:], "")) for name in head]
+
+    def cell(n: int, value: Child) -> Markup:
+        name, kind = names[n]
+        return el(f"td{kind}", value, data_label=name) if n else el("th", value, scope="row")
+
     body = [
-        el(
-            "tr",
-            [
-                el(
-                    "td" + names[n][1] if n else "th",
-                    cell,
-                    scope=None if n else "row",
-                    data_label=names[n][0] if n else None,
-                )
-                for n, cell in enumerate(row)
-            ],
-            id_=ids[number] if ids else None,
-        )
+        el("tr", [cell(n, value) for n, value in enumerate(row)], id_=ids[number] if ids else None)
         for number, row in enumerate(rows)
     ]
     titles = [el(f"th{kind}", name or el("span.unseen", "Actions"), scope="col") for name, kind in names]
-    return el("table", el("thead", el("tr", titles)), el("tbody", body), aria_label=label)
+    return el("table.rows", el("thead", el("tr", titles)), el("tbody", body), aria_label=label)
 
 
 def empty(*text: Child) -> Markup:
@@ -250,8 +257,9 @@ def press(
 
 
 def unfold(text: str, *children: Child, kind: str = "", label: str | None = None) -> Markup:
-    """Return a button that opens a form."""
-    return el("details.unfold", el(f"summary.button{kind}", text, aria_label=label), *children)
+    """Return a button that opens forms."""
+    opener = el(f"summary.button{kind}", text, aria_label=label)
+    return el("details.unfold", opener, el("div.menu", *children))
 
 
 def field(
@@ -259,68 +267,64 @@ def field(
 ) -> Markup:
     """Return a labelled field of a form; `kind` "area" is one of several lines."""
     if kind == "area":
-        return el(
-            "label.field", el("span", label), el("textarea", str(value), name=name, rows=2, required=required)
-        )
-    return el(
-        "label.field",
-        el("span", label),
-        el("input", name=name, type=kind, value=value, required=required, **more),
-    )
+        entry = el("textarea", str(value), name=name, rows=2, required=required)
+    else:
+        entry = el("input", name=name, type=kind, value=value, required=required, **more)
+    return el("label.field", el("span", label), entry)
+
+
+def document(title: str, head: Sequence[Child], *body: Child, **attributes: str) -> str:
+    """Return a whole HTML document."""
+    about = [
+        el("meta", charset="utf-8"),
+        el("title", title),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+    ]
+    return f"<!doctype html>{el('html', el('head', about, head), el('body', *body, **attributes), lang='en')}"
 
 
 def frame(place: Place, title: str, current: str, *body: Child, waits: int = 0, version: str = "") -> str:
-    """Return a whole page. `waits` counts the decisions of the project that wait; title and icon show it.
+    """Return a page with its navigation. `waits` counts the decisions of the project that wait; title and icon show it.
 
     A page that was opened with another `version` is not brought up to date by itself.
     """
     whole = f"{title} · {place.project} · lopen" if title else f"{place.project} · lopen"
-    workers = (("Workers", place.href("workers")),) if place.has_queue else ()
-    where = (
-        ("Overview", place.href()),
-        *workers,
-        ("Limits", place.href("limits")),
-        ("History", place.href("history")),
-    )
-    nav = [link_to(name, href, current) for name, href in where]
-    if current not in dict(where):
-        nav.insert(1, link_to(current, place.module(current), current))
-    head = [
-        el("meta", charset="utf-8"),
-        el("title", f"({waits}) {whole}" if waits else whole),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("link", rel="icon", type="image/svg+xml", href=f"/static/icon{'-needs' if waits else ''}.svg"),
-        el("link", rel="stylesheet", href="/static/style.css"),
-        el("script", src="/static/app.js", type="module"),
-    ]
-    bar_ = el(
-        "header",
-        el("a.brand", "lopen", href=place.href()),
-        el("nav", nav, aria_label="Pages"),
-        el("span.project", place.project),
-        el("span.live", "live", id_="live", role="status"),
-        el("button.quiet", "Notify me", id_="notify", type="button", hidden=True),
-        el("button.quiet", "Theme", id_="theme", type="button"),
-    )
-    content = el("main", *body, id_="main", tabindex=-1, data_version=version or None)
-    skip = el("a.skip", "Skip to the content", href="#main")
-    page = el(
-        "html",
-        el("head", head),
+    where = {"Overview": place.href(), "Limits": place.href("limits"), "History": place.href("history")}
+    if place.has_queue:
+        where["Workers"] = place.href("workers")
+    if current not in where:
+        where = {"Overview": where.pop("Overview"), current: place.module(current)} | where
+    links = (el("a", n, href=h, aria_current="page" if n == current else None) for n, h in where.items())
+    return document(
+        f"({waits}) {whole}" if waits else whole,
+        [
+            el("link", rel="icon", type="image/svg+xml", href=f"/static/icon{'-needs' if waits else ''}.svg"),
+            el("link", rel="stylesheet", href="/static/style.css"),
+            el("script", src="/static/app.js", type="module"),
+        ],
+        el("a.skip", "Skip to the content", href="#main"),
         el(
-            "body",
-            skip,
-            bar_,
-            content,
-            el("div", id_="said", role="status", aria_live="polite"),
-            data_project=place.project,
-            data_events=place.href("api", "events"),
+            "header",
+            el("a.brand", "lopen", href=place.href()),
+            el("nav", links, aria_label="Pages"),
+            el("span.project", place.project),
+            el("span.live", "live", id_="live", role="status"),
+            _setting(
+                "notify",
+                "Notify me",
+                "M8 2a4 4 0 0 0-4 4v3l-1 2h10l-1-2V6a4 4 0 0 0-4-4zM6.5 13h3",
+                hidden=True,
+            ),
+            _setting("theme", "Theme", "M8 2a6 6 0 1 0 0 12a6 6 0 0 0 0-12zM8 3.5v9a4.5 4.5 0 0 0 0-9z"),
         ),
-        lang="en",
+        el("main", *body, id_="main", tabindex=-1, data_version=version or None),
+        el("div", id_="said", role="status", aria_live="polite"),
+        data_project=place.project,
+        data_events=place.href("api", "events"),
     )
-    return f"<!doctype html>{page}"
 
 
-def link_to(name: str, href: str, current: str) -> Markup:
-    """Return an entry of the navigation."""
-    return el("a", name, href=href, aria_current="page" if name == current else None)
+def _setting(name: str, text: str, path: str, *, hidden: bool = False) -> Markup:
+    """Return a button of the header, with an icon that a narrow screen shows alone."""
+    icon = el("svg.icon", el("path", d=path), viewBox="0 0 16 16", aria_hidden="true")
+    return el("button.quiet", icon, el("span", text), id_=name, type="button", hidden=hidden)

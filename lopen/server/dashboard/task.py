@@ -9,6 +9,7 @@ from lopen.core.money import cost_text
 from lopen.server.dashboard.diff import diff
 from lopen.server.dashboard.markup import (
     Child,
+    Markup,
     ago,
     chip,
     duration,
@@ -19,6 +20,7 @@ from lopen.server.dashboard.markup import (
     link,
     prose,
     section,
+    table,
 )
 from lopen.server.dashboard.module import ModuleView, verdict
 from lopen.server.dashboard.waits import skip
@@ -33,6 +35,9 @@ def task_page(shown: ModuleView, found: TaskDetails) -> str:
     row = next((row for row in shown.dossier.line.rows if row.task == task.id), None)
     failed = [el("li", prose(reason)) for reason in task.reasons]
     given = [*found.earlier, *([found.verdict] if found.verdict else [])]
+    criteria = [
+        ([el("b", c.id), " ", prose(c.text)], chip(c.word), prose(c.evidence)) for c in found.criteria
+    ]
     body: list[Child] = [
         el("p.about", link(f"← {name}", shown.place.module(name))),
         el(
@@ -56,27 +61,8 @@ def task_page(shown: ModuleView, found: TaskDetails) -> str:
             [verdict(shown, v, whole=True) for v in reversed(given)]
             or empty("The judge has not seen this task yet."),
         ),
-        section(
-            "Criteria",
-            el(
-                "ul.list",
-                (
-                    el(
-                        "li",
-                        chip(c.word),
-                        el(
-                            "span",
-                            el("b", c.id),
-                            " ",
-                            prose(c.text),
-                            el("small.below", prose(c.evidence)) if c.evidence else None,
-                        ),
-                    )
-                    for c in found.criteria
-                ),
-            ),
-        )
-        if found.criteria
+        section("Criteria", table(("Criterion", "State", "Proven by="), criteria, "Criteria"))
+        if criteria
         else None,
         section(
             "Change",
@@ -90,26 +76,16 @@ def task_page(shown: ModuleView, found: TaskDetails) -> str:
 def _printed(ran: Sequence[VerifyResult]) -> Child:
     if not ran:
         return empty("No verify command ran for this task yet.")
-    return [
-        el(
-            "details.run",
-            el(
-                "summary",
-                chip("passed" if v.passed else "failed"),
-                " ",
-                el("b", v.tool.replace("_", " ")),
-                " ",
-                el("code", v.command),
-                el("small", f" {duration(v.seconds)}, ", ago(v.at or None)),
-            ),
-            el(
-                "pre.output",
-                v.output or "It printed nothing.",
-                tabindex=0,
-                role="region",
-                aria_label=f"Output of {v.tool}",
-            ),
-            open=n == 0,
-        )
-        for n, v in enumerate(reversed(ran))
-    ]
+    return [_run(v, is_open=not n) for n, v in enumerate(reversed(ran))]
+
+
+def _run(ran: VerifyResult, *, is_open: bool) -> Markup:
+    state = chip("passed" if ran.passed else "failed")
+    told = el("small", f" {duration(ran.seconds)}, ", ago(ran.at or None))
+    summary = el(
+        "summary", state, " ", el("b", ran.tool.replace("_", " ")), " ", el("code", ran.command), told
+    )
+    seen = {"tabindex": "0", "role": "region", "aria_label": f"Output of {ran.tool}"}
+    return el(
+        "details.run", summary, el("pre.output", ran.output or "It printed nothing.", **seen), open=is_open
+    )

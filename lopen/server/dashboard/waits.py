@@ -1,4 +1,4 @@
-"""The pauses that wait for a person, each with the fields and buttons that settle it."""
+"""The decisions that wait for a person, each with the fields and buttons that settle it."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from lopen.server.dashboard.markup import (
     link,
     press,
     prose,
+    some,
     unfold,
 )
 
@@ -63,36 +64,19 @@ def need(place: Place, module: Standing, budgets: Sequence[BudgetState]) -> Mark
         title, said = f"{title}: {said}", ""
     if wait.kind in ("gate", "approved", "question", "interrupted", "person"):
         said, rest = "", ""
-    facts = [
-        ago(wait.since),
-        _progress(module),
-        f"{dollars(module.pace.spent_usd)} spent" if module.pace.spent_usd else None,
-    ]
-    head = el(
-        "h3",
-        link(module.module, place.module(module.module)),
-        " ",
-        prose(title),
-        " ",
-        el("small", _joined([fact for fact in facts if fact])),
-    )
+    at, cost = place.module(module.module), module.pace.spent_usd
+    facts = [ago(wait.since), _progress(module), f"{dollars(cost)} spent" if cost else None]
+    small = el("small", *((" · " if n else "", fact) for n, fact in enumerate(filter(None, facts))))
     return el(
         f"article.need.{KINDS.get(wait.kind, 'stop')}",
-        head,
-        [el("p", prose(each)) for each in (said, rest) if each],
-        el("p", prose(wait.mend)) if wait.mend else None,
+        el("h3", link(module.module, at), " ", prose(title), " ", small),
+        [some("p", prose(each)) for each in (said, rest, wait.mend)],
         findings(wait.findings),
-        el("pre.output", wait.output, tabindex=0, aria_label="The end of the last failed verification")
-        if wait.output
-        else None,
-        el("ul.changes", (el("li", prose(line)) for line in wait.changes)) if wait.changes else None,
+        some("pre.output", wait.output, tabindex=0, aria_label="The end of the last failed verification"),
+        some("ul.changes", (el("li", prose(line)) for line in wait.changes)),
         el("div.acts", _acts(place, module, wait, budgets)),
         id_=f"need-{module.module}",
     )
-
-
-def _joined(parts: Sequence[Child]) -> list[Child]:
-    return [each for n, part in enumerate(parts) for each in ((" · ", part) if n else (part,))]
 
 
 def _progress(module: Standing) -> str | None:
@@ -103,24 +87,13 @@ def _progress(module: Standing) -> str | None:
 
 def findings(found: Sequence[Mapping[str, Any]]) -> Markup | None:
     """Return the findings of a verdict, each with its criterion and place."""
-    if not found:
-        return None
-    return el(
-        "ul.findings",
-        (
-            el(
-                f"li.{each.get('severity', 'error')}",
-                el("b", each["criterion"]) if each.get("criterion") else None,
-                " ",
-                prose(each["message"]),
-                " ",
-                el("code", ":".join(str(p) for p in (each["path"], each.get("line")) if p))
-                if each.get("path")
-                else None,
-            )
-            for each in found
-        ),
-    )
+
+    def item(each: Mapping[str, Any]) -> Markup:
+        at = ":".join(str(part) for part in (each.get("path"), each.get("line")) if part)
+        text = (some("b", each.get("criterion")), " ", prose(each["message"]), " ")
+        return el(f"li.{each.get('severity', 'error')}", text, some("code", at) if each.get("path") else None)
+
+    return some("ul.findings", map(item, found))
 
 
 def _acts(place: Place, module: Standing, wait: Wait, budgets: Sequence[BudgetState]) -> list[Child]:
@@ -135,19 +108,16 @@ def _acts(place: Place, module: Standing, wait: Wait, budgets: Sequence[BudgetSt
         cost = wait.estimate_usd
         return [read, el("span.hint", f"about {dollars(cost[0])} to {dollars(cost[1])}") if cost else None]
     if wait.kind == "approved":
-        return [
-            press(
-                "Build",
-                place.href("api", "modules", module.module, "run"),
-                kind=".do",
-                label=f"Build {module.module}",
-            )
-        ]
+        run = place.href("api", "modules", module.module, "run")
+        return [press("Build", run, kind=".do", label=f"Build {module.module}")]
     if wait.command.startswith("lopen confirm"):
-        return [_confirm(place, module, resume), _skip(place, module, wait), _change(place, module, wait)]
+        return [_confirm(place, module, resume), _skip(place, wait), _change(place, module, wait)]
     if wait.kind == "budget":
         named = next((b for b in budgets if b.budget_id in wait.command.split()), None)
-        return [extend(place, named, then=resume, kind=".do")] if named else [go_on]
+        if named is None:
+            return [go_on]
+        form = extend_form(place, named, then=resume)
+        return [unfold("Extend…", form, kind=".do", label=f"Extend {named.budget_id}")]
     if wait.kind == "circuit" and "circuit ack" in wait.command:
         owner = wait.command.split()[-1]
         acknowledge, reset = (place.href("api", "circuit", owner, verb) for verb in ("acknowledge", "reset"))
@@ -157,106 +127,70 @@ def _acts(place: Place, module: Standing, wait: Wait, budgets: Sequence[BudgetSt
             press("Reset the circuit", reset),
         ]
     if wait.command.startswith("lopen resume"):
-        return [go_on, _skip(place, module, wait), _change(place, module, wait)]
+        return [go_on, _skip(place, wait), _change(place, module, wait)]
     return [el("span.hint", "in a terminal: ", copyable(wait.command))]
 
 
 def _answer(place: Place, module: Standing, wait: Wait, resume: str | None) -> Markup:
     question = wait.question
     assert question is not None
-    action = place.href("api", "sessions", module.session, "answer")
-    more = [option for option in question.options if option != question.default]
-    return act(
-        action,
-        el("p", prose(question.text)),
-        el(
-            "div.acts",
-            el(
-                "input",
-                name="text",
-                value=question.default,
-                required=True,
-                aria_label=f"Answer for {module.module}",
-            ),
-            el("button.do", "Answer"),
-            [el("button", option, name="text", value=option) for option in more],
-            el("button.quiet", "Only answer", data_only=True) if resume else None,
-            el("span.hint", "without an answer: ", el("b", question.default)) if question.default else None,
-        ),
-        then=resume,
-        kind=".wide",
+    named, given = f"Answer for {module.module}", question.default
+    acts = (
+        el("input", name="text", value=given, required=True, aria_label=named),
+        el("button.do", "Answer"),
+        [el("button", other, name="text", value=other) for other in question.options if other != given],
+        el("button.quiet", "Only answer", data_only=True) if resume else None,
+        el("span.hint", "without an answer: ", el("b", given)) if given else None,
     )
+    action = place.href("api", "sessions", module.session, "answer")
+    return act(action, el("p", prose(question.text)), el("div.acts", *acts), then=resume, kind=".wide")
 
 
 def _confirm(place: Place, module: Standing, resume: str | None) -> Markup:
-    action = place.href("api", "sessions", module.session, "confirm")
-    return unfold(
-        "Let it go on, with a note…",
-        act(
-            action,
-            field("note", "Note for the model (optional)", kind="area"),
-            el(
-                "div.acts",
-                el("button.do", "Go on"),
-                el("button.quiet", "Only confirm", data_only=True) if resume else None,
-            ),
-            then=resume,
-        ),
-        kind=".do",
-        label=f"Let {module.module} go on, with a note",
+    only = el("button.quiet", "Only confirm", data_only=True) if resume else None
+    form = act(
+        place.href("api", "sessions", module.session, "confirm"),
+        field("note", "Note for the model (optional)", kind="area"),
+        el("div.acts", el("button.do", "Go on"), only),
+        then=resume,
     )
+    label = f"Let {module.module} go on, with a note"
+    return unfold("Let it go on, with a note…", form, kind=".do", label=label)
 
 
-def _skip(place: Place, module: Standing, wait: Wait) -> Markup | None:
+def _skip(place: Place, wait: Wait) -> Markup | None:
     return skip(place, wait.task.id, wait.task.name) if wait.task is not None and wait.task.open else None
 
 
 def skip(place: Place, task: str, name: str) -> Markup:
     """Return the form that gives a task up."""
-    return unfold(
-        "Skip the task…",
-        act(
-            place.href("api", "tasks", task, "skip"),
-            el("p", f"{name}: its criteria stay open, and the report says so."),
-            field("reason", "Reason", required=True),
-            el("button.danger", "Skip the task"),
-        ),
-        label=f"Skip {name}",
+    form = act(
+        place.href("api", "tasks", task, "skip"),
+        el("p", f"{name}: its criteria stay open, and the report says so."),
+        field("reason", "Reason", required=True),
+        el("button.danger", "Skip the task"),
     )
+    return unfold("Skip the task…", form, label=f"Skip {name}")
 
 
 def _change(place: Place, module: Standing, wait: Wait) -> Markup | None:
-    return (
-        link("Show the last change", place.module(module.module, "tasks", wait.task.id))
-        if wait.task
-        else None
-    )
+    if wait.task is None:
+        return None
+    return link("Show the last change", place.module(module.module, "tasks", wait.task.id))
 
 
-def extend(place: Place, budget: BudgetState, *, then: str | None = None, kind: str = "") -> Markup:
+def extend_form(place: Place, budget: BudgetState, *, then: str | None = None) -> Markup:
     """Return the form that grants a budget more tokens."""
     more = min(LARGEST_EXTENSION, max(1_000, -(-budget.max_tokens // 4)))
-    return unfold(
-        "Extend…",
-        act(
-            place.href("api", "budget", budget.budget_id, "extend"),
-            field(
-                "additional_tokens",
-                "Additional tokens",
-                kind="number",
-                value=more,
-                required=True,
-                min=1,
-                max=LARGEST_EXTENSION,
-            ),
-            field("reason", "Reason", required=True),
-            el(
-                "div.acts",
-                el("button.do", "Extend and go on" if then else "Extend"),
-                el("button.quiet", "Only extend", data_only=True) if then else None,
-            ),
-            then=then,
+    most = {"min": 1, "max": LARGEST_EXTENSION}
+    return act(
+        place.href("api", "budget", budget.budget_id, "extend"),
+        field("additional_tokens", "Additional tokens", kind="number", value=more, required=True, **most),
+        field("reason", "Reason", required=True),
+        el(
+            "div.acts",
+            el("button.do", "Extend and go on" if then else "Extend"),
+            el("button.quiet", "Only extend", data_only=True) if then else None,
         ),
-        kind=kind,
-        label=f"Extend {budget.budget_id}",
+        then=then,
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lopen.core.money import dollars
 from lopen.server.dashboard.markup import (
     Child,
+    Markup,
     Place,
     chip,
     copyable,
@@ -15,6 +16,7 @@ from lopen.server.dashboard.markup import (
     el,
     empty,
     frame,
+    link,
     section,
     table,
 )
@@ -33,8 +35,8 @@ def workers_page(place: Place, orders: Sequence[Placed], unknown: str, waits: in
         section(
             "Builds under way",
             table(
-                ("Worker", "Module", "Lease"),
-                [(each.worker, each.order.module, _lease(each)) for each in running],
+                ("Worker", "Module", "Lease="),
+                [(each.worker, _module(place, each), _lease(each)) for each in running],
                 "Builds under way",
             )
             if running
@@ -44,8 +46,8 @@ def workers_page(place: Place, orders: Sequence[Placed], unknown: str, waits: in
         section(
             "Queue",
             table(
-                ("Module", "State", "Priority#", "Tasks#", "Cost#", "Waits for"),
-                [_row(each, orders) for each in others],
+                ("Module", "State", "Priority#", "Tasks#", "Cost#", "Waits for="),
+                [_row(place, each, orders) for each in others],
                 "Queue",
             )
             if others
@@ -62,19 +64,23 @@ def _lease(placed: Placed) -> Child:
     return f"holds for {duration(round(placed.left_s))}"
 
 
-def _row(placed: Placed, orders: Sequence[Placed]) -> Sequence[Child]:
+def _module(place: Place, placed: Placed) -> Markup:
+    return link(placed.order.module, place.module(placed.order.module))
+
+
+def _row(place: Place, placed: Placed, orders: Sequence[Placed]) -> Sequence[Child]:
     told, complete = placed.told, {o.order.module for o in orders if o.state == "complete"}
     waits: list[Child] = []
     if placed.state == "waiting":
-        waits.append(", ".join(name for name in placed.order.after if name not in complete))
+        waits.append(", ".join(name for name in placed.order.after if name not in complete) or "a worker")
     elif placed.state == "queued":
         waits.append("a worker")
     elif placed.state != "complete":
         command = str(told.get("command") or f"lopen queue retry {placed.order.module}")
         waits += [str(told.get("reason") or ""), " ", copyable(command)]
     return (
-        placed.order.module,
-        chip({"waits": "asks"}.get(placed.state, placed.state), placed.state),
+        _module(place, placed),
+        chip(placed.state),
         str(placed.priority),
         f"{told['tasks_done']} of {told['tasks']}" if "tasks" in told else "–",
         dollars(told["cost_usd"]) if "cost_usd" in told else "–",

@@ -187,7 +187,7 @@ const theme = document.getElementById("theme");
 function paint() {
   const chosen = localStorage.getItem("theme") ?? "auto";
   document.documentElement.dataset.theme = chosen;
-  theme.textContent = `Theme: ${chosen}`;
+  theme.lastElementChild.textContent = `Theme: ${chosen}`;
 }
 theme.onclick = () => {
   const next = (THEMES.indexOf(localStorage.getItem("theme") ?? "auto") + 1) % THEMES.length;
