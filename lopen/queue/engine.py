@@ -18,7 +18,7 @@ from lopen import __version__
 
 WORKFLOW = "lopen.build"
 SCHEMA = "lopen_engine"  # of its tables in Postgres
-POLL_S = 0.5
+POLL_S = 1.0  # each takes the engine some milliseconds
 
 
 def _address(url: str) -> str:
@@ -56,15 +56,12 @@ class Executions:
         if workflow:
             self._client.cancel_workflow(workflow)
 
-    def waits(self, workflow: str) -> bool:
-        """Return True if the execution has not been claimed yet."""
-        found = self._client.list_workflows(workflow_ids=[workflow], load_input=False, load_output=False)
-        return any(each.status == "ENQUEUED" for each in found)
-
-    def of_other_versions(self) -> int:
-        """Return how many builds wait for a worker of another version of lopen."""
-        waiting = self._client.list_workflows(queue_name=self._queue, status="ENQUEUED", load_input=False)
-        return sum(found.app_version != __version__ for found in waiting)
+    def unclaimed(self) -> dict[str, str]:
+        """Return the executions that no worker has claimed, each with the version of lopen that ordered it."""
+        found = self._client.list_workflows(
+            queue_name=self._queue, status="ENQUEUED", load_input=False, load_output=False
+        )
+        return {each.workflow_id: str(each.app_version) for each in found}
 
     def close(self) -> None:
         """Close the connections."""

@@ -77,23 +77,21 @@ class OpenQueue:
         for placed in self.shared.ready():
             self._execute(placed.order.module, placed.priority)
 
-    def take_over_dead(self) -> list[str]:
-        """Give the builds of dead workers new executions; return their modules."""
-        found = []
-        for placed in self.shared.placed():
-            if placed.state == "running" and placed.left_s < 0:
-                lost = True
-            else:  # a worker that died between its claim and its lease
-                lost = (
-                    placed.state == "queued"
-                    and placed.left_s < -LEASE_S
-                    and not self.executions.waits(placed.workflow)
-                )
-            if lost and self.shared.requeue(placed):
-                self.executions.cancel(placed.workflow)
-                self._execute(placed.order.module, placed.priority)
-                found.append(placed.order.module)
-        return found
+    def take_over_dead(self, *, claimed: bool) -> list[str]:
+        """Give the builds of dead workers new executions; return their modules.
+
+        `claimed`: also those of workers that died between their claim and their lease, which reads the whole queue.
+        """
+        lost = self.shared.placed(state="running", expired_s=0.0)
+        if claimed:
+            unclaimed = self.executions.unclaimed()
+            queued = self.shared.placed(state="queued", expired_s=LEASE_S)
+            lost += [placed for placed in queued if placed.workflow not in unclaimed]
+        lost = [placed for placed in lost if self.shared.requeue(placed)]
+        for placed in lost:
+            self.executions.cancel(placed.workflow)
+            self._execute(placed.order.module, placed.priority)
+        return [placed.order.module for placed in lost]
 
     def _execute(self, module: str, priority: int) -> None:
         self.shared.note_workflow(module, self.executions.add(module, priority))

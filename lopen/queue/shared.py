@@ -182,14 +182,20 @@ class SharedQueue(SharedPace):
                 raise LopenError(f"{order.module} is being built", hint="lopen queue list")
 
     @patient
-    def placed(self, module: str | None = None) -> list[Placed]:
-        """Return one order or all, by module."""
+    def placed(
+        self, module: str | None = None, *, state: str | None = None, expired_s: float | None = None
+    ) -> list[Placed]:
+        """Return one order, those in a state or all, by module; `expired_s`: whose lease expired so long ago."""
         with self._changing() as connection:
             rows = self._run(
                 connection,
                 "SELECT body, state, told, workflow, priority, worker, fence, lost, expires - NOW() AS left_s FROM lopen_orders"
-                " WHERE project = :project AND (CAST(:module AS TEXT) IS NULL OR module = :module) ORDER BY module",
+                " WHERE project = :project AND (CAST(:module AS TEXT) IS NULL OR module = :module)"
+                " AND (CAST(:state AS TEXT) IS NULL OR state = :state)"
+                " AND (CAST(:expired AS REAL) IS NULL OR expires < NOW() - CAST(:expired AS REAL)) ORDER BY module",
                 module=module,
+                state=state,
+                expired=expired_s,
             ).mappings()
             return [_placed(row) for row in rows]
 
@@ -205,11 +211,11 @@ class SharedQueue(SharedPace):
     @patient
     def ready(self) -> list[Placed]:
         """Mark the orders whose earlier modules are complete as queued, and return them: each to one caller."""
-        every = {p.order.module: p for p in self.placed()}
         found = []
-        for placed in every.values():
-            earlier = [every[name].state for name in placed.order.after if name in every]
-            if placed.state == "waiting" and all(state == "complete" for state in earlier):
+        waiting = self.placed(state="waiting")
+        states = {p.order.module: p.state for p in self.placed()} if waiting else {}
+        for placed in waiting:
+            if all(states.get(name, "complete") == "complete" for name in placed.order.after):
                 sql = "UPDATE lopen_orders SET state = 'queued', expires = NOW() WHERE project = :project AND module = :module AND state = 'waiting'"
                 with self._changing() as connection:
                     if self._run(connection, sql, module=placed.order.module).rowcount:

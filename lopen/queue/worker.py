@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from lopen import __version__
 from lopen.application.command_context import CommandContext, RunOptions
 from lopen.application.decisions import checked
 from lopen.application.open_store import open_store
@@ -28,7 +29,8 @@ from lopen.specification.order import in_order
 from lopen.specification.spec import load_specification
 from lopen.store.sessions import SessionStore
 
-SWEEP_S = 5.0
+LOOK_S = 1.0  # between two looks for leases that expired
+LOOK_CLOSELY_S = 15.0  # between two looks at the whole queue, which take as long as it is
 ENDED = ("complete", "waits", "failed")
 
 
@@ -145,29 +147,32 @@ def work(context: CommandContext, jobs: int | None, name: str, *, until_idle: bo
     count = jobs or default_jobs()
     engine = Engine(url, project, count)
     source = FromQueue(queue, engine, own_name, context.say)
-    swept_at = 0.0
+    look_at = look_closely_at = 0.0
 
-    def sweep(running: Sequence[str]) -> None:
-        nonlocal swept_at
-        if time.monotonic() < swept_at + SWEEP_S:
+    def look(running: Sequence[str]) -> None:
+        nonlocal look_at, look_closely_at
+        now = time.monotonic()
+        if now < look_at:
             return
-        swept_at = time.monotonic()
+        look_at = now + LOOK_S
         try:
-            for module in queue.take_over_dead():
+            for module in queue.take_over_dead(claimed=now >= look_closely_at):
                 context.say(
                     f"{module} goes on here or elsewhere: its worker has not been heard of for {LEASE_S:.0f} s"
                 )
                 context.emit("lease_expired", module=module)
-            queue.begin_ready()
+            if now >= look_closely_at:
+                look_closely_at = now + LOOK_CLOSELY_S
+                queue.begin_ready()  # a worker begins what comes after its build, unless it dies before
             if until_idle and not running:
                 source.open = any(p.state not in ENDED for p in queue.shared.placed())
         except StorageError as error:  # it may be back at the next look
             context.warn(error.message)
 
-    if others := queue.executions.of_other_versions():
+    if others := sum(version != __version__ for version in queue.executions.unclaimed().values()):
         context.warn(f"{others} builds in the queue are for another version of lopen")
     context.say(f"worker {own_name} takes builds of {context.root.name}, {count} at a time")
-    crew = Crew(context.root, count, lambda build: _arguments(source, build), sweep, context.say)
+    crew = Crew(context.root, count, lambda build: _arguments(source, build), look, context.say)
     code = ExitCode.OK
     try:
         crew.work(source)
