@@ -31,7 +31,7 @@ from lopen.queue.shared import BuildOrder, SharedQueue
 from lopen.store.database import Database
 from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
-from tests.endpoint import ScriptedEndpoint, status, tools
+from tests.endpoint import Route, ScriptedEndpoint, status, tools
 from tests.fake_api import Answer
 from tests.project import Project, build, plan, specification
 from tests.queue.conftest import asks_for
@@ -50,7 +50,6 @@ LONGEST_S = 900.0
 ROUNDS = 3
 WAITING = 1_000
 WATCHED_S = 20.0
-SETTLED_S = 5.0  # after which a worker that has started is idle
 REFUSED_EACH = 10
 RETRY_AFTER_S = 1.0
 UNDER_WAY_S = 0.1  # a request that another process was sending when one was refused
@@ -134,7 +133,7 @@ def approved(
 ) -> Iterator[Project]:
     """Yield a project with approved modules; `url`: of its queue."""
     refusal = (refuses, status(429, "slowly", retry_after=f"{RETRY_AFTER_S:g}"))
-    routes = [refusal, *((asks_for(name), model_of(name)) for name in names)]
+    routes: list[Route] = [refusal, *((asks_for(name), model_of(name)) for name in names)]
     with home() as folder, ScriptedEndpoint(routes=routes, first=first) as endpoint:
         project = Project(folder / "project", endpoint, LOPEN_SANDBOX__MODE="none", LOPEN_QUEUE__URL=url)
         for name in names:
@@ -182,17 +181,25 @@ def side_by_side() -> Iterator[Row]:
 # workers
 
 
-def started(project: Project, *words: str) -> subprocess.Popen[bytes]:
+def started(project: Project, *words: str, stdout: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
     """Start the command as a process of its own, in a group of its own."""
     return subprocess.Popen(
         [sys.executable, "-m", "lopen", *words],
         cwd=project.root,
         env=project.environment(),
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
+        stdout=stdout,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+
+
+def idle_worker(project: Project) -> subprocess.Popen[bytes]:
+    """Start a worker, and return it when it takes builds."""
+    worker = started(project, "worker", "--jobs", "1", stdout=subprocess.PIPE)
+    assert worker.stdout is not None
+    assert b"takes builds" in worker.stdout.readline()
+    return worker
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -241,22 +248,20 @@ def first_requests(url: str) -> Iterator[Row]:
     names = [f"m{at}" for at in range(2 * ROUNDS)]
     run, ordered, taken_over = [], [], []
     with silent(names, url) as (project, model):
-        worker = started(project, "worker", "--jobs", "1")
+        worker = idle_worker(project)
         for alone, queued in zip(names[:ROUNDS], names[ROUNDS:], strict=True):
             process = started(project, "run", alone, "--unattended")
             run.append(model.waited())
             end(process)
-            time.sleep(SETTLED_S)
             assert project.spawned("queue", "add", queued).code == 0
             ordered.append(model.waited())
-            other = started(project, "worker", "--jobs", "1")
-            time.sleep(SETTLED_S)
+            other = idle_worker(project)
             end(worker)
             in_database(url, "UPDATE lopen_orders SET expires = extract(epoch FROM clock_timestamp())")
             taken_over.append(model.waited())
             end(other)
             assert project.spawned("queue", "remove", queued).code == 0
-            worker = started(project, "worker", "--jobs", "1")
+            worker = idle_worker(project)
         end(worker)
     one, two = statistics.median(run), statistics.median(ordered)
     detail = f"{two:.1f} s after the command has ended, lopen run {one:.1f} s"
@@ -282,9 +287,8 @@ def waiting(url: str) -> Row:
             queue.shared.place(replace(first.order, module=f"waiting{at}"), priority=200)
         queue.begin_ready()
         queue.close()
-        worker = started(project, "worker", "--jobs", "1")
+        worker = idle_worker(project)
         model.waited()
-        time.sleep(SETTLED_S)
         before = processor_s(worker.pid)
         time.sleep(WATCHED_S)
         used = processor_s(worker.pid) - before
