@@ -34,9 +34,9 @@ from lopen.workflow.session import Session
 from tests.endpoint import Route, ScriptedEndpoint, status, tools
 from tests.fake_api import Answer
 from tests.project import Project, build, plan, specification
-from tests.queue.conftest import asks_for
+from tests.queue.conftest import asks_for, processes_of
 from tests.queue.postgres import PostgresServer
-from tests.queue.test_workers import in_database, processes_of
+from tests.queue.test_workers import in_database
 
 TURNS = 1_000
 MEASURED = 10  # turns at each end
