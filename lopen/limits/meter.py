@@ -24,6 +24,7 @@ from lopen.limits.admin_actions import confirm_budget
 from lopen.limits.agents import EXTERNAL_AGENTS, agent_limits, put_agents, read_agents
 from lopen.limits.budget import (
     CONFIRMATION,
+    GROUP,
     PAUSE,
     SMALLEST_ANSWER,
     TASK,
@@ -384,7 +385,7 @@ class Meter(SharedPace):
 
     def spent_in_words(self) -> str:
         """Return the cost of the task in progress, or of the session."""
-        last = next(reversed(self.states()), None)
+        last = next((state for state in reversed(self.states()) if state.budget_type != GROUP), None)
         return f"{last.budget_id.replace(':', ' ')} has cost {dollars(last.cost_usd)} so far" if last else ""
 
     @property

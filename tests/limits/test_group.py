@@ -34,6 +34,13 @@ def test_what_one_was_promised_no_other_gets(store: LimitsStore, clock: FakeCloc
     assert second.reserve(1, 6_000, "", quote).max_tokens == 2_000, "of 30 cents"
 
 
+def test_what_a_pause_says_was_spent_is_the_modules_own(store: LimitsStore, clock: FakeClock) -> None:
+    first, second = opened(store, clock, "s1"), opened(store, clock, "s2")
+    first.settle(first.reserve(1, 1_000, "", quote), Usage(100, 100), 0.25)
+    second.settle(second.reserve(1, 1_000, "", quote), Usage(100, 100), 0.50)
+    assert first.spent_in_words() == "session s1 has cost $0.25 so far"
+
+
 def test_a_request_waits_for_what_others_leave_of_their_promises(
     store: LimitsStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
