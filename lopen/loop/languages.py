@@ -128,6 +128,27 @@ WRAPPERS = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A class or function of a source file; `first` and `last` are its lines with decorators, `line` is its own first."""
+
+    name: str
+    line: int
+    first: int
+    last: int
+    depth: int
+    signature: str
+
+
+def definitions(path: str, text: str) -> list[Definition]:
+    """Return the definitions of a source file in their order; none where its language is not known or it is too long."""
+    language = GRAMMAR_OF.get(PurePosixPath(path).suffix.lower().removeprefix("."))
+    if language is None or len(text) > LARGEST:
+        return []
+    source = ParsedFile(text, language)
+    return list(_inside(source, source.root, 0))
+
+
 def outline(path: str, text: str) -> str | None:
     """Return the outline of a file, one line a definition or heading; None where its language is not known or it is
     too long.
@@ -137,8 +158,7 @@ def outline(path: str, text: str) -> str | None:
     language = GRAMMAR_OF.get(PurePosixPath(path).suffix.lower().removeprefix("."))
     if language is None or len(text) > LARGEST:
         return None
-    source = ParsedFile(text, language)
-    return "\n".join(_lines(source, source.root, 0))
+    return "\n".join(f"{d.line}: {'  ' * d.depth}{d.signature}" for d in definitions(path, text))
 
 
 def document_headings(path: str, text: str) -> list[tuple[int, int, str]]:
@@ -156,39 +176,54 @@ def document_headings(path: str, text: str) -> list[tuple[int, int, str]]:
     return found
 
 
-def document_section(path: str, text: str, heading: str) -> str | None:
-    """Return a section of a document with its subsections; None where it has no such heading."""
+def named_part(path: str, text: str, name: str) -> tuple[int, int] | None:
+    """Return the first and last line of a document's section, or of a definition such as `Cart.total`; None without one."""
     headings = document_headings(path, text)
     for at, (first, level, title) in enumerate(headings):
-        if normalise_name(title) == normalise_name(heading.rpartition(">")[2]):
-            end = next((line - 1 for line, other, _ in headings[at + 1 :] if other <= level), None)
-            return "\n".join(text.splitlines()[first - 1 : end])
-    return None
+        if normalise_name(title) == normalise_name(name.rpartition(">")[2]):
+            after = (line - 1 for line, other, _ in headings[at + 1 :] if other <= level)
+            return first, next(after, len(text.splitlines()))
+    owner, _, own = name.rpartition(".")
+    known = definitions(path, text)
+    found = [d for d in known if d.name == own]
+    owners = [d for d in known if d.name == owner.rpartition(".")[2]]
+    within = (d for d in found if any(o.first <= d.first and d.last <= o.last for o in owners))
+    part = next(within, found[0] if found else None)
+    return (part.first, part.last) if part else None
 
 
-def _lines(source: ParsedFile, parent: Node, depth: int) -> Iterator[str]:
+def _inside(source: ParsedFile, parent: Node, depth: int) -> Iterator[Definition]:
     for child in parent.named_children:
         yield from _definition(source, child, child, depth)
 
 
-def _definition(source: ParsedFile, node: Node, whole: Node, depth: int) -> Iterator[str]:
-    """Yield the lines of a definition; `whole` is it with its decorators or its `export`."""
+def _definition(source: ParsedFile, node: Node, whole: Node, depth: int) -> Iterator[Definition]:
+    """Yield a definition and those in it; `whole` is it with its decorators or its `export`."""
     if node.type in WRAPPERS:
         for child in node.named_children:
             yield from _definition(source, child, node if whole is node else whole, depth)
         return
     body = _body(node)
     if _is_definition(node) or (depth == 0 and _held_function(node) is not None):
-        yield f"{source.line(node)}: {'  ' * depth}{_signature(source, node, whole, body)}"
+        first, last = whole.start_point[0] + 1, whole.end_point[0] + 1
+        signature = _signature(source, node, whole, body)
+        yield Definition(_name(source, node), source.line(node), first, last, depth, signature)
     if _is_definition(node) and node.type not in FUNCTIONS and body is not None and depth < DEEPEST:
-        yield from _lines(source, body, depth + 1)
+        yield from _inside(source, body, depth + 1)
     elif node.type == "enum_body_declarations":  # the methods of a Java enum
-        yield from _lines(source, node, depth)
+        yield from _inside(source, node, depth)
 
 
 def _is_definition(node: Node) -> bool:
     named = node.type.endswith(DEFINITIONS) and node.child_by_field_name("name") is not None
     return (named and node.type not in DATA) or node.type in OTHER_DEFINITIONS
+
+
+def _name(source: ParsedFile, node: Node) -> str:
+    """Return the name; of a variable that holds a function, a Go type and a Rust `impl` it stands further inside."""
+    inner = next((c for c in node.named_children if c.child_by_field_name("name") is not None), node)
+    named = node.child_by_field_name("name") or node.child_by_field_name("type")
+    return source.of(named or inner.child_by_field_name("name"))
 
 
 def _body(node: Node) -> Node | None:

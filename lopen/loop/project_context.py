@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -16,7 +18,7 @@ from lopen.judge.verdict import established
 from lopen.limits.budget import DEFAULT_TASK_TYPE, task_tokens
 from lopen.limits.circuits import RuleBook
 from lopen.loop.context import SessionContext
-from lopen.loop.languages import DOCUMENTS, document_section, installed, languages, outline
+from lopen.loop.languages import DOCUMENTS, document_headings, installed, languages, named_part, outline
 from lopen.models.prompts.parts import CHARS_PER_TOKEN, Part
 from lopen.models.prompts.prompt import Surroundings, TaskFiles
 from lopen.settings.schema import Settings
@@ -31,17 +33,33 @@ from lopen.workflow.session import MAX_CLARIFICATIONS, Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
 from lopen.workflow.task_tree import Task
 
-FILES_LISTED = 200
-FILES_OF_A_TASK = 50  # listed where a plan names what the task needs
+FILES_LISTED = 60  # beyond, a folder stands for its files
+FILES_OF_A_TASK = 20  # where a plan names what the task needs
 CONVENTION_CHARS = 12_000
-README_CHARS = 6_000
+LARGE_DOCUMENT = 6_000  # characters of a README or changelog, of which a request hardly needs all
 TESTS_CHARS = 4_000
-READMES = ("README.md", "README.rst", "README.txt", "README")
+READMES = ("README.md", "README.rst", "README.txt", "README", "Readme.md", "readme.md")
+_ABOUT_THE_PROJECT = (
+    "readme",
+    "changelog",
+    "changes",
+    "history",
+    "news",
+)  # beside code they are no specification
+_BADGE = re.compile(
+    r"\s*(?:\[?!\[.*|</?(?:a|img|p|div|picture|source|br)\b.*|\.\. (?:\|.*\| )?image::.*"
+    r"|[-*] \[.*\]\(#.*\)|:(?:target|alt|height|width|align):.*|(?:\|[\w -]+\|\s*)+)"
+)
+_SPOKEN_CODE = re.compile(
+    r"[a-z]\w*[A-Z_]\w*|(?<=[.`])\w{4,}|\w{4,}(?=\()"
+)  # names of code in a person's words
 DIFF_CHARS = 20_000
+LARGE_SOURCE = 12_000  # characters of source, which step 1 is shown by its outline
 WHOLE_CHARS = 60_000  # of the files given whole, together
 OUTLINE_CHARS = 20_000  # of the outlines
 PLANNED_CHARS = 8_000  # of the outlines that a plan is made by
 LISTED = 50  # files that are only named
+HEADS_NEAR = 8  # of the outline, before and behind a named definition
 MOST_SPOKEN = 10  # files that the task's words name
 LOOKED_AT = 200  # files that are read for the prompt
 _ORDER = {"source": 0, "test": 1, "other": 2}
@@ -75,14 +93,35 @@ def _plain_text(root: Path, path: str, room: int) -> str | None:
     return text if len(text) <= room else text[:room] + "\n[cut here; read_file gives the rest]"
 
 
-def project_told(context: SessionContext) -> Iterator[tuple[str, str]]:
-    """Yield, as title and text, the beginning of the project's README, and how its tests stand before any work.
+def excerpt(path: str, text: str, request: str) -> str:
+    """Return a document without its badges; of a large one its headings, and the sections that use the request's names."""
+    lines = ["" if _BADGE.fullmatch(line) else line for line in text.splitlines()]
+    plain = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+    headings = document_headings(path, "\n".join(lines))
+    if len(plain) <= LARGE_DOCUMENT or not headings:
+        return plain
+    ends = [*(line - 1 for line, _, _ in headings[1:]), len(lines)]
+    sections = ["\n".join(lines[h[0] - 1 : end]).strip() for h, end in zip(headings, ends, strict=True)]
+    names = {name.casefold() for name in _SPOKEN_CODE.findall(request)}
+    uses = [sum(name in section.casefold() for name in names) for section in sections]
+    chosen, room = set(), LARGE_DOCUMENT - 2_000
+    for at in sorted(range(len(sections)), key=lambda at: (-uses[at], at)):
+        if uses[at] and len(sections[at]) <= room:
+            chosen.add(at)
+            room -= len(sections[at])
+    heads = (f"{line}: {'#' * level} {title}" for line, level, title in headings)
+    return "\n".join(sections[at] if at in chosen else head for at, head in enumerate(heads))[:LARGE_DOCUMENT]
+
+
+def project_told(context: SessionContext, shown: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield, as title and text, the project's README unless it is shown, and how its tests stand before any work.
 
     No command is approved yet: the tests run under bubblewrap alone, where they reach no network and nothing else.
     """
-    project = context.project
-    found = ((path, _plain_text(project.root, path, README_CHARS)) for path in READMES)
-    yield from islice(((path, text) for path, text in found if text), 1)
+    project, request = context.project, context.record.journal.session.dialogue.request
+    found = ((path, _plain_text(project.root, path, CONVENTION_CHARS * 5)) for path in READMES)
+    there = ((path, excerpt(path, text, request)) for path, text in found if text)
+    yield from islice(((path, text) for path, text in there if path not in shown), 1)
     command = project.test_command or detect(listing(project.root)).commands["verify-tests"]
     if command is not None and project.sandbox.name == "bwrap" and project.has_tests():
         ran = project.verifier.surveyed(command)
@@ -123,7 +162,7 @@ def work_in_progress(context: SessionContext, shown: Collection[str]) -> str:
 
 def task_files(context: SessionContext) -> TaskFiles:
     """Return the files that the task in progress names and the documents that its words name, and outlines of other
-    files that these name or its component's work changed. `docs/api.md#Heading` names a section.
+    files that these name or its component's work changed. `docs/api.md#Heading` names a section, `src/shop.py#Cart.total` a definition.
     """
     session = context.record.journal.session
     if session.task is None:
@@ -140,7 +179,20 @@ def requested_files(context: SessionContext) -> TaskFiles:
     paths = context.project.workspace.list_files().files
     below = [p for p in paths if p.startswith(tuple(f.rstrip("`'\",.;:)") for f in folders))]
     manifests = [p for p in paths if is_manifest(p) and not is_lock_file(p) and "/" not in p]
-    return _shown(context, (*_spoken(context, [request]), *below, *manifests), ())
+    about = [p for p in _spoken(context, [request]) if _about_the_project(context, p)]
+    wanted = [p for p in (*_spoken(context, [request]), *below, *manifests) if p not in about]
+    large = [
+        p for p in wanted if not p.lower().endswith(DOCUMENTS) and len(_text(context, p) or "") > LARGE_SOURCE
+    ]
+    shown = _shown(context, [p for p in wanted if p not in large], large)
+    excerpts = (_file_part(f"Of {p}", excerpt(p, _text(context, p) or "", request)) for p in about)
+    return TaskFiles((*shown.parts, *excerpts), (*shown.whole, *about))
+
+
+def _about_the_project(context: SessionContext, path: str) -> bool:
+    """Tell whether a document only tells of code that is there: beside tests, a README or a changelog."""
+    stem = path.rpartition("/")[2].partition(".")[0].casefold()
+    return stem in _ABOUT_THE_PROJECT and context.project.has_tests()
 
 
 def _shown(context: SessionContext, wanted: Sequence[str], others: Sequence[str]) -> TaskFiles:
@@ -157,6 +209,8 @@ def _shown(context: SessionContext, wanted: Sequence[str], others: Sequence[str]
         if path in wanted and len(text) <= room:
             room -= len(text)
             whole[path] = _file_part(f"File: {path}", text)
+            if "#" in path and (near := _near(context, path)):
+                outlines.append(_file_part(f"Outline of {path.partition('#')[0]} near it", near))
             continue
         shown = outline(path, text) if outline_room > 0 else None
         if shown and len(shown) <= outline_room:
@@ -216,13 +270,32 @@ def _file_part(title: str, text: str) -> Part:
 
 
 def _text(context: SessionContext, path: str) -> str | None:
-    """The text of a file, or of its section that stands behind `#`; None where it is missing, protected or not text."""
-    name, _, heading = path.partition("#")
+    """The text of a file, or of its section or definition that stands behind `#`; None where it is missing, protected or not text."""
+    name, _, part = path.partition("#")
     try:
         text = context.project.workspace.text(name)
     except ToolRefused:
         return None
-    return document_section(name, text, heading) if heading else text
+    if not part:
+        return text
+    lines = named_part(name, text, part)
+    return "\n".join(text.splitlines()[lines[0] - 1 : lines[1]]) if lines else None
+
+
+def _near(context: SessionContext, path: str) -> str:
+    """Return the outline of a source file around the definition that stands behind `#`; "" of a document."""
+    name, _, part = path.partition("#")
+    text = context.project.workspace.text(name)
+    lines = named_part(name, text, part)
+    if lines is None or name.lower().endswith(DOCUMENTS):
+        return ""
+    heads = (outline(name, text) or "").splitlines()
+    before = [head for head in heads if int(head.partition(":")[0]) < lines[0]]
+    inside = [head for head in heads[len(before) :] if int(head.partition(":")[0]) <= lines[1]]
+    after = heads[len(before) + len(inside) :]
+    return "\n".join(
+        (*before[-HEADS_NEAR:], f"{lines[0]} to {lines[1]}: {part}, shown above", *after[:HEADS_NEAR])
+    )
 
 
 def _address(context: SessionContext, path: str) -> str:
@@ -286,20 +359,29 @@ def _verifications(context: SessionContext, session: Session) -> tuple[str, ...]
     return (*(t for t in tools if not t.endswith("_completion")), TASK_VERDICT)
 
 
+def listed(files: Sequence[str], most: int) -> list[str]:
+    """Return `most` lines at most: of more files than that, a folder with many stands for these."""
+    if len(files) <= most:
+        return list(files)
+    count = Counter(path.rpartition("/")[0] for path in files)
+    many = {folder for folder, files_in in count.items() if folder and files_in > most // 3}
+    folders = ((path, path.rpartition("/")[0]) for path in files)
+    lines = list(dict.fromkeys(f"{at}/ ({count[at]} files)" if at in many else path for path, at in folders))
+    return lines if len(lines) <= most else [*lines[:most], "[and more; list_files gives the rest]"]
+
+
 def surroundings(context: SessionContext) -> Surroundings:
     """Gathered for the session's step, now."""
     session = context.record.journal.session
     listing = context.project.workspace.list_files()
     building, drafting = session.step is Step.ITERATE_THROUGH_TASKS, session.step is Step.DRAFT_SPECIFICATION
     most = FILES_OF_A_TASK if building else FILES_LISTED
-    files = list(listing.files[:most])
-    if len(listing.files) > most or listing.truncated:
-        files.append(f"[more than {most} files; list_files gives the rest]")
     files_of = task_files if building else requested_files if drafting else named_outlines
     shown = files_of(context)
+    files = listed([p for p in listing.files if p not in shown.whole], most)
     commands, root = context.project.verifier.commands, context.project.root
     return Surroundings(
-        languages=installed(root) if drafting else languages(listing.files, commands, root),
+        languages=languages(listing.files, commands, root) or (installed(root) if drafting else ()),
         commands=tuple(commands.items()),
         sandbox=context.project.sandbox_rules,
         conventions=conventions(root, session.module),
@@ -311,7 +393,7 @@ def surroundings(context: SessionContext) -> Surroundings:
         limits=context.guards.meter.snapshot(near_only=True),
         bounds=bounds(context.settings, session.step, context.guards.meter.gate.book),
         task_files=shown,
-        told=tuple(project_told(context)) if drafting else (),
+        told=tuple(project_told(context, shown.whole)) if drafting else (),
         questions=questions(context.settings, session),
         established=established(verdicts_of(context.record.store, session.id), standing_work(session)),
     )

@@ -21,16 +21,13 @@ from lopen.verification.verify_programs import start_failure
 from lopen.workflow import changes
 from lopen.workflow.next_step import displayed_step
 from lopen.workflow.pauses import Pause, Question
-from lopen.workflow.session import Session
+from lopen.workflow.session import FAILS_BEFORE_ANY_WORK, Session
 from lopen.workflow.task_tree import State
 
 BUDGET_EXTENDED = "A person extended the budget that stopped the run."
 
 TRYING_COMMANDS = "trying the verify commands before the first request"
-FAILS_ALREADY = (
-    "{name} fails on the code that is there, before any work; a task completes only once it passes."
-)
-WHAT_THEN = "Plan what mends it as the first task, or ask the person, who can approve another command."
+HOW_IT_IS_MENDED = "What mends it belongs to the first task; or a person approves another command."
 FAILURE_CHARS = 2_000  # of a command that fails before any work
 
 
@@ -130,9 +127,9 @@ def start_failures(context: SessionContext, commands: Mapping[str, str | None]) 
         elif name == "verify-setup":
             return
         elif project.has_tests():  # there is code: the plan says what becomes of it
-            told = FAILS_ALREADY.format(name=name)
+            told = FAILS_BEFORE_ANY_WORK.format(name=name)
             shown = shown_output(result.output, passed=False)[:FAILURE_CHARS]
-            noted = changes.add_notes(context.record.journal.session, f"{told} {WHAT_THEN}\n{shown}")
+            noted = changes.add_notes(context.record.journal.session, f"{told} {HOW_IT_IS_MENDED}\n{shown}")
             context.record.journal.save(noted, Notice("warning", told))
 
 

@@ -125,7 +125,7 @@ class TaskInput(Input):
         list[Path],
         Field(
             max_length=50,
-            description="files the task builds on, also those that earlier tasks write; `docs/api.md#Heading` for a section",
+            description="files the task builds on, also those that earlier tasks write; `docs/api.md#Heading` for a section, `src/shop.py#Cart.total` for a definition",
         ),
     ] = []
     subtasks: list[Name] = []

@@ -23,7 +23,7 @@ from lopen.workflow.pauses import (
     Halt,
     Pause,
 )
-from lopen.workflow.session import ATTEMPT_FAILED, Session
+from lopen.workflow.session import ATTEMPT_FAILED, FAILS_BEFORE_ANY_WORK, Session
 from lopen.workflow.steps import ORDER, Step, number, phase_of
 from lopen.workflow.task_tree import Component, State
 
@@ -279,12 +279,15 @@ def decide(session: Session, outcome: Outcome) -> Decision:
 
 
 def _after_result(session: Session) -> Session:
-    """End the row of failures, and the messages for the model."""
+    """End the row of failures, and the messages for the model; the first task is told too which command fails."""
     session = changes.end_step_failures(session)
+    begins = session.step is Step.ITERATE_THROUGH_TASKS
+    fails = FAILS_BEFORE_ANY_WORK.partition(" ")[2]
+    notes = tuple(note for note in session.dialogue.notes if begins and fails in note)
     return replace(
         session,
         limits=replace(session.limits, context_level=0),
-        dialogue=replace(session.dialogue, notes=()),
+        dialogue=replace(session.dialogue, notes=notes),
     )
 
 

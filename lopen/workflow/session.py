@@ -19,6 +19,9 @@ MAX_CLARIFICATIONS = (
     1  # questions of the model that reach a person in one session; further ones get their default
 )
 GUIDANCE = "Guidance:"  # the question of an answer that a person gave unasked
+FAILS_BEFORE_ANY_WORK = (
+    "{name} fails on the code that is there, before any work; a task completes only once it passes."
+)
 ATTEMPT_FAILED = "The last attempt ended without its result: "  # the prefix of the correction with the reason
 
 

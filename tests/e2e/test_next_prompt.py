@@ -74,6 +74,7 @@ def test_a_task_opens_with_its_criteria_and_the_files_it_builds_on(make_project:
                     "docs/api.md#Names",
                     "docs/old.rst#Units",
                     "docs/old.rst#Units?",
+                    "shop.py#Cart.total",
                     "docs",
                     "../outside",
                     "gone.py",
@@ -89,6 +90,11 @@ def test_a_task_opens_with_its_criteria_and_the_files_it_builds_on(make_project:
     project = make_project(script)
     project.write("docs/notes.md", "Round half up.\n")
     project.write("docs/api.md", "# API\n\n## Names\n\nNames are short.\n\n## History\n\nLong story.\n")
+    shop = "".join(f"def before_{n}():\n    return {n}\n\n\n" for n in range(20))
+    shop += (
+        "def total():\n    pass\n\n\nclass Cart:\n    @property\n    def total(self):\n        return 42\n"
+    )
+    project.write("shop.py", shop)
     project.write("docs/old.rst", "Old\n===\n\nUnits\n-----\nMetres.\n\nStory\n-----\nA tale.\n")
     project.commit("Note")
     project.build_module(text=specification(criteria=CRITERIA, extra="\nIt follows docs/api.md.\n"))
@@ -111,6 +117,12 @@ def test_a_task_opens_with_its_criteria_and_the_files_it_builds_on(make_project:
     )
     assert system(two).count("A tale.") == 1, "an unknown heading names the whole file"
     assert "outside" not in system(two)
+    named = section(two, "File: shop.py#Cart.total").strip()
+    assert named == "<lopen-data>\n    @property\n    def total(self):\n        return 42\n</lopen-data>"
+    near = section(two, "Outline of shop.py near it")
+    assert "before_19" in near
+    assert "before_5" not in near
+    assert "86 to 88: Cart.total, shown above" in near
     assert "5: " not in section(two, "File: one.py")
     shown = section(two, f"Outline of large.py ({len(large)} characters)")
     assert "4: def many_0(a, b=1)" in shown
@@ -232,10 +244,10 @@ def test_the_draft_shows_what_the_request_names_and_an_assumption_is_judged_with
     assert project.status()["assumptions"] == ["calc-t1: Assumed: numbers are integers."]
 
 
-def test_the_planner_is_told_which_approved_command_fails_on_the_code_that_is_there(
+def test_planner_and_builder_are_told_which_approved_command_fails_on_the_code_that_is_there(
     make_project: MakeProject,
 ) -> None:
-    project = make_project([plan(), build("calc-t1")])
+    project = make_project([plan(), build("calc-t1"), build("calc-t1")])
     project.write(
         "test_old.py",
         "import unittest\n\nclass Old(unittest.TestCase):\n    def test_it(self):\n        pass\n",
@@ -244,6 +256,33 @@ def test_the_planner_is_told_which_approved_command_fails_on_the_code_that_is_th
     lint = "echo test_old.py:3: no docstring; false"
     project.approve_module(text=specification(commands={"verify-lint": lint}))
     assert project.lopen("plan", "calc").code == 0
-    told = system(project.requests[0]).partition("## Told by lopen")[2]
-    assert "verify-lint fails on the code that is there" in told
-    assert "test_old.py:3: no docstring" in told
+    project.lopen("run", "calc")
+    for body in project.requests[:2]:
+        told = section(body, "Told by lopen")
+        assert "verify-lint fails on the code that is there" in told
+        assert "test_old.py:3: no docstring" in told
+
+
+def test_of_a_large_readme_the_draft_is_shown_headings_and_the_sections_that_the_request_speaks_of(
+    make_project: MakeProject,
+) -> None:
+    project = make_project([tools(("write_spec", {"content": specification()})), text("Written.")])
+    story = "A long story. " * 500
+    project.write(
+        "README.md",
+        f"# Shop\n\n[![ci](https://a/b.svg)](https://a)\n\n## Sponsors\n\n{story}\n\n## Carts\n\n`addItem` adds.\n",
+    )
+    project.write("test_shop.py", "import unittest\n")
+    for n in range(70):
+        project.write(f"examples/e{n}.py", "")
+    project.commit("Shop")
+    project.lopen("run", "calc", "-p", "Let addItem() take a count, and say so in README.md.")
+    shown = section(project.requests[0], "Of README.md")
+    assert "`addItem` adds." in system(project.requests[0])
+    assert "## Sponsors" in shown
+    assert "long story" not in system(project.requests[0])
+    assert "b.svg" not in shown
+    assert system(project.requests[0]).count("## Sponsors") == 1
+    assert "examples/ (70 files)" in section(project.requests[0], "Files in the project")
+    assert "Python: " in section(project.requests[0], "Languages here")
+    assert "Go: " not in section(project.requests[0], "Languages here")

@@ -67,7 +67,7 @@ def test_the_build_begins_with_the_plan_that_was_approved_with_the_text(make_pro
 def test_planning_alone_goes_as_far_as_the_recorded_plan(make_project: MakeProject) -> None:
     project = drafted(make_project, tools(WRITE, *PLAN), build("calc-t1"))
     assert project.lopen("approve", "calc", "--yes").code == 0
-    assert "first step: 6 of 7" in project.lopen("run", "calc", "--dry-run").out
+    assert "of 7: working through the tasks" in project.lopen("run", "calc", "--dry-run").out
     planned = project.lopen("plan", "calc")
     assert planned.code == 0, planned.err
     assert len(project.requests) == 1

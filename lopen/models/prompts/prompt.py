@@ -252,7 +252,7 @@ def _own(session: Session, spec: Specification | None, around: Surroundings, req
         *_task_parts(session, spec, around),
         _refused(session),
         Part("What the person asks for", request, data=True),
-        Part("Told by lopen since the last prompt", notes),
+        Part("Told by lopen", notes),
         Part("Corrections", corrections),
         Part(
             "Remarks of the judge on the work before (mend them with this task)",

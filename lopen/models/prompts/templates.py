@@ -15,7 +15,7 @@ VERSIONS: dict[str, int] = {
     "history": 1,
     "draft_specification": 3,
     "planning": 4,
-    "iterate_through_tasks": 3,
+    "iterate_through_tasks": 4,
     "research": 1,
     "judge": 4,
 }
