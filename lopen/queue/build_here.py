@@ -36,7 +36,7 @@ from lopen.loop.context import SessionContext
 from lopen.queue.checkpoint import ChangedRows, restore
 from lopen.queue.group_budget import group_limits, shared_prefix
 from lopen.queue.messages import take_up
-from lopen.queue.opening import git, remote_address
+from lopen.queue.opening import disk_is_full, git, remote_address
 from lopen.queue.shared import HEARTBEAT_S, BuildOrder, Fenced, SharedQueue, fenced
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
@@ -232,6 +232,8 @@ def build_here(context: CommandContext, queue: SharedQueue, module: str, fence: 
         raise
     except LopenError as error:
         code, state, told = error.exit_code, "failed", told | {"reason": error.message, "command": error.hint}
+    if state != "complete" and disk_is_full():  # this machine's fault: another one goes on
+        state, told = "waiting", {}
     if state != "waiting":
         told["seconds"] = round(time.monotonic() - began, 1)
     queue.release(module, fence, state, told)
@@ -385,7 +387,10 @@ def _figures(inner: CommandContext, module: str, more_money: str) -> dict[str, A
         if own := budgets.get(f"session:{session.id}"):
             found["cost_usd"] = round(own.cost_usd, 6)
         if waits := standstill(inner.root, store, session):
-            found |= {"reason": waits.message, "command": waits.command.replace(MORE_MONEY, more_money)}
+            command = waits.command.replace(MORE_MONEY, more_money)
+            if command == f"lopen resume {session.id}":  # the session is on no person's machine
+                command = f"lopen queue retry {module}"
+            found |= {"reason": waits.message, "command": command}
         return found
     finally:
         store.database.close()

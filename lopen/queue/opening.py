@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from lopen.application.command_context import CommandContext
 from lopen.application.open_store import NOWHERE
 from lopen.core.errors import LopenError
 from lopen.core.hashing import content_hash
+from lopen.core.person import cache_folder, required
 from lopen.git.errors import GitError
 from lopen.queue.checkpoint import restore
 from lopen.queue.shared import LEASE_S, SharedQueue
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from lopen.queue.engine import Executions
 
 GIT_S = 300.0
+LEAST_FREE = 32 * 1024**2  # bytes in the cache folder, without which no build goes on
 
 
 def project_id(root: Path) -> str:
@@ -58,6 +61,13 @@ def git(folder: Path, *arguments: str) -> str:
     if ran.returncode:
         raise GitError(f"git {arguments[0]}: {ran.stderr.strip()}", hint=f"in {folder}")
     return ran.stdout.strip()
+
+
+def disk_is_full() -> bool:
+    """Return True if the disk of the cache folder, where builds have their clones, has no room left."""
+    folder = required(cache_folder())
+    folder.mkdir(parents=True, exist_ok=True)
+    return shutil.disk_usage(folder).free < LEAST_FREE
 
 
 def queue_url(root: Path, settings: Settings) -> str:

@@ -214,50 +214,39 @@ class SharedQueue(SharedPace):
         found = []
         waiting = self.placed(state="waiting")
         states = {p.order.module: p.state for p in self.placed()} if waiting else {}
+        changes = "state = 'queued', expires = NOW()"
         for placed in waiting:
-            if all(states.get(name, "complete") == "complete" for name in placed.order.after):
-                sql = "UPDATE lopen_orders SET state = 'queued', expires = NOW() WHERE project = :project AND module = :module AND state = 'waiting'"
-                with self._changing() as connection:
-                    if self._run(connection, sql, module=placed.order.module).rowcount:
-                        found.append(placed)
+            turn = all(states.get(name, "complete") == "complete" for name in placed.order.after)
+            if turn and self._change(changes, placed.order.module, "state = 'waiting'"):
+                found.append(placed)
         return found
 
     @patient
     def note_workflow(self, module: str, workflow: str) -> None:
         """Remember the engine's id of the order's execution."""
-        sql = "UPDATE lopen_orders SET workflow = :workflow WHERE project = :project AND module = :module"
-        with self._changing() as connection:
-            self._run(connection, sql, module=module, workflow=workflow)
+        self._change("workflow = :workflow", module, workflow=workflow)
 
     @patient
     def wait_again(self, module: str) -> None:
         """Put an order that does not run back among those that wait for their turn."""
-        sql = (
-            "UPDATE lopen_orders SET state = 'waiting', since = NOW() WHERE project = :project AND module = :module"
-            " AND state NOT IN ('queued', 'running')"
-        )
-        with self._changing() as connection:
-            self._run(connection, sql, module=module)
+        self._change("state = 'waiting', since = NOW()", module, "state NOT IN ('queued', 'running')")
 
     @patient
     def requeue(self, placed: Placed) -> bool:
         """Mark a lost build as queued again; True for the one caller that is to begin it."""
-        sql = (
-            "UPDATE lopen_orders SET state = 'queued', expires = NOW(), lost = lost + 1 WHERE project = :project AND module = :module"
-            " AND fence = :fence AND workflow = :workflow AND state = :state AND expires < NOW()"
+        return self._change(
+            "state = 'queued', expires = NOW(), lost = lost + 1",
+            placed.order.module,
+            "fence = :fence AND workflow = :workflow AND state = :state AND expires < NOW()",
+            fence=placed.fence,
+            workflow=placed.workflow,
+            state=placed.state,
         )
-        own = {"module": placed.order.module, "fence": placed.fence}
-        with self._changing() as connection:
-            return bool(
-                self._run(connection, sql, **own, workflow=placed.workflow, state=placed.state).rowcount
-            )
 
     @patient
     def hand_back(self, module: str) -> None:
         """Let a queued order wait again: this worker claimed it, and did not begin."""
-        sql = "UPDATE lopen_orders SET state = 'waiting' WHERE project = :project AND module = :module AND state = 'queued'"
-        with self._changing() as connection:
-            self._run(connection, sql, module=module)
+        self._change("state = 'waiting'", module, "state = 'queued'")
 
     # leases
 
@@ -278,19 +267,24 @@ class SharedQueue(SharedPace):
     @patient
     def renew(self, module: str, fence: int) -> None:
         """Extend a lease from now. Raises `Fenced` if it is another's by now."""
-        self._as_holder("UPDATE lopen_orders SET expires = NOW() + :lease", module, fence, lease=LEASE_S)
+        self._as_holder("expires = NOW() + :lease", module, fence, lease=LEASE_S)
 
     @patient
     def release(self, module: str, fence: int, state: str, told: Mapping[str, Any]) -> None:
         """Give a lease back with the build's state. Raises `Fenced`."""
-        sql = "UPDATE lopen_orders SET expires = 0, worker = '', state = :state, told = :told"
+        sql = "expires = 0, worker = '', state = :state, told = :told"
         self._as_holder(sql, module, fence, state=state, told=json.dumps(told))
 
-    def _as_holder(self, sql: str, module: str, fence: int, **values: Any) -> None:
+    def _as_holder(self, changes: str, module: str, fence: int, **values: Any) -> None:
+        if not self._change(changes, module, "fence = :fence", fence=fence, **values):
+            raise fenced(module)
+
+    def _change(self, changes: str, module: str, only_if: str = "TRUE", **values: Any) -> bool:
+        """Change a module's order if it fulfils a condition; return False if it does not."""
+        one = "WHERE project = :project AND module = :module"
         with self._changing() as connection:
-            where = " WHERE project = :project AND module = :module AND fence = :fence"
-            if not self._run(connection, sql + where, module=module, fence=fence, **values).rowcount:
-                raise fenced(module)
+            sql = f"UPDATE lopen_orders SET {changes} {one} AND {only_if}"  # noqa: S608 - fixed words only
+            return self._run(connection, sql, module=module, **values).rowcount > 0
 
     @contextmanager
     def holding(self, module: str, fence: int) -> Iterator[sa.Connection]:

@@ -15,12 +15,21 @@ from lopen.application.command_context import CommandContext, RunOptions
 from lopen.application.decisions import checked
 from lopen.application.open_store import open_store
 from lopen.core.errors import ExitCode, LopenError, Stopped, StorageError
+from lopen.core.person import cache_folder
 from lopen.files.workplace import module_documents
 from lopen.limits.records import new_id
 from lopen.queue.builds import Build, Ending, default_jobs
 from lopen.queue.crew import Crew
 from lopen.queue.engine import Engine
-from lopen.queue.opening import OpenQueue, git, open_queue, project_id, queue_url, remote_address
+from lopen.queue.opening import (
+    OpenQueue,
+    disk_is_full,
+    git,
+    open_queue,
+    project_id,
+    queue_url,
+    remote_address,
+)
 from lopen.queue.shared import LEASE_S, BuildOrder
 from lopen.sandbox.choice import probe
 from lopen.specification.drift import spec_hash
@@ -155,6 +164,11 @@ def work(context: CommandContext, jobs: int | None, name: str, *, until_idle: bo
         if now < look_at:
             return
         look_at = now + LOOK_S
+        if disk_is_full():
+            raise LopenError(
+                f"the disk of {cache_folder()} is full: this worker ends, and others take its builds over",
+                hint="make room, then: lopen worker",
+            )
         try:
             for module in queue.take_over_dead(claimed=now >= look_closely_at):
                 context.say(

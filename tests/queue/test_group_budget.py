@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from lopen.limits.meter import BudgetReached, Grant, Meter
 from lopen.models.messages import Usage
@@ -16,9 +18,11 @@ from lopen.queue.shared import BuildOrder, DatabaseAway, Fenced, SharedQueue
 from lopen.settings.schema import Settings
 from lopen.store.database import Database
 from tests.fakes import FakeClock
+from tests.limits.redis_server import RedisServer
 from tests.limits.test_group import ONE_DOLLAR, quote
 from tests.project import TIMEOUT_S
-from tests.queue.conftest import Machine, MakeProject, with_remote
+from tests.queue.conftest import Machine, MakeProject, kill, with_remote
+from tests.queue.test_workers import Held, expire_leases
 
 Begin = Callable[..., Meter]
 
@@ -146,3 +150,40 @@ def test_orders_share_one_limit_and_a_person_raises_it_for_all(
     assert machines[1].worker("--until-idle").wait(TIMEOUT_S) == 0, machines[1].output
     orders = {o["module"]: o for o in person.lopen("queue", "list", "--json").named("order")}
     assert {o["state"] for o in orders.values()} == {"complete"}, machines[1].output
+
+
+def test_redis_counts_for_all_machines_exactly_also_over_a_kill_and_an_extension(
+    make_project: MakeProject, tmp_path: Path, database: str
+) -> None:
+    held = Held("alpha")
+    project = make_project("alpha", "beta", alpha=held)
+    with_remote(project)
+    server = RedisServer(tmp_path)
+    machines = [Machine(project, tmp_path / name, database) for name in ("one", "two")]
+    for machine in machines:
+        machine.project.variables["LOPEN_BUDGET__STORE"] = server.url
+        machine.project.git("reset", "-q", "--hard", project.git("rev-parse", "HEAD"))
+    one, two = machines
+    assert one.project.lopen("approve", "alpha", "beta", "--yes").code == 0
+    assert one.project.lopen("queue", "add", "alpha", "beta", "--max-cost", "9").code == 0
+    first = one.worker("--jobs", "2")
+    assert held.asked.wait(TIMEOUT_S), one.output
+    kill(first)
+    held.go_on.set()
+    with closing(redis.Redis.from_url(server.url, decode_responses=True)) as client:
+        [key] = client.keys("*:budget:state:group:*")
+        budget_id = json.loads(str(client.hget(key, "budget_id")))
+        extended = one.project.lopen("budget", "extend", budget_id, "5000", "--reason", "more to do")
+        assert (extended.code, client.hget(key, "extended")) == (0, "5000"), extended.err
+    expire_leases(database)
+    assert two.worker("--until-idle").wait(TIMEOUT_S) == 0, two.output
+    orders = one.project.lopen("queue", "list", "--json").named("order")
+    assert {o["state"] for o in orders} == {"complete"}, orders
+    assert project.endpoint is not None
+    sent = len(project.endpoint.routed_requests) + len(project.endpoint.oracle_requests)
+    with closing(redis.Redis.from_url(server.url, decode_responses=True)) as client:
+        group = client.hgetall(key)
+        sessions = [client.hgetall(key) for key in client.keys("*:budget:state:session:*")]
+        assert (group["requests_used"], group["reserved"]) == (str(sent), "0"), (group, sent)
+        assert sum(float(own["cost_usd"]) for own in sessions) == pytest.approx(float(group["cost_usd"]))
+    server.stop()

@@ -7,16 +7,20 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
+from lopen.queue.opening import LEAST_FREE
 from tests.endpoint import status, tools
 from tests.fake_api import Answer
+from tests.needs import require_sandbox
 from tests.project import TIMEOUT_S, build, plan
 from tests.queue.conftest import Machine, MakeProject, asks_for, processes_of, with_remote
+from tests.ran import HERE
 
 
 def test_a_worker_of_this_machine_builds_what_is_ordered(make_project: MakeProject) -> None:
@@ -91,6 +95,14 @@ def in_database(url: str, sql: str) -> int:
 def expire_leases(url: str) -> None:
     """Let the database's clock be past every lease, as if 45 s had gone by."""
     in_database(url, "UPDATE lopen_orders SET expires = 1")
+
+
+def at_start(machine: Machine, text: str) -> None:
+    """Let every process of a machine execute this text first."""
+    folder = machine.project.root.parent / "at_start"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(text, "utf-8")
+    machine.project.variables["PYTHONPATH"] = f"{folder}{os.pathsep}{HERE}"
 
 
 def state(machine: Machine) -> dict[str, Any]:
@@ -236,3 +248,111 @@ def test_a_module_that_is_removed_while_it_runs_is_dropped_and_can_be_ordered_ag
     assert one.project.lopen("queue", "add", "alpha").code == 0
     assert two.worker("--until-idle").wait(TIMEOUT_S) == 0, two.output
     assert state(one)["state"] == "complete", two.output
+
+
+def test_an_order_that_is_cancelled_before_a_worker_takes_it_is_never_built(
+    make_project: MakeProject, tmp_path: Path, database: str
+) -> None:
+    one, two = ordered(make_project, tmp_path, database, lambda _: plan())
+    assert two.project.lopen("queue", "remove", "alpha").code == 0
+    assert one.worker("--until-idle").wait(TIMEOUT_S) == 0, one.output
+    assert one.project.endpoint is not None
+    assert one.project.endpoint.routed_requests == []
+
+
+def test_a_build_that_is_paused_from_elsewhere_waits_until_it_is_retried(
+    make_project: MakeProject, tmp_path: Path, database: str
+) -> None:
+    held = Held("alpha")
+    one, two = ordered(make_project, tmp_path, database, held)
+    first = one.worker("--until-idle")
+    assert held.asked.wait(TIMEOUT_S), one.output
+    assert two.project.lopen("pause", "alpha").code == 0
+    until(lambda: not in_database(database, "SELECT 1 FROM lopen_messages"))
+    held.go_on.set()
+    assert first.wait(TIMEOUT_S) == 0, one.output
+    paused = state(two)
+    assert (paused["state"], paused["command"]) == ("waits", "lopen queue retry alpha"), paused
+    assert two.project.lopen("queue", "retry", "alpha").code == 0
+    assert two.worker("--until-idle").wait(TIMEOUT_S) == 0, two.output
+    assert (state(one)["state"], held.plans) == ("complete", 1), two.output
+
+
+def test_a_worker_of_another_version_takes_nothing_and_says_so(
+    make_project: MakeProject, tmp_path: Path, database: str
+) -> None:
+    one, two = ordered(make_project, tmp_path, database, lambda _: plan())
+    at_start(two, 'import lopen\n\nlopen.__version__ = "99.0"\n')
+    newer = two.worker()
+    until(lambda: "1 builds in the queue are for another version of lopen" in two.output)
+    until(lambda: "takes builds of project" in two.output)
+    newer.send_signal(signal.SIGTERM)
+    assert newer.wait(TIMEOUT_S) == 0, two.output
+    assert state(one)["state"] == "queued", two.output
+
+
+def test_a_build_whose_remote_refuses_pushes_goes_on_and_is_complete_when_it_takes_them(
+    make_project: MakeProject, tmp_path: Path, database: str
+) -> None:
+    held = Held("alpha")
+    one, two = ordered(make_project, tmp_path, database, held)
+    refused = tmp_path / "refused"
+    hook = tmp_path / "remote.git" / "hooks" / "pre-receive"
+    hook.write_text(f"#!/bin/sh\ncat >> {refused}\nexit 1\n", "utf-8")
+    hook.chmod(0o755)
+    held.go_on.set()
+    first = one.worker("--until-idle")
+    assert one.project.endpoint is not None
+    judged = one.project.endpoint.oracle_requests
+    until(lambda: len(judged) > 0)
+    before = refused.read_text().count("refs/heads/lopen/alpha")
+    until(lambda: refused.read_text().count("refs/heads/lopen/alpha") > before + 2)
+    assert state(two)["state"] == "running", "its result is not in the remote"
+    hook.unlink()
+    assert first.wait(TIMEOUT_S) == 0, one.output
+    assert state(two)["state"] == "complete", one.output
+    assert two.project.git("ls-remote", "origin", "refs/heads/lopen/alpha")
+
+
+def test_leases_count_by_the_databases_clock(
+    make_project: MakeProject, tmp_path: Path, database: str
+) -> None:
+    held = Held("alpha")
+    one, two = ordered(make_project, tmp_path, database, held)
+    first = one.worker("--until-idle")
+    assert held.asked.wait(TIMEOUT_S), one.output
+    at_start(
+        two,
+        "import time\nfrom lopen.core.clock import SystemClock\n\ntrue, now = time.time, SystemClock.now\n"
+        "time.time = lambda: true() + 300.0\n"
+        "SystemClock.now = lambda self: now(self) + __import__('datetime').timedelta(minutes=5)\n",
+    )
+    second = two.worker("--until-idle")
+    until(lambda: "takes builds of project" in two.output)
+    held.go_on.set()
+    assert (first.wait(TIMEOUT_S), second.wait(TIMEOUT_S)) == (0, 0), one.output + two.output
+    assert (state(one)["state"], held.builds) == ("complete", 1), two.output
+    assert "goes on here or elsewhere" not in two.output
+
+
+def test_a_worker_whose_disk_becomes_full_ends_and_its_build_goes_on_elsewhere(
+    make_project: MakeProject, tmp_path: Path, database: str
+) -> None:
+    require_sandbox("bwrap")
+    held = Held("alpha")
+    one, two = ordered(make_project, tmp_path, database, held)
+    cache = Path(one.project.variables["XDG_CACHE_HOME"])
+    cache.mkdir()
+    small = ["--size", str(2 * LEAST_FREE), "--tmpfs", str(cache)]
+    first = one.worker(inside=["bwrap", "--dev-bind", "/", "/", *small])
+    assert held.asked.wait(TIMEOUT_S), one.output
+    [inside] = processes_of(first.pid)[1:]
+    with suppress(OSError), Path(f"/proc/{inside}/root{cache}/full").open("wb") as full:
+        while full.write(bytes(100_000)):
+            pass
+    assert first.wait(TIMEOUT_S) == 1, one.output
+    assert "is full: this worker ends, and others take its builds over" in one.output
+    held.go_on.set()
+    expire_leases(database)
+    assert two.worker("--until-idle").wait(TIMEOUT_S) == 0, two.output
+    assert (state(two)["state"], held.plans) == ("complete", 1), two.output
