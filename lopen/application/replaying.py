@@ -1,4 +1,9 @@
-"""Replaying a session in a scratch clone, with the recorded answers and interruptions, and comparing the trees."""
+"""Rebuild a session in a scratch clone from its recorded answers and interruptions, and compare the trees.
+
+A replay begins where the recording begins: with the draft of step 1, or behind the gate. A person's acts are taken
+from the recording: where it goes on in step 1, a draft was asked for; where it goes on behind it, the specification
+was approved; where it goes on after another pause, that was confirmed.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +25,7 @@ from lopen.core.events import QuestionAsked, Recorded, SessionPaused
 from lopen.git.clones import clone_repository
 from lopen.git.repository import Repository
 from lopen.git.trees import TreeChange
-from lopen.loop.context import SessionContext
+from lopen.loop.context import NoApprover, RunRequest, SessionContext, TaskIds
 from lopen.loop.run import drive, pause
 from lopen.loop.startup import start
 from lopen.models.replay import RecordingEnded, RecordingInterrupted, ReplayModel
@@ -30,7 +35,8 @@ from lopen.specification.drift import spec_hash
 from lopen.store.sessions import SessionStore
 from lopen.workflow import changes
 from lopen.workflow.pauses import BudgetThreshold, Confirmation, Question, interrupted
-from lopen.workflow.session import Approval, Session
+from lopen.workflow.session import Session
+from lopen.workflow.steps import Step
 
 
 class ReplayDiverged(LopenError):
@@ -88,23 +94,25 @@ def _last_tree(repository: Repository, session: Session) -> str:
 
 @dataclass(frozen=True)
 class Scratch:
-    """The clone in which a session is rebuilt, and its first state."""
+    """The clone in which a session is rebuilt, its first state, and the person's approval of the specification."""
 
     context: CommandContext
     store: SessionStore
     session: Session
     repository: Repository
+    approve: Callable[[], None]
 
 
 def stage(
     context: CommandContext, store: SessionStore, session: Session, repository: Repository, folder: Path
 ) -> Scratch:
-    """Clone the project into the empty `folder` as it was when `session` was approved.
+    """Clone the project into the empty `folder` as it was before the specification of `session` was committed.
 
     Raises:
-        LopenError: the session was never approved, or its first commit or specification is missing.
+        LopenError: the session was never approved, or its first commit is missing.
     """
-    if session.approval is None or session.start_commit is None:
+    approval = session.approval
+    if approval is None or session.start_commit is None:
         raise LopenError(
             f"{session.id} was never approved: it has nothing to rebuild",
             hint=f"lopen status {session.module} shows its state",
@@ -119,45 +127,37 @@ def stage(
     copy = clone_repository(
         context.root, folder, commit=base, branch=session.start_branch or "main", clock=SystemClock()
     )
-    folder_of_spec = f"specs/{session.module}/"
-    if approved:
-        paths = [
-            c.path
-            for c in copy.changes(copy.tree_of(base), approved.tree)
-            if c.path.startswith(folder_of_spec)
-        ]
-        copy.restore(approved.tree, paths)
-    else:
-        shutil.copytree(context.root / folder_of_spec, folder / folder_of_spec, dirs_exist_ok=True)
     clone_context = replace(context, root=folder)
     own_store = open_store(clone_context, new=True)
     _copy_history(store, own_store, session)
-    _require_approved(folder, own_store, session.module, session.approval)
-    return Scratch(clone_context, own_store, Session(session.id, session.module, session.created_at), copy)
+
+    def approve() -> None:
+        """Put the specification there as it was approved, and approve it."""
+        folder_of_spec = f"specs/{session.module}/"
+        if approved:
+            changed = (c.path for c in copy.changes(copy.tree_of(base), approved.tree))
+            copy.restore(approved.tree, [path for path in changed if path.startswith(folder_of_spec)])
+        else:
+            shutil.copytree(context.root / folder_of_spec, folder / folder_of_spec, dirs_exist_ok=True)
+        if spec_hash(specification(folder, own_store, session.module).outline) != approval.spec_hash:
+            raise LopenError(
+                "the session's first specification differs from the one approved last",
+                hint="the specification changed while the session ran; such a session cannot be replayed",
+            )
+        own_store.approve(session.module, approval)
+
+    first = Session(session.id, session.module, session.created_at)
+    return Scratch(clone_context, own_store, first, copy, approve)
 
 
 def _copy_history(source: SessionStore, target: SessionStore, session: Session) -> None:
-    """Copy the state at the session's start: the approval, criterion ids, and earlier sessions.
-
-    Task ids continue from earlier sessions.
-    """
+    """Copy the criterion ids and the earlier sessions, from which task ids continue."""
     module = session.module
     target.remember_criteria(module, {i: text for text, i in source.known_criteria(module).items()})
-    if session.approval is not None:
-        target.approve(module, session.approval)
     for other in source.ids(module=module):
         earlier = source.load(other)
         if earlier.created_at < session.created_at:
             target.save(earlier, earlier.created_at)
-
-
-def _require_approved(folder: Path, store: SessionStore, module: str, approval: Approval) -> None:
-    spec = specification(folder, store, module)
-    if spec_hash(spec.outline) != approval.spec_hash:
-        raise LopenError(
-            "the session's first specification differs from the one approved last",
-            hint="the specification changed while the session ran; such a session cannot be replayed",
-        )
 
 
 class RecordedPerson:
@@ -199,22 +199,23 @@ def rebuilt(
     with temporary_workplace(root, settings, KnownSecrets(root, os.environ)) as place:
         stand_ins = StandIns(place, RecordedPerson(history))
         with wired(context, settings, scratch.store, scratch.session, options, stand_ins=stand_ins) as loop:
-            return _replay(loop, recorded)
+            loop = replace(loop, people=replace(loop.people, approver=NoApprover()))
+            return _replay(loop, scratch, recorded)
 
 
-def _replay(loop: SessionContext, recorded: Session) -> Session:
-    """Drive the session on over each pause that a person confirmed."""
+def _replay(loop: SessionContext, scratch: Scratch, recorded: Session) -> Session:
+    """Drive the session on over each pause where a person let the recorded one go on."""
     model = loop.models.calls.model
     assert isinstance(model, ReplayModel)
     resumed = False
     while True:
+        loop = _let_go_on(loop, scratch, drafts=model.next_step == Step.DRAFT_SPECIFICATION)
         unplayed = model.left
         session = _drive(loop, recorded, resumed=resumed)
         if session.finished or not model.left:
             return session
         if resumed and model.left == unplayed:  # no request since the resume: the same pause again
             raise _diverged(session)
-        _confirm(loop)
         resumed = True
 
 
@@ -237,13 +238,18 @@ def _drive(loop: SessionContext, recorded: Session, *, resumed: bool) -> Session
         return pause(loop, interrupted(loop.record.journal.reload().id))
 
 
-def _confirm(loop: SessionContext) -> None:
-    """Confirm the pause: the recorded session continued here, so a person confirmed it."""
+def _let_go_on(loop: SessionContext, scratch: Scratch, *, drafts: bool) -> SessionContext:
+    """Do what a person did before the recorded session went on: ask for a draft, approve, or confirm."""
     session = loop.record.journal.session
+    if session.approval is None and not drafts:
+        scratch.approve()
     if isinstance(session.pause, Confirmation):
         if isinstance(session.pause.reason, BudgetThreshold):
             loop.guards.meter.confirm()
         loop.record.journal.save(changes.confirm_pause(session))
+    asked = RunRequest(draft=drafts, iterations_before=session.limits.iterations)
+    ids = TaskIds(scratch.store, loop.record.journal)  # of another process, as in the recorded session
+    return replace(loop, asked=asked, record=replace(loop.record, new_task_id=ids))
 
 
 def _diverged(session: Session) -> ReplayDiverged:

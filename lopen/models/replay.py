@@ -60,6 +60,11 @@ class ReplayModel:
         """The number of exchanges not replayed yet; 0 after a complete replay."""
         return len(self._left)
 
+    @property
+    def next_step(self) -> str:
+        """The step of the next exchange; "" after a complete replay."""
+        return self._left[0].step if self._left else ""
+
     def connect(self) -> None:
         """Do nothing: a recording needs no connection."""
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import tools
-from tests.project import Project, build, code, plan, verified
+from tests.e2e.test_plan_with_the_draft import PLAN, SPEC, WRITE, drafted
+from tests.endpoint import text, tools
+from tests.fake_api import Answer
+from tests.project import Project, build, code, plan, specification, verified
 from tests.ran import Ran
 
 FAILING_TEST = """\
@@ -15,6 +19,8 @@ class Old(unittest.TestCase):
     def test_old(self):
         self.fail()
 """
+
+AGAIN = specification(extra="\nZero is a number.\n")
 
 
 def _recorded(make_project: MakeProject, script: list[object], **given: object) -> Project:
@@ -88,6 +94,31 @@ class TestInAScratchClone:
         assert _everything(project) == before
         assert project.endpoint is not None
         assert project.endpoint.left == 0
+
+    @pytest.mark.parametrize(
+        ("script", "then"),
+        [
+            ([tools(WRITE, *PLAN)], ""),
+            ([tools(WRITE), text("It is written."), plan()], ""),
+            ([tools(WRITE, *PLAN), plan()], "edited by hand"),
+            ([tools(WRITE, *PLAN), tools(("write_spec", {"content": AGAIN}), *PLAN)], "drafted again"),
+        ],
+    )
+    def test_a_build_whose_specification_was_drafted_begins_with_the_draft(
+        self, make_project: MakeProject, script: list[Answer], then: str
+    ) -> None:
+        project = drafted(make_project, *script, build("calc-t1"))
+        if then == "edited by hand":
+            project.write(SPEC, AGAIN)
+        elif then:
+            assert project.lopen("spec", "calc", "-p", "Say what zero is.").code == 0
+        assert project.approved_run().code == 0
+
+        ran = project.lopen("replay", "calc", "--json")
+
+        assert ran.code == 0, _said(ran)
+        assert ran.named("replayed")[0]["same"] is True
+        assert ran.named("spec_approved")
 
     def test_another_tree_and_a_missing_recording_are_said(self, make_project: MakeProject) -> None:
         project = make_project([plan(tasks=["Add", "Test"]), build("calc-t1"), build("calc-t2", "calc2")])
