@@ -34,7 +34,7 @@ from lopen.workflow.session import Session
 from tests.endpoint import Route, ScriptedEndpoint, status, tools
 from tests.fake_api import Answer
 from tests.project import Project, build, plan, specification
-from tests.queue.conftest import asks_for, processes_of
+from tests.queue.conftest import asks_for, processes_of, taken
 from tests.queue.postgres import PostgresServer
 from tests.queue.test_workers import in_database
 
@@ -334,8 +334,7 @@ def _turns(url: str, folder: Path) -> list[float]:
     queue, database = SharedQueue(url, "bench"), Database(folder / "state.db")
     store, session = SessionStore(database), Session("m-20260101-1", "m", NOW)
     queue.place(BuildOrder("m", "", {}, {}, "", ""), 100)
-    fence = queue.take("m", "bench")
-    assert fence is not None
+    fence = taken(queue, "m", "bench")
     store.save(session, NOW)
     changed = ChangedRows(database)
     changed.note_all()

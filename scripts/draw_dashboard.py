@@ -175,7 +175,9 @@ def order_builds(project: Project) -> None:
     with closing(SharedQueue(address, project_id(project.root))) as queue:
         for module, after in (("search", ()), ("ledger", ()), ("exports", ("search",)), ("imports", ())):
             queue.place(BuildOrder(module, "", {}, {}, "", "", after=after), 1)
-        fences = {module: queue.take(module, "build-host-2") or 0 for module in ("search", "ledger")}
+        fences = {placed.order.module: placed.fence for placed in queue.ready()}
+        for module in ("search", "ledger"):
+            queue.take(module, fences[module], "build-host-2")
         told = {"reason": "the judge rejected Post amounts 3 times", "command": "lopen confirm ledger"}
         queue.release(
             "ledger", fences["ledger"], "waits", told | {"tasks_done": 1, "tasks": 3, "cost_usd": 0.11}

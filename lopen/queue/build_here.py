@@ -12,43 +12,39 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lopen.application.command_context import CommandContext, Presentation, ResumeOptions, RunOptions, View
-from lopen.application.decisions import ask_to_pause
 from lopen.application.driving import drive_module
-from lopen.application.open_store import looked_up, open_store
-from lopen.application.reports import standstill
+from lopen.application.open_store import open_store
 from lopen.application.workplaces import clones_folder, workplace_of
 from lopen.core import events as e
 from lopen.core.clock import SystemClock
-from lopen.core.errors import ExitCode, LopenError, PersonNeeded, Stopped, StorageError
+from lopen.core.errors import ExitCode, LopenError, Stopped, StorageError
 from lopen.core.person import cache_folder, required
 from lopen.git.clones import GIT_FOLDER
 from lopen.git.errors import GitError
 from lopen.git.refs import BRANCH_PREFIX, HEADS
-from lopen.limits.store import LimitsStore
 from lopen.loop.context import SessionContext
 from lopen.queue.checkpoint import ChangedRows, restore
 from lopen.queue.group_budget import group_limits, shared_prefix
-from lopen.queue.messages import take_up
+from lopen.queue.messages import act, take_up
 from lopen.queue.opening import disk_is_full, git, remote_address
 from lopen.queue.shared import HEARTBEAT_S, BuildOrder, Fenced, SharedQueue, fenced
+from lopen.queue.together import figures
 from lopen.sandbox.known_secrets import KnownSecrets
-from lopen.settings.schema import Settings
 from lopen.specification.drift import spec_hash
 from lopen.specification.modules import spec_path
 from lopen.specification.spec import load_specification
-from lopen.store.database import Database
 from lopen.store.folder import module_lock
 from lopen.store.sessions import SessionStore
 from lopen.workflow import changes
 from lopen.workflow.session import Approval
-from lopen.workflow.task_tree import progress
 
 WORK = "refs/lopen/work/"  # in the remote: uncommitted work of the task, as it was at the last checkpoint
 RETRY_S = 2.0  # until a push that the remote refused is tried again
@@ -99,24 +95,36 @@ class Lease:
             thread.join()
 
 
-class Keeper(View):
-    """Keeps the session's rows in the queue and its work in the remote, before the run goes on."""
+class Keeper(Presentation, View):
+    """Keeps the session's rows in the queue and its work in the remote, before the run goes on: nobody watches it here."""
 
-    def __init__(self, lease: Lease, address: str, pushed: str | None, running: list[SessionContext]) -> None:
+    def __init__(self, lease: Lease, address: str, pushed: str | None) -> None:
         self._lease = lease
         self._address = address
         self._pushed = pushed  # where the module's branch is in the remote
-        self._running = running
+        self._running: list[SessionContext] = []
         self._work = ""  # the tree of the last work that was pushed
         self._rows: ChangedRows | None = None
 
+    def view(
+        self,
+        context: CommandContext,
+        options: ResumeOptions,
+        redact: Callable[[str], str],
+        running: list[SessionContext],
+    ) -> View:
+        self._running = running
+        return self
+
     def __call__(self, recorded: e.Recorded) -> None:
         """Keep what has changed, where the event ends something."""
-        if self._running and isinstance(recorded.event, KEEPING):
+        if isinstance(recorded.event, KEEPING):
             self.keep()
 
     def keep(self, *, at_last: bool = False) -> None:
         """Push, then keep the rows: what they tell of is then in the remote. `at_last`: until the remote takes it."""
+        if not self._running:
+            return
         loop = self._running[0]
         if self._rows is None:
             self._rows = ChangedRows(loop.record.journal.database)
@@ -165,65 +173,13 @@ class Keeper(View):
         git(folder, "push", "--quiet", "--no-verify", expected, self._address, *refs)
 
 
-class Kept(Presentation):
-    """A run that nobody watches here: its view is the keeper."""
-
-    def __init__(self, lease: Lease, address: str, pushed: str | None) -> None:
-        self._lease, self._address, self._pushed = lease, address, pushed
-        self.keeper: Keeper | None = None
-
-    def view(
-        self,
-        context: CommandContext,
-        options: ResumeOptions,
-        redact: Callable[[str], str],
-        running: list[SessionContext],
-    ) -> View:
-        self.keeper = Keeper(self._lease, self._address, self._pushed, running)
-        return self.keeper
-
-
 def build_here(context: CommandContext, queue: SharedQueue, module: str, fence: int) -> ExitCode:
     """Build a module of the queue, whose lease has this fencing number, and give the lease back with the result."""
-    placed = next(iter(queue.placed(module)), None)
+    found, began = queue.placed(module), time.monotonic()
+    queue.renew(module, fence)  # also says where the order is gone
     lease = Lease(queue, module, fence)
-    if placed is None:
-        raise LopenError(f"{module} is not in the queue any more", hint="lopen queue list")
-    told: dict[str, Any] = {}
-    began = time.monotonic()
     try:
-        queue.renew(module, fence)
-        folder = _folder(context.root, queue.project, module)
-        settings = context.load().settings
-        address = remote_address(context.root, settings.queue.remote)
-        pushed = _clone(folder, address, placed.order)
-        _copy_identity(context.root, folder)
-        kept = Kept(lease, address, pushed)
-        # Redis counts for all machines
-        os.environ["LOPEN_BUDGET__KEY_PREFIX"] = shared_prefix(settings, queue)
-
-        def limits(settings: Settings, database: Database) -> LimitsStore:
-            return group_limits(settings, database, queue, placed.order.group, module, fence)
-
-        inner = CommandContext(folder, json=True, presentation=kept, limits=limits, pace=queue)
-
-        def beat() -> None:
-            take_up(inner, queue, module, running=True)
-            if lease.handed_back.is_set():
-                _pause(inner, module)
-                context.emit("pause_requested", module=module)
-
-        signal.signal(signal.SIGINT, lambda _number, _frame: lease.handed_back.set())
-        with lease.held(beat):
-            _take_up(inner, queue, placed.order, address)
-            take_up(inner, queue, module, running=False)
-            code = _drive(inner, placed.order, told)
-            if kept.keeper is not None:
-                kept.keeper.keep(at_last=True)
-        told |= _figures(inner, module, _more_money(queue, placed.order))
-        state = {ExitCode.OK: "complete", ExitCode.PERSON_NEEDED: "waits"}.get(code, "failed")
-        if lease.handed_back.is_set() and state == "waits":
-            state, told = "waiting", {}
+        code, told = _build(context, lease, found[0].order)
     except Stopped:
         if lease.lost.is_set():
             raise fenced(module) from None
@@ -231,46 +187,53 @@ def build_here(context: CommandContext, queue: SharedQueue, module: str, fence: 
     except Fenced:
         raise
     except LopenError as error:
-        code, state, told = error.exit_code, "failed", told | {"reason": error.message, "command": error.hint}
-    if state != "complete" and disk_is_full():  # this machine's fault: another one goes on
+        code, told = error.exit_code, {"reason": error.message, "command": error.hint}
+    state = {ExitCode.OK: "complete", ExitCode.PERSON_NEEDED: "waits"}.get(code, "failed")
+    paused = state == "waits" and lease.handed_back.is_set()
+    if paused or (state != "complete" and disk_is_full()):  # this machine's matter: another one goes on
         state, told = "waiting", {}
-    if state != "waiting":
+    else:
         told["seconds"] = round(time.monotonic() - began, 1)
     queue.release(module, fence, state, told)
     return code
 
 
-def _drive(inner: CommandContext, order: BuildOrder, told: dict[str, Any]) -> ExitCode:
-    options = RunOptions(**dict(_option(text) for text in order.options))
-    try:
-        return drive_module(inner, order.module, options)
-    except PersonNeeded as error:
-        told |= {"reason": error.message, "command": error.command}
-        return ExitCode.PERSON_NEEDED
-    except Fenced:
-        raise
-    except LopenError as error:
-        told |= {"reason": error.message, "command": f"lopen queue retry {order.module}"}
-        return error.exit_code
+def _build(context: CommandContext, lease: Lease, order: BuildOrder) -> tuple[ExitCode, dict[str, Any]]:
+    """Build it while the lease is held; return the exit code and what a list tells of the build."""
+    queue, module = lease.queue, order.module
+    settings = context.load().settings
+    address = remote_address(context.root, settings.queue.remote)
+    folder = _folder(context.root, queue.project, module)
+    keeper = Keeper(lease, address, _clone(folder, address, order))
+    _copy_identity(context.root, folder)
+    os.environ["LOPEN_BUDGET__KEY_PREFIX"] = shared_prefix(settings, queue)  # Redis counts for all machines
+    limits = partial(group_limits, queue=queue, group=order.group, module=module, fence=lease.fence)
+    inner = CommandContext(folder, json=True, presentation=keeper, limits=limits, pace=queue)
 
+    def beat() -> None:
+        take_up(inner, queue, module, running=True)
+        if lease.handed_back.is_set():
+            act(inner, module, "pause")
+            context.emit("pause_requested", module=module)
 
-def _pause(inner: CommandContext, module: str) -> None:
-    """Ask the run to stop after its turn: the worker hands its builds back."""
-    store = open_store(inner)
-    try:
-        with suppress(LopenError):  # it has not begun, or it has ended
-            if (session := store.latest(module=module, unfinished=True)) is not None:
-                ask_to_pause(inner, store, session.id)
-    finally:
-        store.database.close()
-
-
-def _option(text: str) -> tuple[str, Any]:
-    """Return an option's field and value, as `lopen queue add` wrote it."""
-    name, _, value = text.partition("=")
-    if name in ("max_cost", "max_iterations"):
-        return name, float(value) if name == "max_cost" else int(value)
-    return name, {"True": True, "False": False}.get(value, value)
+    signal.signal(signal.SIGINT, lambda _number, _frame: lease.handed_back.set())
+    told: dict[str, Any] = {}
+    with lease.held(beat):
+        _take_up(inner, queue, order)
+        take_up(inner, queue, module, running=False)
+        try:
+            code = drive_module(inner, module, RunOptions(**order.options))
+        except Fenced:
+            raise
+        except LopenError as error:
+            command = getattr(error, "command", f"lopen queue retry {module}")
+            code, told = error.exit_code, {"reason": error.message, "command": command}
+        keeper.keep(at_last=True)
+    told |= figures(inner, module)
+    command = str(told.get("command", "")).replace(MORE_MONEY, _more_money(queue, order))
+    if command == f"lopen resume {told.get('session')}":  # the session is on no person's machine
+        command = f"lopen queue retry {module}"
+    return code, told | {"command": command}
 
 
 def _folder(root: Path, project: str, module: str) -> Path:
@@ -298,7 +261,7 @@ def _copy_identity(root: Path, folder: Path) -> None:
             git(folder, "config", key, git(root, "config", "--get", key))
 
 
-def _take_up(inner: CommandContext, queue: SharedQueue, order: BuildOrder, address: str) -> None:
+def _take_up(inner: CommandContext, queue: SharedQueue, order: BuildOrder) -> None:
     """Lay out the documents, restore the checkpoint, and approve what a person approved where it was ordered.
 
     Raises:
@@ -316,7 +279,7 @@ def _take_up(inner: CommandContext, queue: SharedQueue, order: BuildOrder, addre
             hint=f"lopen approve {order.module}, then: lopen queue add {order.module}",
         )
     store = open_store(inner, new=True)
-    try:
+    with closing(store.database):
         for earlier in queue.placed():
             if earlier.order.module in spec.after:
                 restore(store.database, queue.checkpointed(earlier.order.module, ["sessions"]))
@@ -324,14 +287,12 @@ def _take_up(inner: CommandContext, queue: SharedQueue, order: BuildOrder, addre
         restore(store.database, queue.checkpointed(order.module))
         _approve(store, order)
         _restore_work(inner, store, order.module)
-    finally:
-        store.database.close()
 
 
 def _approve(store: SessionStore, order: BuildOrder) -> None:
     """Seal the order's approval here, also in the session that has it."""
     given = dict(order.approval)
-    given |= {"at": datetime.fromisoformat(given["at"]), "seal": ""}
+    given |= {"at": datetime.fromisoformat(given["at"])}
     given |= {name: tuple(given[name]) for name in ("changed", "test_removals")}
     text = order.documents.get(f"specs/{order.module}/SPECIFICATION.md", "")
     approval = store.approve(order.module, Approval(**given), text)
@@ -356,13 +317,8 @@ def _restore_work(inner: CommandContext, store: SessionStore, module: str) -> No
         clone = place.repository
         if place.person.branch_tip(session.branch) != parent:
             return
-        git(
-            clone.root.parent / GIT_FOLDER,
-            "fetch",
-            "--quiet",
-            str(inner.root),
-            f"+{WORK}{module}:{WORK}{module}",
-        )
+        own = clone.root.parent / GIT_FOLDER
+        git(own, "fetch", "--quiet", str(inner.root), f"+{WORK}{module}:{WORK}{module}")
         after = clone.tree_of(work)
         paths = [change.path for change in clone.changes(clone.tree_of(parent), after)]
         clone.restore(after, paths)
@@ -372,25 +328,3 @@ def _more_money(queue: SharedQueue, order: BuildOrder) -> str:
     """Return the start of the command that gives the group more money: it orders the group's idle builds again."""
     idle = [p.order.module for p in queue.placed() if p.order.group == order.group and p.state == "waits"]
     return f"lopen queue add {' '.join(sorted({*idle, order.module}))} --max-cost"
-
-
-def _figures(inner: CommandContext, module: str, more_money: str) -> dict[str, Any]:
-    """Return what a list shows of the build: its tasks, its cost, and what it waits for."""
-    store = open_store(inner)
-    try:
-        session = store.latest(module=module)
-        if session is None:
-            return {}
-        done = progress(session.tree)
-        found: dict[str, Any] = {"session": session.id, "tasks_done": done.tasks_done, "tasks": done.tasks}
-        budgets = {b.budget_id: b for b in looked_up(inner, store.database).budgets}
-        if own := budgets.get(f"session:{session.id}"):
-            found["cost_usd"] = round(own.cost_usd, 6)
-        if waits := standstill(inner.root, store, session):
-            command = waits.command.replace(MORE_MONEY, more_money)
-            if command == f"lopen resume {session.id}":  # the session is on no person's machine
-                command = f"lopen queue retry {module}"
-            found |= {"reason": waits.message, "command": command}
-        return found
-    finally:
-        store.database.close()

@@ -1,7 +1,7 @@
 """The engine of the queue, over DBOS: durable executions of builds, each claimed by one worker.
 
-The only module that knows DBOS. An execution hands its module to this process's crew and waits for the ending. All that
-must survive is in the checkpoint, so a build that is taken over gets a new execution, and the dead worker's is cancelled.
+The only module that knows DBOS. An execution hands a module with its fencing number to this process's crew, and waits
+for the ending. All that must survive is in the checkpoint: a build that is taken over gets a new execution.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from concurrent.futures import Future
 from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, EnqueueOptions
 
 from lopen import __version__
+from lopen.queue.shared import Placed
 
 WORKFLOW = "lopen.build"
 SCHEMA = "lopen_engine"  # of its tables in Postgres
@@ -40,21 +41,24 @@ class Executions:
             application_name="lopen",
         )
 
-    def add(self, module: str, priority: int) -> str:
-        """Enqueue a build; return the id of its execution. A lower number goes first."""
+    def add(self, placed: Placed) -> None:
+        """Enqueue a queued order; a lower priority goes first."""
         options = EnqueueOptions(
             workflow_name=WORKFLOW,
             queue_name=self._queue,
-            workflow_id=f"{self._queue}-{module}-{uuid.uuid4().hex[:12]}",
+            workflow_id=self.id(placed),
             app_version=__version__,
-            priority=priority,
+            priority=placed.priority,
         )
-        return str(self._client.enqueue(options, module).get_workflow_id())
+        self._client.enqueue(options, placed.order.module, placed.fence)
 
-    def cancel(self, workflow: str) -> None:
+    def id(self, placed: Placed) -> str:
+        """Return the id of the order's execution, which its fencing number gives it."""
+        return f"{self._queue}-{placed.order.module}-{placed.fence}"
+
+    def cancel(self, placed: Placed) -> None:
         """Take an execution out of the queue; one that a dead worker holds is nobody's any more."""
-        if workflow:
-            self._client.cancel_workflow(workflow)
+        self._client.cancel_workflow(self.id(placed))
 
     def unclaimed(self) -> dict[str, str]:
         """Return the executions that no worker has claimed, each with the version of lopen that ordered it."""
@@ -73,7 +77,7 @@ class Engine:
 
     def __init__(self, url: str, project: str, jobs: int) -> None:
         """Begin to claim; the tables must be there."""
-        self.claimed: queue.SimpleQueue[tuple[str, Future[str]]] = queue.SimpleQueue()
+        self.claimed: queue.SimpleQueue[tuple[str, int, Future[str]]] = queue.SimpleQueue()
         claimed, name = self.claimed, f"lopen-{project}"
         for variable in ("DBOS__APPVERSION", "DBOS__VMID"):
             os.environ.pop(variable, None)
@@ -91,9 +95,9 @@ class Engine:
         DBOS(config=config)
 
         @DBOS.workflow(name=WORKFLOW)
-        def build(module: str) -> str:
+        def build(module: str, fence: int) -> str:
             ending: Future[str] = Future()
-            claimed.put((module, ending))
+            claimed.put((module, fence, ending))
             return ending.result()
 
         assert build is not None  # the engine finds it by its name

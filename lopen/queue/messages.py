@@ -6,7 +6,7 @@ Who holds the queue's credentials may do what a person of the project may, so a 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any
 
 from lopen.application import decisions
@@ -46,19 +46,19 @@ ACTS: Mapping[str, Act] = {
 
 
 def take_up(context: CommandContext, queue: SharedQueue, module: str, *, running: bool) -> None:
-    """Take up the messages for a module that can have their effect now; one that cannot any more is dropped."""
+    """Take up the messages for a module that can have their effect now."""
     for number, (command, *words) in queue.messages(module):
-        if running and command not in WHILE_RUNNING:
-            continue
-        store = open_store(context)
-        try:
-            session = store.latest(module=module)
-            with suppress(LopenError):  # of another state than the person saw
-                if session is not None and command in ACTS:
-                    ACTS[command](context, store, session, words)
-        finally:
-            store.database.close()
-        queue.taken_up(module, number)
+        if command in WHILE_RUNNING or not running:
+            act(context, module, command, *words)
+            queue.taken_up(module, number)
+
+
+def act(context: CommandContext, module: str, command: str, *words: str) -> None:
+    """Do what a command asks; nothing where the session is in another state than the person saw."""
+    store = open_store(context)
+    with closing(store.database), suppress(LopenError):
+        if command in ACTS and (session := store.latest(module=module)) is not None:
+            ACTS[command](context, store, session, words)
 
 
 def sent(context: CommandContext, command: str, options: Mapping[str, Any]) -> bool:

@@ -85,7 +85,7 @@ class OpenQueue:
     def begin_ready(self) -> None:
         """Give each order whose earlier modules are complete an execution."""
         for placed in self.shared.ready():
-            self._execute(placed.order.module, placed.priority)
+            self.executions.add(placed)
 
     def take_over_dead(self, *, claimed: bool) -> list[str]:
         """Give the builds of dead workers new executions; return their modules.
@@ -96,15 +96,12 @@ class OpenQueue:
         if claimed:
             unclaimed = self.executions.unclaimed()
             queued = self.shared.placed(state="queued", expired_s=LEASE_S)
-            lost += [placed for placed in queued if placed.workflow not in unclaimed]
-        lost = [placed for placed in lost if self.shared.requeue(placed)]
-        for placed in lost:
-            self.executions.cancel(placed.workflow)
-            self._execute(placed.order.module, placed.priority)
-        return [placed.order.module for placed in lost]
-
-    def _execute(self, module: str, priority: int) -> None:
-        self.shared.note_workflow(module, self.executions.add(module, priority))
+            lost += [placed for placed in queued if self.executions.id(placed) not in unclaimed]
+        taken = [(placed, again) for placed in lost if (again := self.shared.queue(placed))]
+        for placed, again in taken:
+            self.executions.cancel(placed)
+            self.executions.add(again)
+        return [placed.order.module for placed, _ in taken]
 
     def close(self) -> None:
         """Close all connections."""

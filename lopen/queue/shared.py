@@ -1,7 +1,8 @@
 """The queue's tables, in SQLite or Postgres: orders with their state and lease, checkpoints, messages of people.
 
-The database's clock alone says when a lease expires. Each lease has a fencing number that only grows, also where a
-module is removed and ordered again: whoever holds an older one may not change anything. Executing, retrying and ordering is the engine's (`lopen.queue.engine`).
+The database's clock alone says when a lease expires. An order gets the next fencing number each time it is queued, also
+where its module was removed before: whoever holds an older one may not change anything. With its module it names one
+execution of the engine (`lopen.queue.engine`), which claims, retries and orders by priority.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -30,9 +31,8 @@ SILENCE_S = 20.0  # within a transaction, until Postgres ends it
 _TABLES = """
 CREATE TABLE IF NOT EXISTS lopen_orders (
     project TEXT NOT NULL, module TEXT NOT NULL, body TEXT NOT NULL, state TEXT NOT NULL,
-    told TEXT NOT NULL DEFAULT '{}', workflow TEXT NOT NULL DEFAULT '', priority INTEGER NOT NULL DEFAULT 0,
-    worker TEXT NOT NULL DEFAULT '', fence BIGINT NOT NULL DEFAULT 0, expires DOUBLE PRECISION NOT NULL DEFAULT 0,
-    since DOUBLE PRECISION NOT NULL DEFAULT 0, lost INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (project, module));
+    told TEXT NOT NULL DEFAULT '{}', priority INTEGER NOT NULL, worker TEXT NOT NULL DEFAULT '', fence BIGINT NOT NULL,
+    expires DOUBLE PRECISION NOT NULL DEFAULT 0, lost INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (project, module));
 CREATE TABLE IF NOT EXISTS lopen_checkpoints (
     project TEXT NOT NULL, module TEXT NOT NULL, kind TEXT NOT NULL, row_key TEXT NOT NULL, body TEXT NOT NULL,
     PRIMARY KEY (project, module, kind, row_key));
@@ -58,12 +58,12 @@ class BuildOrder:
     commit: str
     branch: str  # the person's, for the merge
     after: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def group(self) -> str:
         """The builds that share its budget."""
-        return next((text.partition("=")[2] for text in self.options if text.startswith("group=")), "")
+        return str(self.options.get("group", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,6 @@ class Placed:
     order: BuildOrder
     state: str
     told: Mapping[str, Any] = field(default_factory=dict)
-    workflow: str = ""
     priority: int = 0
     worker: str = ""
     fence: int = 0
@@ -169,10 +168,10 @@ class SharedQueue(SharedPace):
         with self._changing() as connection:
             changed = self._run(
                 connection,
-                "INSERT INTO lopen_orders (project, module, body, state, priority, since, fence)"
-                " VALUES (:project, :module, :body, 'waiting', :priority, NOW(), CAST(1000 * NOW() AS BIGINT))"
+                "INSERT INTO lopen_orders (project, module, body, state, priority, fence)"
+                " VALUES (:project, :module, :body, 'waiting', :priority, CAST(1000 * NOW() AS BIGINT))"
                 " ON CONFLICT (project, module) DO UPDATE SET body = excluded.body, state = 'waiting', told = '{}',"
-                " priority = excluded.priority, since = excluded.since"
+                " priority = excluded.priority, expires = 0"
                 " WHERE lopen_orders.state <> 'running' OR lopen_orders.expires < NOW()",
                 module=order.module,
                 body=body,
@@ -189,7 +188,7 @@ class SharedQueue(SharedPace):
         with self._changing() as connection:
             rows = self._run(
                 connection,
-                "SELECT body, state, told, workflow, priority, worker, fence, lost, expires - NOW() AS left_s FROM lopen_orders"
+                "SELECT body, state, told, priority, worker, fence, lost, expires - NOW() AS left_s FROM lopen_orders"
                 " WHERE project = :project AND (CAST(:module AS TEXT) IS NULL OR module = :module)"
                 " AND (CAST(:state AS TEXT) IS NULL OR state = :state)"
                 " AND (CAST(:expired AS REAL) IS NULL OR expires < NOW() - CAST(:expired AS REAL)) ORDER BY module",
@@ -208,61 +207,39 @@ class SharedQueue(SharedPace):
                 self._run(connection, sql, module=module)
         return found
 
-    @patient
     def ready(self) -> list[Placed]:
-        """Mark the orders whose earlier modules are complete as queued, and return them: each to one caller."""
-        found = []
+        """Queue the orders whose earlier modules are complete, and return them: each to one caller."""
         waiting = self.placed(state="waiting")
         states = {p.order.module: p.state for p in self.placed()} if waiting else {}
-        changes = "state = 'queued', expires = NOW()"
-        for placed in waiting:
-            turn = all(states.get(name, "complete") == "complete" for name in placed.order.after)
-            if turn and self._change(changes, placed.order.module, "state = 'waiting'"):
-                found.append(placed)
-        return found
+        due = (p for p in waiting if all(states.get(n, "complete") == "complete" for n in p.order.after))
+        return [queued for placed in due if (queued := self.queue(placed)) is not None]
 
     @patient
-    def note_workflow(self, module: str, workflow: str) -> None:
-        """Remember the engine's id of the order's execution."""
-        self._change("workflow = :workflow", module, workflow=workflow)
+    def queue(self, placed: Placed) -> Placed | None:
+        """Queue a waiting order, or a build whose worker is dead; return None where another process did it."""
+        changed = self._change(
+            "state = 'queued', worker = '', fence = fence + 1, expires = NOW(),"
+            " lost = lost + CASE state WHEN 'waiting' THEN 0 ELSE 1 END",
+            placed.order.module,
+            "fence = :fence AND state = :state AND expires < NOW()",
+            fence=placed.fence,
+            state=placed.state,
+        )
+        return replace(placed, state="queued", worker="", fence=placed.fence + 1) if changed else None
 
     @patient
     def wait_again(self, module: str) -> None:
-        """Put an order that does not run back among those that wait for their turn."""
-        self._change("state = 'waiting', since = NOW()", module, "state NOT IN ('queued', 'running')")
-
-    @patient
-    def requeue(self, placed: Placed) -> bool:
-        """Mark a lost build as queued again; True for the one caller that is to begin it."""
-        return self._change(
-            "state = 'queued', expires = NOW(), lost = lost + 1",
-            placed.order.module,
-            "fence = :fence AND workflow = :workflow AND state = :state AND expires < NOW()",
-            fence=placed.fence,
-            workflow=placed.workflow,
-            state=placed.state,
-        )
-
-    @patient
-    def hand_back(self, module: str) -> None:
-        """Let a queued order wait again: this worker claimed it, and did not begin."""
-        self._change("state = 'waiting'", module, "state = 'queued'")
+        """Put an order that has ended back among those that wait for their turn."""
+        self._change("state = 'waiting'", module, "state NOT IN ('queued', 'running')")
 
     # leases
 
     @patient
-    def take(self, module: str, worker: str) -> int | None:
-        """Take the lease of a module; return its fencing number, None where another worker holds it or it is gone."""
-        with self._changing() as connection:
-            row = self._run(
-                connection,
-                "UPDATE lopen_orders SET state = 'running', worker = :worker, fence = fence + 1, expires = NOW() + :lease,"
-                " since = NOW() WHERE project = :project AND module = :module AND expires < NOW() RETURNING fence",
-                module=module,
-                worker=worker,
-                lease=LEASE_S,
-            ).first()
-            return None if row is None else int(row[0])
+    def take(self, module: str, fence: int, worker: str) -> bool:
+        """Take the lease of a queued module; return False where it was queued anew or removed since."""
+        changes = "state = 'running', worker = :worker, expires = NOW() + :lease"
+        only_if = "fence = :fence AND state = 'queued'"
+        return self._change(changes, module, only_if, fence=fence, worker=worker, lease=LEASE_S)
 
     @patient
     def renew(self, module: str, fence: int) -> None:
@@ -271,12 +248,13 @@ class SharedQueue(SharedPace):
 
     @patient
     def release(self, module: str, fence: int, state: str, told: Mapping[str, Any]) -> None:
-        """Give a lease back with the build's state. Raises `Fenced`."""
+        """Give a build back with its state, where it has begun or not. Raises `Fenced`, also if it was given back before."""
         sql = "expires = 0, worker = '', state = :state, told = :told"
         self._as_holder(sql, module, fence, state=state, told=json.dumps(told))
 
     def _as_holder(self, changes: str, module: str, fence: int, **values: Any) -> None:
-        if not self._change(changes, module, "fence = :fence", fence=fence, **values):
+        mine = "fence = :fence AND state IN ('queued', 'running')"
+        if not self._change(changes, module, mine, fence=fence, **values):
             raise fenced(module)
 
     def _change(self, changes: str, module: str, only_if: str = "TRUE", **values: Any) -> bool:
@@ -406,8 +384,6 @@ def fenced(module: str) -> Fenced:
 
 def _placed(row: sa.RowMapping) -> Placed:
     body = json.loads(row["body"])
-    order = BuildOrder(**body | {"after": tuple(body["after"]), "options": tuple(body["options"])})
-    known = {
-        name: row[name] for name in ("state", "workflow", "priority", "worker", "fence", "left_s", "lost")
-    }
+    order = BuildOrder(**body | {"after": tuple(body["after"])})
+    known = {name: row[name] for name in ("state", "priority", "worker", "fence", "left_s", "lost")}
     return Placed(order, told=json.loads(row["told"]), **known)

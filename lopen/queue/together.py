@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 from lopen.application.command_context import CommandContext, ResumeOptions, RunOptions
 from lopen.application.decisions import checked, record, show, specification
 from lopen.application.estimate import expected
-from lopen.application.open_store import NOWHERE, looked_up, open_store, opened_limits, store_of
+from lopen.application.open_store import looked_up, open_store, opened_limits, store_of
 from lopen.application.reports import standstill
 from lopen.application.workplaces import require_repository
 from lopen.core.errors import ExitCode, LopenError, WrongUsage
@@ -63,9 +64,8 @@ def preview_together(context: CommandContext, modules: Sequence[str], options: R
         waits = module in selection.unapproved
         cost = expected(context, spec, settings, options.model)[2]
         command = f"lopen approve {module}" if waits else f"lopen run {module}"
-        context.say(f"{module}{f', after {after}' if after else ''}: {cost}")
-        if waits:
-            context.say(f"  it waits for your approval: {command}")
+        unapproved = f"; it waits for your approval: {command}" if waits else ""
+        context.say(f"{module}{f', after {after}' if after else ''}: {cost}{unapproved}")
         context.emit("dry_run", module=module, after=spec.after, waits_for_approval=waits, command=command)
     for ending in selection.endings.values():
         context.say(
@@ -183,11 +183,11 @@ def _build(
 ) -> ExitCode:
     builds = [Build(name, spec.after) for name, spec in selection.specs.items()]
     listed = Listed(builds, selection.complete, dict(selection.endings))
-    group = selection.group or new_id()
+    words = arguments(replace(options, group=selection.group or new_id(), quiet=False, no_color=False))
     crew = Crew(
         context.root,
         jobs or default_jobs(),
-        lambda build: ["run", build.module, "--json", "--group", group, *arguments(options)],
+        lambda build: ["run", build.module, "--json", *words],
         lambda running: watch(listed, running),
         watch.say,
     )
@@ -202,70 +202,35 @@ def _build(
 
 def arguments(options: ResumeOptions) -> list[str]:
     """Return the options as the command line of one module's process has them."""
-    given: dict[str, Any] = {
-        "--model": options.model,
-        "--max-iterations": options.max_iterations,
-        "--max-cost": options.max_cost,
-        "--sandbox": options.sandbox,
-    }
-    switches = {
-        "--unattended": options.unattended,
-        "--allow-network": options.allow_network,
-        "--record": options.record is True,
-        "--no-record": options.record is False,
-        "--new": isinstance(options, RunOptions) and options.new,
-    }
-    valued = [word for name, value in given.items() if value not in ("", None) for word in (name, str(value))]
-    return [*valued, *(name for name, on in switches.items() if on)]
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A line of the closing table."""
-
-    module: str
-    result: str
-    tasks: str
-    cost: str
-    time: str
-    reason: str
-    command: str
+    words = ["--no-record"] if options.record is False else []
+    for name, value in asdict(options).items():
+        if value not in ("", None) and value is not False:  # 0 is a limit that somebody gave
+            words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+    return words
 
 
 def tell_endings(context: CommandContext, listed: Listed) -> None:
     """Print the table of all builds; its last line names the command that a person enters next, if one is needed."""
-    endings = [listed.endings[module] for module in sorted(listed.endings)]
-    rows = [_row(context, ending) for ending in endings]
-    for row, ending in zip(rows, endings, strict=True):
-        context.emit(
-            "build_ended",
-            module=row.module,
-            result=ending.result,
-            exit_code=int(ending.code),
-            tasks=row.tasks,
-            cost=row.cost,
-            seconds=round(ending.seconds, 1),
-            reason=row.reason,
-            command=row.command,
-        )
-    heads = Row("module", "result", "tasks", "cost", "time", "", "next")
-    shown = [heads, *rows]
-    widths = [
-        max(len(getattr(row, name)) for row in shown)
-        for name in ("module", "result", "tasks", "cost", "time")
+    rows = [_row(context, listed.endings[module]) for module in sorted(listed.endings)]
+    for row in rows:
+        context.emit("build_ended", **row)
+    heads = ("module", "result", "tasks", "cost", "time", "next")
+    table = [
+        heads,
+        *((*(row[name] for name in heads[:4]), _time(row["seconds"]), row["command"]) for row in rows),
     ]
-    for row in shown:
-        cells = (row.module, row.result, row.tasks, row.cost, row.time)
-        context.say(
-            "  ".join([*(c.ljust(w) for c, w in zip(cells, widths, strict=True)), row.command]).rstrip()
-        )
-        if row.reason:
-            context.say(f"    {row.reason}")
-    needed = [row.command for row, e in zip(rows, endings, strict=True) if e.result == "waits"]
-    if len(needed) > 1:
-        needed = [_all_at_once(needed)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for cells, row in zip(table, [{}, *rows], strict=True):
+        context.say("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
+        if row.get("reason"):
+            context.say(f"    {row['reason']}")
+    needed = [row["command"] for row in rows if row["result"] == "waits"]
     if needed:
-        context.say(f"next: {needed[0]}")
+        context.say(f"next: {_all_at_once(needed)}")
+
+
+def _time(seconds: float) -> str:
+    return f"{round(seconds) // 60}:{round(seconds) % 60:02}" if seconds else ""
 
 
 def _all_at_once(commands: Sequence[str]) -> str:
@@ -277,28 +242,35 @@ def _all_at_once(commands: Sequence[str]) -> str:
     return commands[0]
 
 
-def _row(context: CommandContext, ending: Ending) -> Row:
+def _row(context: CommandContext, ending: Ending) -> dict[str, Any]:
+    """Return an ending as its event has it."""
+    found = figures(context, ending.module)
+    waits = {} if ending.command else found  # the session knows it
+    command = f"lopen merge {ending.module}" if ending.code is ExitCode.OK else waits.get("command", "")
+    return {
+        "module": ending.module,
+        "result": ending.result,
+        "exit_code": int(ending.code),
+        "tasks": f"{found['tasks_done']}/{found['tasks']}" if found else "",
+        "cost": cost_text(found["cost_usd"], found["unpriced_tokens"]) if "cost_usd" in found else "",
+        "seconds": round(ending.seconds, 1),
+        "reason": ending.reason or waits.get("reason", ""),
+        "command": ending.command or command,
+    }
+
+
+def figures(context: CommandContext, module: str) -> dict[str, Any]:
+    """Return what a list shows of a module's newest session: its tasks, its cost, and what it waits for."""
     store = open_store(context)
-    try:
-        found = (
-            store_of(store, ending.module).latest(module=ending.module)
-            if store.database.path != NOWHERE
-            else None
-        )
-        tasks, cost, reason, command = "", "", ending.reason, ending.command
-        if found is not None:
-            done = progress(found.tree)
-            tasks = f"{done.tasks_done}/{done.tasks}"
-            own = f"session:{found.id}"
-            budget = next((b for b in looked_up(context, store.database).budgets if b.budget_id == own), None)
-            cost = cost_text(budget.cost_usd, budget.unpriced_tokens) if budget else ""
-            waits = standstill(context.root, store, found)
-            if waits is not None and not command:
-                command, reason = waits.command, reason or waits.message
-        if ending.code is ExitCode.OK:
-            command = f"lopen merge {ending.module}"
-        minutes, seconds = divmod(round(ending.seconds), 60)
-        time = f"{minutes}:{seconds:02}" if ending.seconds else ""
-        return Row(ending.module, ending.result, tasks, cost, time, reason, command)
-    finally:
-        store.database.close()
+    with closing(store.database):
+        session = store_of(store, module).latest(module=module)
+        if session is None:
+            return {}
+        done = progress(session.tree)
+        found: dict[str, Any] = {"session": session.id, "tasks_done": done.tasks_done, "tasks": done.tasks}
+        budgets = {b.budget_id: b for b in looked_up(context, store.database).budgets}
+        if own := budgets.get(f"session:{session.id}"):
+            found |= {"cost_usd": round(own.cost_usd, 6), "unpriced_tokens": own.unpriced_tokens}
+        if waits := standstill(context.root, store, session):
+            found |= {"reason": waits.message, "command": waits.command}
+        return found

@@ -6,9 +6,9 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from lopen import __version__
 from lopen.application.command_context import CommandContext, RunOptions
@@ -30,12 +30,12 @@ from lopen.queue.opening import (
     queue_url,
     remote_address,
 )
-from lopen.queue.shared import LEASE_S, BuildOrder
+from lopen.queue.shared import LEASE_S, BuildOrder, Fenced
 from lopen.sandbox.choice import probe
 from lopen.specification.drift import spec_hash
 from lopen.specification.modules import find_modules, require_known, spec_path
 from lopen.specification.order import in_order
-from lopen.specification.spec import load_specification
+from lopen.specification.spec import Specification, load_specification
 from lopen.store.sessions import SessionStore
 
 LOOK_S = 1.0  # between two looks for leases that expired
@@ -53,26 +53,16 @@ def add(context: CommandContext, modules: Sequence[str], options: RunOptions, pr
     specs = {name: load_specification(spec_path(context.root, name), module=name) for name in known}
     for module in modules:
         require_known(module, known)
-    store = open_store(context, new=True)
-    commit, branch = (
-        git(context.root, "rev-parse", "HEAD"),
-        git(context.root, "symbolic-ref", "--short", "HEAD"),
-    )
-    _require_pushed(context, commit)
+    store, start = open_store(context, new=True), git(context.root, "rev-parse", "HEAD")
+    _require_pushed(context, start)
     queue = open_queue(context)
     try:
-        earlier = {
-            p.order.group
-            for p in queue.shared.placed()
-            if p.order.module in modules and p.state != "complete"
-        }
+        others = [p for p in queue.shared.placed() if p.order.module in modules and p.state != "complete"]
+        earlier = {placed.order.group for placed in others}
         group = options.group or (earlier.pop() if len(earlier) == 1 else "") or new_id()
         options = replace(options, group=group)
         for module in in_order({name: spec.after for name, spec in specs.items()}, modules):
-            order = _order(context.root, store, module, options)
-            queue.shared.place(
-                replace(order, commit=commit, branch=branch, after=specs[module].after), priority
-            )
+            queue.shared.place(_order(context.root, store, specs[module], start, options), priority)
             context.say(f"{module} is in the queue")
             context.emit("queued", module=module, priority=priority)
         queue.begin_ready()
@@ -80,18 +70,24 @@ def add(context: CommandContext, modules: Sequence[str], options: RunOptions, pr
         queue.close()
 
 
-def _order(root: Path, store: SessionStore, module: str, options: RunOptions) -> BuildOrder:
-    spec = checked(load_specification(spec_path(root, module), module=module))
-    given, digest = store.approval(module), spec_hash(spec.outline)
+def _order(
+    root: Path, store: SessionStore, spec: Specification, start: str, options: RunOptions
+) -> BuildOrder:
+    module, digest = checked(spec).module, spec_hash(spec.outline)
+    given = store.approval(module)
     if given is None or given.spec_hash != digest:
         raise LopenError(f"the specification of {module} is not approved", hint=f"lopen approve {module}")
-    fields = {name: value for name, value in asdict(given).items() if name != "seal"}
-    documents = {
-        path: content.decode("utf-8", "replace") for path, content in module_documents(root, module).items()
-    }
-    own = {name: value for name, value in asdict(options).items() if value not in ("", None, False)}
-    words = tuple(f"{name}={value}" for name, value in own.items())
-    return BuildOrder(module, digest, fields | {"at": given.at.isoformat()}, documents, "", "", (), words)
+    documents = module_documents(root, module).items()
+    return BuildOrder(
+        module,
+        digest,
+        asdict(given) | {"at": given.at.isoformat(), "seal": ""},
+        {path: content.decode("utf-8", "replace") for path, content in documents},
+        start,
+        git(root, "symbolic-ref", "--short", "HEAD"),
+        spec.after,
+        asdict(options),
+    )
 
 
 def _require_pushed(context: CommandContext, commit: str) -> None:
@@ -117,27 +113,23 @@ class FromQueue:
 
     def take(self) -> Build | None:
         """Take the lease of a build that this process has claimed; None if none is claimed."""
-        while self.open and not self.engine.claimed.empty():
-            module, ending = self.engine.claimed.get()
-            fence = self.queue.shared.take(module, self.name)
-            if fence is None:
-                ending.set_result("another worker has it")
-                continue
-            self.fences[module] = fence, ending
-            return Build(module)
+        for _ in range(self.engine.claimed.qsize() if self.open else 0):
+            module, fence, execution = self.engine.claimed.get()
+            if module in self.fences:  # its process has lost an older lease, and drops its work
+                self.engine.claimed.put((module, fence, execution))
+            elif self.queue.shared.take(module, fence, self.name):
+                self.fences[module] = fence, execution
+                return Build(module)
+            else:
+                execution.set_result("it was queued anew, or removed")
         return None
 
     def ended(self, ending: Ending) -> None:
         """Note the end of a build's process; one that left its lease behind has crashed, or was stopped with this worker."""
         fence, execution = self.fences.pop(ending.module)
-        placed = next(iter(self.queue.shared.placed(ending.module)), None)
-        if placed is not None and placed.fence == fence and placed.state == "running":
-            reason = ending.reason or "its process ended without a result"
-            state = "waiting" if not self.open else "failed"
-            told: dict[str, Any] = (
-                {} if not self.open else {"reason": reason, "command": f"lopen queue retry {ending.module}"}
-            )
-            self.queue.shared.release(ending.module, fence, state, told)
+        told = {"reason": ending.reason or "its process ended without a result"} if self.open else {}
+        with suppress(Fenced):  # it has given the lease back, or lost it
+            self.queue.shared.release(ending.module, fence, "failed" if self.open else "waiting", told)
         self.say(f"{ending.module}: {ending.result}{f': {ending.reason}' if ending.reason else ''}")
         execution.set_result(ending.result)
         self.queue.begin_ready()
@@ -197,9 +189,10 @@ def work(context: CommandContext, jobs: int | None, name: str, *, until_idle: bo
         for _, execution in source.fences.values():
             execution.set_result("handed back")
         while not engine.claimed.empty():
-            module, execution = engine.claimed.get()
+            module, fence, execution = engine.claimed.get()
             execution.set_result("handed back")
-            queue.shared.hand_back(module)
+            with suppress(Fenced):
+                queue.shared.release(module, fence, "waiting", {})
         queue.begin_ready()
         engine.close()
         queue.close()

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from lopen.queue.shared import SharedQueue
 from tests.endpoint import Route, ScriptedEndpoint
 from tests.fake_api import Answer
 from tests.project import Project, build, plan, specification
@@ -162,3 +163,12 @@ def with_remote(project: Project) -> Path:
     project.git("remote", "add", "origin", str(remote))
     project.git("fetch", "-q", "origin")
     return remote
+
+
+def taken(queue: SharedQueue, module: str, worker: str) -> int:
+    """Queue an order and take its lease; return the fencing number."""
+    [placed] = queue.placed(module)
+    queued = queue.queue(placed)
+    assert queued is not None
+    assert queue.take(module, queued.fence, worker)
+    return queued.fence

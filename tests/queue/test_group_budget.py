@@ -21,7 +21,7 @@ from tests.fakes import FakeClock
 from tests.limits.redis_server import RedisServer
 from tests.limits.test_group import ONE_DOLLAR, quote
 from tests.project import TIMEOUT_S
-from tests.queue.conftest import Machine, MakeProject, kill, with_remote
+from tests.queue.conftest import Machine, MakeProject, kill, taken, with_remote
 from tests.queue.test_workers import Held, expire_leases
 
 Begin = Callable[..., Meter]
@@ -33,7 +33,7 @@ def queue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SharedQueu
     url = request.getfixturevalue("database") if on_postgres else f"sqlite:///{tmp_path / 'queue.db'}"
     queue = SharedQueue(url, "project")
     for module in ("alpha", "beta"):
-        queue.place(BuildOrder(module, "", {}, {}, "", "", options=("group=together",)), 1)
+        queue.place(BuildOrder(module, "", {}, {}, "", "", options={"group": "together"}), 1)
     yield queue
     queue.close()
 
@@ -43,8 +43,7 @@ def begin(queue: SharedQueue, tmp_path: Path) -> Begin:
     """Take a module's lease on a machine of its own, and open its budgets."""
 
     def begin(module: str, machine: str, settings: Settings = ONE_DOLLAR) -> Meter:
-        fence = queue.take(module, machine)
-        assert fence is not None
+        fence = taken(queue, module, machine)
         store = GroupStore(Database(tmp_path / f"{machine}.db"), queue, "together", module, fence)
         meter = Meter(store, settings, FakeClock(), group="together")
         meter.open(f"{module}-1", module)
@@ -85,7 +84,7 @@ def test_a_fenced_build_charges_nothing_and_its_successor_charges_what_was_cut_o
     one = begin("alpha", "one")
     cut_off = one.reserve(1, 6_000, "", quote)
     [placed] = queue.placed("alpha")
-    queue.release("alpha", placed.fence, "queued", {})  # as if the lease had expired
+    queue.release("alpha", placed.fence, "waiting", {})  # as if the lease had expired
     three = begin("alpha", "three")
     assert (group(three).cost_usd, group(three).reserved_usd) == (0.1, 0.0), "the input was sent"
     with pytest.raises(Fenced):

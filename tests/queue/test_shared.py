@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lopen.queue.shared import BuildOrder, DatabaseAway, Fenced, SharedQueue
+from tests.queue.conftest import taken
 
 ALPHA = BuildOrder("alpha", "", {}, {}, "", "")
 
@@ -14,11 +15,10 @@ ALPHA = BuildOrder("alpha", "", {}, {}, "", "")
 def test_the_holder_of_a_module_that_was_removed_and_ordered_again_is_fenced(tmp_path: Path) -> None:
     queue = SharedQueue(f"sqlite:///{tmp_path / 'queue.db'}", "project")
     queue.place(ALPHA, 1)
-    before = queue.take("alpha", "one")
-    assert before is not None
+    before = taken(queue, "alpha", "one")
     queue.remove("alpha")
     queue.place(ALPHA, 1)
-    assert queue.take("alpha", "two") != before
+    assert taken(queue, "alpha", "two") > before
     with pytest.raises(Fenced):
         queue.renew("alpha", before)
     queue.close()
@@ -30,10 +30,22 @@ def test_a_worker_that_is_stopped_within_a_transaction_holds_nobody_up(
     monkeypatch.setattr("lopen.queue.shared.SILENCE_S", 0.2)
     one, two = SharedQueue(database, "project"), SharedQueue(database, "project")
     one.place(ALPHA, 1)
-    fence = one.take("alpha", "one")
-    assert fence is not None
+    fence = taken(one, "alpha", "one")
     with pytest.raises(DatabaseAway), one.holding("alpha", fence):
         two.release("alpha", fence, "waiting", {})  # waits for the row
-    assert two.take("alpha", "two") is not None
+    assert taken(two, "alpha", "two") > fence
     one.close()
     two.close()
+
+
+def test_a_module_that_is_ordered_again_before_it_is_claimed_is_built_once(tmp_path: Path) -> None:
+    queue = SharedQueue(f"sqlite:///{tmp_path / 'queue.db'}", "project")
+    queue.place(ALPHA, 100)
+    [first] = queue.ready()
+    queue.place(ALPHA, 1)
+    [again] = queue.ready()
+    assert not queue.take("alpha", first.fence, "one")
+    assert queue.take("alpha", again.fence, "one")
+    queue.release("alpha", again.fence, "complete", {})
+    assert not queue.take("alpha", again.fence, "two"), "its execution is claimed once more"
+    queue.close()

@@ -7,6 +7,7 @@ import re
 from lopen.queue.opening import project_id
 from lopen.queue.shared import BuildOrder, SharedQueue
 from tests.e2e.conftest import MakeProject
+from tests.queue.conftest import taken
 from tests.server.serving import serving
 from tests.server.test_metrics import samples
 
@@ -22,10 +23,10 @@ def test_the_page_and_the_metrics_tell_what_runs_where_and_what_waits(make_proje
         queue = SharedQueue(f"sqlite:///{project.root / '.lopen' / 'queue.db'}", project_id(project.root))
         for module, after in (("alpha", ()), ("beta", ("alpha",)), ("gamma", ()), ("delta", ())):
             queue.place(BuildOrder(module, "", {}, {}, "", "", after=after), 1)
-        fences = {module: queue.take(module, "host-1") or 0 for module in ("alpha", "gamma", "delta")}
+        fences = {module: taken(queue, module, "host-1") for module in ("alpha", "gamma", "delta")}
         queue.release("gamma", fences["gamma"], "waits", {"reason": "Whole numbers?", "seconds": 70.0})
         queue.release("delta", fences["delta"], "running", {})  # as if its lease had expired
-        assert queue.requeue(next(iter(queue.placed("delta"))))
+        assert queue.queue(next(iter(queue.placed("delta"))))
         page = server.client.get("/workers").text
         rows = [re.sub(r"<[^>]+>", "|", row) for row in re.findall(r"<tr.*?</tr>", page, re.DOTALL)]
         told = {
