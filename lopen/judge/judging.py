@@ -124,6 +124,10 @@ class Judge(Protocol):
         """Return the verdict on `subject` as the work tree is now."""
         ...
 
+    def accepted_by_person(self, task: str) -> BoundaryVerdict | None:
+        """Return the verdict on a task whose work a person accepted; None if nobody did, or anything changed since."""
+        ...
+
 
 def verdicts_of(store: SessionStore, session: str) -> tuple[Verdict, ...]:
     """Return the session's verdicts, oldest first."""
@@ -159,6 +163,18 @@ class AskedJudge:
 
     def verdict_on(self, scope: Scope, subject: str, builder: BuilderWork = NO_BUILDER) -> BoundaryVerdict:
         """Return the verdict on `subject` as the work tree is now."""
+        return self.verdict(self._evidence(scope, subject, builder))
+
+    def accepted_by_person(self, task: str) -> BoundaryVerdict | None:
+        """Return the verdict on a task whose work a person accepted; ask no model."""
+        given = (r for r in self.session.limits.confirmed if isinstance(r, UndecidedVerdict))
+        known = [found for r in given if (found := self.store.verdict(self.session.id, r.evidence_hash))]
+        if not any((v.get("task"), v.get("tree")) == (task, self.verifier.tree()) for v in known):
+            return None  # gathering evidence would run commands for nothing
+        evidence = self._evidence("task", task, NO_BUILDER)
+        return self.verdict(evidence) if self._accepted_by_person(evidence) else None
+
+    def _evidence(self, scope: Scope, subject: str, builder: BuilderWork) -> Evidence:
         from lopen.judge.judged_work import JudgedWork, evidence_for  # costs 100 ms: a run starts without it
 
         session = self.session
@@ -175,7 +191,7 @@ class AskedJudge:
         )
         evidence = evidence_for(work, control=self.settings.oracle.mutation != "off")
         unseen = tuple(hidden_values(evidence, self.hide))
-        return self.verdict(replace(evidence, findings=(*evidence.findings, *unseen)))
+        return replace(evidence, findings=(*evidence.findings, *unseen))
 
     def verdict(self, evidence: Evidence) -> BoundaryVerdict:
         """Return the remembered verdict on the same evidence, a person's, or a new one."""

@@ -23,6 +23,7 @@ from lopen.specification.spec import Specification
 from lopen.store.journal import StoredConversation
 from lopen.tools.calls import ToolResult
 from lopen.tools.running import ToolRunner
+from lopen.tools.task_completion import complete_accepted
 from lopen.tools.workbench import Workbench
 from lopen.workflow import changes
 from lopen.workflow.next_step import Trigger, enter_step, stuck
@@ -68,7 +69,7 @@ def advance_without_model(context: SessionContext) -> Needed:
         case Step.SELECT_NEXT_COMPONENT:
             return _select(context)
         case Step.ITERATE_THROUGH_TASKS:
-            return _close_component(context)
+            return _complete_or_close(context)
         case Step.REPEAT:
             decision = enter_step(changes.select_component(session, None), Trigger.COMPONENTS_REMAIN)
             context.record.journal.save(decision.session, *decision.events)
@@ -169,12 +170,17 @@ def _select(context: SessionContext) -> Needed:
     return None
 
 
-def _close_component(context: SessionContext) -> Needed:
+def _complete_or_close(context: SessionContext) -> Needed:
+    """Complete the task that a person accepted, or close the component if no task is left."""
     session = context.record.journal.session
     component = session.tree.component(session.plan.selected or "")
     assert component is not None
     if component.open_tasks:
-        return "model"
+        answer = complete_accepted(bench_for(context))
+        if answer is None:
+            return "model"
+        context.record.write_plan()
+        return answer.pause
     if component.given_up:
         # Tasks that a person gave up leave their component open; the others go on.
         context.record.journal.save(changes.select_component(session, None))

@@ -23,7 +23,7 @@ from lopen.models.prompts.parts import CHARS_PER_TOKEN, Part
 from lopen.models.prompts.prompt import Surroundings, TaskFiles
 from lopen.settings.schema import Settings
 from lopen.specification.modules import topics
-from lopen.tools.task_work import TASK_VERDICT
+from lopen.tools.task_completion import TASK_VERDICT
 from lopen.verification.findings import Finding
 from lopen.verification.project_commands import detect, listing
 from lopen.verification.run_files import is_lock_file, is_manifest

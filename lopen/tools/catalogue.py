@@ -22,7 +22,7 @@ from lopen.models.request_body import plain_schema
 from lopen.models.tool_calls import Input, explained
 from lopen.tools import file_tools, planning, reading, task_work
 from lopen.tools.calls import NoInput, ToolResult, failed, refused
-from lopen.tools.task_work import TASK_VERDICT
+from lopen.tools.task_completion import TASK_VERDICT
 from lopen.tools.workbench import Workbench
 from lopen.workflow.next_step import due_step
 from lopen.workflow.steps import PLANNING_STEPS, Step, number

@@ -13,6 +13,7 @@ from lopen.core.events import Committed, GuardrailRaised, Notice, TaskChanged
 from lopen.git.commits import completion_message
 from lopen.git.repository import Repository
 from lopen.guardrails.completion import QUALITY, missing, rejection
+from lopen.judge.judging import BoundaryVerdict
 from lopen.tools.calls import ToolResult, done, refused
 from lopen.tools.workbench import Workbench
 from lopen.verification.runners import shown_output
@@ -22,6 +23,7 @@ from lopen.workflow.session import CommitIntent, Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import State, Task
 
+TASK_VERDICT = "verify_task_completion"
 VERIFY_AGAIN = "look at what changed, verify again, then complete"
 
 
@@ -44,6 +46,26 @@ def complete_task(bench: Workbench, task: Task) -> ToolResult:
     commit = _commit(bench, task, tree, _message(bench, task))
     _tell_left_out(bench)
     return replace(done(task_id=task.id, status="complete", commit=commit), recorded=True)
+
+
+def complete_accepted(bench: Workbench) -> ToolResult | None:
+    """Complete the task in progress if a person accepted its work and nothing changed since; None: a model goes on."""
+    task = bench.session.task
+    judged = bench.judge.accepted_by_person(task.id) if task is not None else None
+    if task is None or judged is None or not judged.passed:
+        return None
+    note_verdict(bench, judged)
+    answer = complete_task(bench, task)
+    return answer if answer.recorded or answer.pause else None
+
+
+def note_verdict(bench: Workbench, judged: BoundaryVerdict) -> None:
+    """Note the verdict on the task in progress, and the results that lopen ran for it."""
+    for result in judged.results:
+        bench.evidence.note(result.tool, result.tree if result.passed else None)
+    if judged.passed:
+        bench.evidence.confidence = judged.verdict.confidence
+    bench.evidence.note(TASK_VERDICT, bench.project.verifier.tree() if judged.passed else None)
 
 
 def false_claim(bench: Workbench, what: str, answer: ToolResult) -> ToolResult:

@@ -10,14 +10,13 @@ from lopen.guardrails.guard import one_line
 from lopen.tools import calls
 from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.planning import task_from, unfit
-from lopen.tools.task_completion import complete_task, false_claim
+from lopen.tools.task_completion import TASK_VERDICT, complete_task, false_claim, note_verdict
 from lopen.tools.workbench import Workbench
 from lopen.verification.runners import shown_output
 from lopen.workflow import changes
 from lopen.workflow.next_step import Trigger, enter_step, review
 from lopen.workflow.task_tree import State, Task
 
-TASK_VERDICT = "verify_task_completion"
 MEND = "run_command `{command}` mends what the linter can mend by itself"
 LEFT_SHOWN = 20  # files that a verify command left, by name
 
@@ -165,9 +164,5 @@ def verify_task_completion(bench: Workbench, wanted: calls.VerifyTask) -> ToolRe
         bench.journal.save(changes.assume(bench.session, one_line(note, 1_000), task=task.id))
         note = ""  # the judge reads it as an assumption
     judged = bench.judge.verdict_on("task", task.id, bench.evidence.builder(note))
-    for result in judged.results:  # lopen ran what the boundary requires and the model had not run
-        bench.evidence.note(result.tool, result.tree if result.passed else None)
-    if judged.passed:
-        bench.evidence.confidence = judged.verdict.confidence
-    bench.evidence.note(TASK_VERDICT, bench.project.verifier.tree() if judged.passed else None)
+    note_verdict(bench, judged)
     return ToolResult(True, judged.verdict.to_tool_result(), pause=judged.pause)

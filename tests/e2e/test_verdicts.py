@@ -77,8 +77,7 @@ def test_a_verdict_counts_only_if_it_passes_without_errors_and_doubts(make_proje
 
 def test_what_neither_model_can_tell_is_decided_by_a_person(make_project: MakeProject) -> None:
     doubt = verdict(confidence="low", summary="The rounding cannot be told from this.")
-    script = [plan(), build("calc-t1"), tools(*verified("calc-t1"))]
-    project = make_project(script, oracle=[doubt, doubt])
+    project = make_project([plan(), build("calc-t1")], oracle=[doubt, doubt])
     ran = project.build_module(code=3)
     (paused,) = ran.named("session_paused")
     assert paused["kind"] == "confirmation"
@@ -88,15 +87,33 @@ def test_what_neither_model_can_tell_is_decided_by_a_person(make_project: MakePr
     assert [r["model"] for r in project.oracle_requests] == ["claude-haiku-5-5", "claude-sonnet-5-5"]
     confirmed = project.lopen("confirm", paused["session"], "--note", "I computed it by hand")
     assert confirmed.code == 0, confirmed.err
+    assert project.ended_at("before:lopen.git.repository:Repository.commit", "resume").code < 0
 
     resumed = project.resume()
 
     assert resumed.code == 0, resumed.err
-    assert len(project.oracle_requests) == 2, "the person decided: nobody is asked again"
+    asked = (len(project.requests), len(project.oracle_requests))
+    assert asked == (2, 2), "the person decided: lopen completes the task, and asks nobody again"
+    assert len(project.subjects()) == 3
     (complete,) = resumed.named("session_complete")
     assert "I computed it by hand" in complete["accepted"][0]
     assert complete["tasks"] == 1, "a verdict that could not tell never becomes a task"
     assert "I computed it by hand" in project.read(".lopen/modules/calc/plan.md")
+
+
+def test_work_that_changed_after_a_person_accepted_it_is_verified_and_judged_again(
+    make_project: MakeProject,
+) -> None:
+    doubt = verdict(confidence="low")
+    script = [plan(), build("calc-t1"), tools(*verified("calc-t1"))]
+    project = make_project(script, oracle=[doubt, doubt, verdict()])
+    project.build_module(code=3)
+    assert project.lopen("confirm", "calc").code == 0
+    (project.clone() / "calc.py").write_text("def add(a, b):\n    return b + a\n", "utf-8")
+
+    assert project.resume().code == 0
+
+    assert (len(project.requests), len(project.oracle_requests)) == (3, 3)
 
 
 def test_the_same_evidence_is_asked_about_once(make_project: MakeProject) -> None:
@@ -198,9 +215,7 @@ def test_a_module_is_complete_only_with_a_yes_for_every_criterion(make_project: 
     """A judge that passes everything and answers nothing: asked again, then the second model, then a person."""
     silent = verdict(criteria=[{"id": "AC-9", "holds": "yes"}])
     open_one = verdict(criteria=[{"id": "AC-1", "holds": "cannot_tell", "evidence": "no test calls it"}])
-    project = make_project(
-        [plan(), build("calc-t1"), tools(*verified("calc-t1"))], oracle=[silent, silent, open_one]
-    )
+    project = make_project([plan(), build("calc-t1")], oracle=[silent, silent, open_one])
     ran = project.build_module(code=3)
     assert [r["model"] for r in project.oracle_requests][-1] != project.oracle_requests[0]["model"]
     assert "does not answer AC-1" in json.dumps(project.oracle_requests[1])
@@ -213,8 +228,7 @@ def test_a_module_is_complete_only_with_a_yes_for_every_criterion(make_project: 
     assert "criteria 0/1" in status
     for screen in (status, shown):
         assert screen.count("it could not be told whether AC-1") == screen.count("the judge's summary") == 1
-    confirmed = project.lopen("confirm", paused["session"]).out
-    assert "with one more turn" in confirmed
+    assert project.lopen("confirm", paused["session"]).code == 0
     resumed = project.resume()
     assert resumed.code == 0, resumed.err
     printed = project.lopen("pr", "--print", "calc").out

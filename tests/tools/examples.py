@@ -116,6 +116,9 @@ class ScriptedJudge:
     def verdict_on(self, scope: Scope, subject: str, builder: BuilderWork = NO_BUILDER) -> BoundaryVerdict:
         return self._judge(scope, subject)
 
+    def accepted_by_person(self, task: str) -> BoundaryVerdict | None:
+        return None
+
 
 class LoneBranch(ModuleBranch):
     """A branch whose clone is the person's repository itself: there is nothing to bring together."""

@@ -73,27 +73,17 @@ def confirm(context: CommandContext, session: OptionalSession = None, note: Note
     from lopen.application import decisions
     from lopen.application.meant import the_session
     from lopen.application.open_store import open_store
-    from lopen.workflow.pauses import Confirmation, UndecidedVerdict
-    from lopen.workflow.task_tree import State
 
     store = open_store(context)
 
     def asks(found: Session) -> bool:
         return found.pause is not None and found.pause.kind in ("confirmation", "person")
 
-    found = the_session(store, session, asks, "waits for a confirmation")
-    session = found.id
+    session = the_session(store, session, asks, "waits for a confirmation").id
     pause = decisions.confirm(context, store, session, note)
     context.say(f"confirmed: {pause.message}")
     context.emit("confirmed", session=session, pause=pause.kind, note=note)
-    undecided = isinstance(pause, Confirmation) and isinstance(pause.reason, UndecidedVerdict)
-    begun = any(task.state is State.IN_PROGRESS for task in found.tree.tasks)
-    turn = (
-        "  (with one more turn: the model's own call completes the task, and your word lets it pass)"
-        if undecided and begun
-        else ""
-    )
-    context.say(f"next: lopen resume {session}{turn}")
+    context.say(f"next: lopen resume {session}")
     return ExitCode.OK
 
 
