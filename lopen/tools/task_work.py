@@ -18,6 +18,8 @@ from lopen.workflow.next_step import Trigger, enter_step, review
 from lopen.workflow.task_tree import State, Task
 
 MEND = "run_command `{command}` mends what the linter can mend by itself"
+STEADY = frozenset({"verify_lint", "verify_build"})  # over the same files these say the same; a test may not
+SIGNALLED = 128  # from this exit code on a signal ended the command
 LEFT_SHOWN = 20  # files that a verify command left, by name
 
 
@@ -123,10 +125,14 @@ def _piece(task_id: str, wanted: calls.TaskInput, whole: Task) -> Task:
 
 def verify_command(tool: str, bench: Workbench, _: calls.NoInput) -> ToolResult:
     """Run a verify command of the approved specification."""
+    if repeated := _failed_already(tool, bench):
+        return repeated
     result = bench.project.verifier.run(tool)
     if result is None:
         return failed(f"the specification has no {tool.replace('_', '-')} command", "it is not required then")
     bench.evidence.note(tool, result.tree if result.passed else None)
+    if not result.passed:
+        bench.evidence.failed[tool] = result.tree
     shown: dict[str, Any] = {
         "passed": result.passed,
         "command": result.command,
@@ -151,6 +157,30 @@ def verify_command(tool: str, bench: Workbench, _: calls.NoInput) -> ToolResult:
     return ToolResult(True, shown)
 
 
+def _failed_already(tool: str, bench: Workbench) -> ToolResult | None:
+    """Return the answer to a repeated check whose failure this conversation has seen on the same tree, else None.
+
+    It runs again if it was stopped, or if another process ran it.
+    """
+    if tool not in STEADY or tool not in bench.evidence.failed:
+        return None
+    bench.project.verifier.touch()
+    known = bench.project.verifier.fresh(tool)
+    if known is None or known.passed or known.hint or known.tree != bench.evidence.failed[tool]:
+        return None
+    if known.exit_code is None or not 0 < known.exit_code < SIGNALLED:
+        return None
+    return _repeated(f"{tool} failed with exit code {known.exit_code}", exit_code=known.exit_code)
+
+
+def _repeated(what: str, **fields: Any) -> ToolResult:
+    """Answer in one line; the earlier result stays the one that counts."""
+    told = (
+        f"nothing changed since {what} in this conversation: mend what that result names, then call it again"
+    )
+    return ToolResult(True, {"passed": False, **fields, "skipped": True, "error": told})
+
+
 def verify_task_completion(bench: Workbench, wanted: calls.VerifyTask) -> ToolResult:
     """Have the judge look at the change of the task in progress and the verify results; of the last open task also at
     all that it completes, up to the whole module. `note`, at most 2,000 characters, is shown to the judge as a claim;
@@ -165,4 +195,9 @@ def verify_task_completion(bench: Workbench, wanted: calls.VerifyTask) -> ToolRe
         note = ""  # the judge reads it as an assumption
     judged = bench.judge.verdict_on("task", task.id, bench.evidence.builder(note))
     note_verdict(bench, judged)
+    if not judged.passed and judged.pause is None:
+        known, digest = bench.evidence.failed, judged.verdict.evidence_hash
+        if known.get(TASK_VERDICT) == digest:
+            return _repeated(f"{TASK_VERDICT} rejected the work")
+        known[TASK_VERDICT] = digest
     return ToolResult(True, judged.verdict.to_tool_result(), pause=judged.pause)

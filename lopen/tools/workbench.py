@@ -84,6 +84,9 @@ class IterationEvidence:
     """The verifications of one iteration, and the written files that no commit will hold."""
 
     passed: dict[str, str] = field(default_factory=dict)  # verification tool → id of the tree it passed on
+    failed: dict[str, str] = field(
+        default_factory=dict
+    )  # → the tree, or the judge's evidence, it failed on last
     ignored: set[str] = field(default_factory=set)  # written in this iteration, but git ignores them
     confidence: str = "high"  # of the verdict that the next commit rests on
     commands: list[RanCommand] = field(default_factory=list)  # the last ones of the model
@@ -122,6 +125,7 @@ class IterationEvidence:
     def restore(self, stored: Mapping[str, Any]) -> None:
         """Take in the stored evidence of a conversation that goes on."""
         self.passed.update(stored.get("passed", {}))
+        self.failed.update(stored.get("failed", {}))
         self.ignored.update(stored.get("ignored", ()))
         self.confidence = stored.get("confidence", self.confidence)
         self.commands.extend(RanCommand(**ran) for ran in stored.get("commands", ()))

@@ -247,3 +247,21 @@ def test_what_a_task_left_open_is_asked_of_the_module_with_what_was_missing(
     )
     project.build_module()
     assert "AC-1: calc-t1 could not tell: only half is there" in json.dumps(project.oracle_requests[-1])
+
+
+def test_a_failure_is_told_once_as_long_as_nothing_changes(make_project: MakeProject) -> None:
+    lint: Call = ("verify_lint", {})
+    judged = judge("calc-t1")
+    again = [tools(lint), tools(judged), tools(judged)]
+    script = [plan(), tools(*code(), lint), *again, tools(write("ready"), lint), tools(*verified("calc-t1"))]
+    project = make_project(script)
+    ran = project.build_module(specification(commands={"verify-lint": "`echo all-of-it; test -e ready`"}))
+    first, repeated = (last_result(project.requests[n], "verify_lint") for n in (2, 3))
+    assert "all-of-it" in first.data["output"]
+    assert "nothing changed since verify_lint failed with exit code 1" in repeated.data["error"]
+    assert "output" not in repeated.data
+    rejected, shorter = (last_result(project.requests[n], "verify_task_completion") for n in (4, 5))
+    assert rejected.data["findings"]
+    assert "nothing changed since verify_task_completion rejected" in shorter.data["error"]
+    assert not project.oracle_requests[1:]
+    assert [v["tool"] for v in ran.named("verification_ran")].count("verify_lint") == 2
