@@ -66,7 +66,7 @@ def test_a_task_is_shown_with_its_criteria_verdict_cost_and_change(make_project:
         assert "Ran 1 test" in task["verifications"][0]["output"]
         assert "+def add(a, b):" in task["diff"]
         shown = project.lopen("show", "calc-t1").out
-        for part in ("AC-1 holds", "verdict-", "+def add(a, b):", "tokens, $", "Write it, with its tests."):
+        for part in ("AC-1 met", "verdict-", "+def add(a, b):", "tokens, $", "Write it, with its tests."):
             assert part in shown
         assert "passed" in project.lopen("show", "calc").out  # the module's verdict
     assert "+def add(a, b):" in project.lopen("diff", "calc-t1").out
