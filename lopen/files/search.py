@@ -15,6 +15,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,14 @@ class SearchResult:
     matches: tuple[Match, ...]
     truncated: bool
     note: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return the matches for a model: the path of each file, then its lines as `number: text`."""
+        lines = []
+        for path, found in itertools.groupby(self.matches, key=attrgetter("path")):
+            lines += [path if path.isprintable() else repr(path), *(f"{m.line}: {m.text}" for m in found)]
+        return "\n".join(lines)
 
 
 def check_pattern(pattern: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ from lopen.files.search import search_texts
 from lopen.files.text_files import excerpt, line_count
 from lopen.git.repository import Repository
 from lopen.judge.change import SEARCHED_BYTES
-from lopen.judge.diff_files import decoded, numbered_source
+from lopen.judge.diff_files import decoded, numbered_source, visible
 from lopen.models.messages import Json, ToolSpec, ToolUse
 from lopen.models.request_body import plain_schema
 from lopen.models.tool_calls import (
@@ -155,8 +155,8 @@ class JudgedTree:
         contents = self.repository.blob_contents(self._blobs[path] for path in paths)
         texts = {path: decoded(contents.get(self._blobs[path], b"")) for path in paths}
         found = search_texts(texts, wanted.pattern)
-        matches = [asdict(match) for match in found.matches]
-        return _Answer({"matches": matches, "truncated": found.truncated})
+        lines = "\n".join(map(visible, found.text.split("\n")))
+        return _Answer({"matches": len(found.matches), "truncated": found.truncated}, lines)
 
     def _read_output(self, wanted: ReadOutput) -> _Answer:
         output = self.outputs.get(wanted.tool.replace("-", "_"))

@@ -149,16 +149,22 @@ def definitions(path: str, text: str) -> list[Definition]:
     return list(_inside(source, source.root, 0))
 
 
-def outline(path: str, text: str) -> str | None:
+def outline(path: str, text: str, *, most: int | None = None) -> str | None:
     """Return the outline of a file, one line a definition or heading; None where its language is not known or it is
-    too long.
+    too long. Where it would be longer than `most` characters, the outermost alone.
     """
-    if headings := document_headings(path, text):
-        return "\n".join(f"{line}: {'#' * level} {title}" for line, level, title in headings)
     language = GRAMMAR_OF.get(PurePosixPath(path).suffix.lower().removeprefix("."))
-    if language is None or len(text) > LARGEST:
+    if headings := document_headings(path, text):
+        heads = [(level, f"{line}: {'#' * level} {title}") for line, level, title in headings]
+    elif language is None or len(text) > LARGEST:
         return None
-    return "\n".join(f"{d.line}: {'  ' * d.depth}{d.signature}" for d in definitions(path, text))
+    else:
+        heads = [(d.depth, f"{d.line}: {'  ' * d.depth}{d.signature}") for d in definitions(path, text)]
+    whole = "\n".join(head for _, head in heads)
+    if most is None or len(whole) <= most:
+        return whole
+    outermost = min(depth for depth, _ in heads)
+    return "\n".join(head for depth, head in heads if depth == outermost)
 
 
 def document_headings(path: str, text: str) -> list[tuple[int, int, str]]:

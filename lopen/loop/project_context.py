@@ -57,9 +57,10 @@ DIFF_CHARS = 20_000
 LARGE_SOURCE = 12_000  # characters of source, which step 1 is shown by its outline
 WHOLE_CHARS = 60_000  # of the files given whole, together
 OUTLINE_CHARS = 20_000  # of the outlines
+LARGE_OUTLINE = 4_000  # beyond, the outline of a file holds what is outermost in it
 PLANNED_CHARS = 8_000  # of the outlines that a plan is made by
 LISTED = 50  # files that are only named
-HEADS_NEAR = 8  # of the outline, before and behind a named definition
+HEADS_NEAR = 4  # of the outline, before and behind a named definition
 MOST_SPOKEN = 10  # files that the task's words name
 LOOKED_AT = 200  # files that are read for the prompt
 _ORDER = {"source": 0, "test": 1, "other": 2}
@@ -199,6 +200,7 @@ def _shown(context: SessionContext, wanted: Sequence[str], others: Sequence[str]
     """Return the wanted files whole while they fit; else, as of the others, their outlines, or their names."""
     whole: dict[str, Part] = {}
     outlines, named = [], []
+    parts_of: dict[str, list[str]] = {}  # file → its parts that are shown
     room, outline_room = WHOLE_CHARS, OUTLINE_CHARS
     wanted = [_address(context, path) for path in wanted]
     paths = list(dict.fromkeys((*wanted, *others)))
@@ -209,16 +211,21 @@ def _shown(context: SessionContext, wanted: Sequence[str], others: Sequence[str]
         if path in wanted and len(text) <= room:
             room -= len(text)
             whole[path] = _file_part(f"File: {path}", text)
-            if "#" in path and (near := _near(context, path)):
-                outlines.append(_file_part(f"Outline of {path.partition('#')[0]} near it", near))
+            file, _, part = path.partition("#")
+            parts_of.setdefault(file, []).append(part)
             continue
-        shown = outline(path, text) if outline_room > 0 else None
+        if path in parts_of:
+            continue
+        shown = outline(path, text, most=LARGE_OUTLINE) if outline_room > 0 else None
         if shown and len(shown) <= outline_room:
             outline_room -= len(shown)
             outlines.append(_outline_part(path, text, shown))
         else:
             outline_room = 0  # small files come first: later ones would hardly fit
             named.append(f"{path} ({len(text)} characters)")
+    for file, parts in parts_of.items():
+        if near := _near(context, file, [part for part in parts if part]):
+            outlines.append(_file_part(f"Outline of {file} near it", near))
     named += paths[LOOKED_AT:]
     if len(named) > LISTED:
         named[LISTED:] = [f"and {len(named) - LISTED} more"]
@@ -232,7 +239,7 @@ def named_outlines(context: SessionContext) -> TaskFiles:
     parts, room = [], PLANNED_CHARS
     for path in _spoken(context, [spec.text]):
         text = _text(context, path)
-        shown = outline(path, text) if text else None
+        shown = outline(path, text, most=LARGE_OUTLINE) if text else None
         if text and shown and "\n" in shown and len(shown) <= room:
             room -= len(shown)
             parts.append(_outline_part(path, text, shown))
@@ -282,20 +289,22 @@ def _text(context: SessionContext, path: str) -> str | None:
     return "\n".join(text.splitlines()[lines[0] - 1 : lines[1]]) if lines else None
 
 
-def _near(context: SessionContext, path: str) -> str:
-    """Return the outline of a source file around the definition that stands behind `#`; "" of a document."""
-    name, _, part = path.partition("#")
-    text = context.project.workspace.text(name)
-    lines = named_part(name, text, part)
-    if lines is None or name.lower().endswith(DOCUMENTS):
+def _near(context: SessionContext, file: str, parts: Sequence[str]) -> str:
+    """Return the outline of a source file around these definitions, which stand in it as shown; "" of a document."""
+    text = context.project.workspace.text(file) if parts else ""
+    heads = {int(head.partition(":")[0]): head for head in (outline(file, text) or "").splitlines()}
+    if not heads or file.lower().endswith(DOCUMENTS):
         return ""
-    heads = (outline(name, text) or "").splitlines()
-    before = [head for head in heads if int(head.partition(":")[0]) < lines[0]]
-    inside = [head for head in heads[len(before) :] if int(head.partition(":")[0]) <= lines[1]]
-    after = heads[len(before) + len(inside) :]
-    return "\n".join(
-        (*before[-HEADS_NEAR:], f"{lines[0]} to {lines[1]}: {part}, shown above", *after[:HEADS_NEAR])
-    )
+    near: set[int] = set()
+    shown: dict[int, str] = {}  # first line of a part → what stands there
+    for part in parts:
+        first, last = named_part(file, text, part) or (0, 0)
+        near |= {*[n for n in heads if n < first][-HEADS_NEAR:], *[n for n in heads if n > last][:HEADS_NEAR]}
+        for inside in [n for n in heads if first <= n <= last]:
+            shown[inside] = ""
+        shown[first] = f"{first} to {last}: {part}, shown above"
+    lines = {n: heads[n] for n in near} | shown
+    return "\n".join(lines[n] for n in sorted(lines) if lines[n])
 
 
 def _address(context: SessionContext, path: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import asdict
 from typing import Any
 
 from lopen.core.hashing import content_hash
@@ -45,11 +44,12 @@ def list_files(bench: Workbench, wanted: tool_calls.ListFiles) -> ToolResult:
 
 
 def search_files(bench: Workbench, wanted: tool_calls.SearchFiles) -> ToolResult:
-    """Search file contents with a Python regular expression. At most 200 matches; narrow by path or glob."""
+    """Search file contents with a Python regular expression. At most 200 matches; narrow by path or glob. The
+    lines follow the first line of the result.
+    """
     found = bench.project.workspace.search(wanted.pattern, wanted.path or "", wanted.glob or "")
-    matches = [asdict(m) for m in found.matches]
-    fields = {"matches": matches, "truncated": found.truncated} | noted(found.note)
-    return ToolResult(True, fields, content_hash=content_hash(str(matches)))
+    fields = {"matches": len(found.matches), "truncated": found.truncated} | noted(found.note)
+    return ToolResult(True, fields, found.text, content_hash=content_hash(found.text))
 
 
 def noted(note: str) -> dict[str, str]:

@@ -68,3 +68,10 @@ def test_a_file_without_one(path: str, text: str) -> None:
 def test_any_text_has_one(path: str) -> None:
     for text in ("", '\0\ud800 def class {{{ ((( /* """', CASES[path][0][: len(CASES[path][0]) // 2]):
         assert outline(path, text) is not None
+
+
+def test_a_large_outline_holds_the_outermost_definitions_alone() -> None:
+    text = "class Cart:\n    def total(self):\n        pass\n\n\ndef buy():\n    pass\n"
+
+    assert outline("shop.py", text, most=20) == "1: class Cart\n6: def buy()"
+    assert outline("shop.py", text, most=200) == outline("shop.py", text)
