@@ -68,7 +68,7 @@ def drive_module(
         and last.finished
         and not options.new
         and not options.prompt
-        and _unchanged(context, last)
+        and unchanged(context, last)
     ):
         write_plan(context.root, last)  # a killed process may not have written it
         context.say(f"{module} is complete (session {last.id}) and its specification has not changed")
@@ -161,7 +161,8 @@ def _ask_to_draft(context: CommandContext, module: str, model: str) -> None:
         raise LopenError("nothing was drafted", hint=hint)
 
 
-def _unchanged(context: CommandContext, session: Session) -> bool:
+def unchanged(context: CommandContext, session: Session) -> bool:
+    """Return True if the session built the specification as it is now."""
     try:
         spec = load_specification(spec_path(context.root, session.module), module=session.module)
     except LopenError:

@@ -35,7 +35,7 @@ from lopen.queue.checkpoint import ChangedRows, restore
 from lopen.queue.group_budget import group_limits, shared_prefix
 from lopen.queue.messages import act, take_up
 from lopen.queue.opening import disk_is_full, git, remote_address
-from lopen.queue.shared import HEARTBEAT_S, BuildOrder, Fenced, SharedQueue, fenced
+from lopen.queue.shared import HEARTBEAT_S, BuildOrder, Fenced, SharedQueue
 from lopen.queue.together import figures
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.specification.drift import spec_hash
@@ -182,7 +182,7 @@ def build_here(context: CommandContext, queue: SharedQueue, module: str, fence: 
         code, told = _build(context, lease, found[0].order)
     except Stopped:
         if lease.lost.is_set():
-            raise fenced(module) from None
+            raise Fenced(module) from None
         raise
     except Fenced:
         raise
@@ -203,9 +203,8 @@ def _build(context: CommandContext, lease: Lease, order: BuildOrder) -> tuple[Ex
     queue, module = lease.queue, order.module
     settings = context.load().settings
     address = remote_address(context.root, settings.queue.remote)
-    folder = _folder(context.root, queue.project, module)
-    keeper = Keeper(lease, address, _clone(folder, address, order))
-    _copy_identity(context.root, folder)
+    folder = required(cache_folder()) / "queue" / queue.project / module / context.root.name
+    keeper = Keeper(lease, address, _clone(context.root, folder, address, order))
     os.environ["LOPEN_BUDGET__KEY_PREFIX"] = shared_prefix(settings, queue)  # Redis counts for all machines
     limits = partial(group_limits, queue=queue, group=order.group, module=module, fence=lease.fence)
     inner = CommandContext(folder, json=True, presentation=keeper, limits=limits, pace=queue)
@@ -213,7 +212,7 @@ def _build(context: CommandContext, lease: Lease, order: BuildOrder) -> tuple[Ex
     def beat() -> None:
         take_up(inner, queue, module, running=True)
         if lease.handed_back.is_set():
-            act(inner, module, "pause")
+            act(inner, module, "pause", {})
             context.emit("pause_requested", module=module)
 
     signal.signal(signal.SIGINT, lambda _number, _frame: lease.handed_back.set())
@@ -230,18 +229,19 @@ def _build(context: CommandContext, lease: Lease, order: BuildOrder) -> tuple[Ex
             code, told = error.exit_code, {"reason": error.message, "command": command}
         keeper.keep(at_last=True)
     told |= figures(inner, module)
-    command = str(told.get("command", "")).replace(MORE_MONEY, _more_money(queue, order))
+    idle = {p.order.module for p in queue.placed() if p.order.group == order.group and p.state == "waits"}
+    more_money = f"lopen queue add {' '.join(sorted({*idle, module}))} --max-cost"  # orders them again
+    command = str(told.get("command", "")).replace(MORE_MONEY, more_money)
     if command == f"lopen resume {told.get('session')}":  # the session is on no person's machine
         command = f"lopen queue retry {module}"
     return code, told | {"command": command}
 
 
-def _folder(root: Path, project: str, module: str) -> Path:
-    return required(cache_folder()) / "queue" / project / module / root.name
+def _clone(root: Path, folder: Path, address: str, order: BuildOrder) -> str | None:
+    """Clone the project anew at the order's commit, to commit as the author of the worker's checkout.
 
-
-def _clone(folder: Path, address: str, order: BuildOrder) -> str | None:
-    """Clone the project anew at the order's commit; return where the module's branch is in the remote."""
+    Return where the module's branch is in the remote.
+    """
     shutil.rmtree(folder.parent, ignore_errors=True)
     shutil.rmtree(clones_folder(folder), ignore_errors=True)
     folder.mkdir(parents=True)
@@ -249,16 +249,12 @@ def _clone(folder: Path, address: str, order: BuildOrder) -> str | None:
     refspecs = (f"+{HEADS}*:refs/remotes/origin/*", f"+{HEADS}{BRANCH_PREFIX}*:{HEADS}{BRANCH_PREFIX}*")
     git(folder, "fetch", "--quiet", "--no-tags", address, *refspecs, f"+{WORK}*:{WORK}*")
     git(folder, "reset", "--quiet", "--hard", order.commit)
-    with suppress(GitError):
-        return git(folder, "rev-parse", "--verify", "--quiet", f"{HEADS}{BRANCH_PREFIX}{order.module}")
-    return None
-
-
-def _copy_identity(root: Path, folder: Path) -> None:
-    """Let commits have the author that the worker's checkout of the project names."""
     for key in ("user.name", "user.email"):
         with suppress(GitError):
             git(folder, "config", key, git(root, "config", "--get", key))
+    with suppress(GitError):
+        return git(folder, "rev-parse", "--verify", "--quiet", f"{HEADS}{BRANCH_PREFIX}{order.module}")
+    return None
 
 
 def _take_up(inner: CommandContext, queue: SharedQueue, order: BuildOrder) -> None:
@@ -282,7 +278,8 @@ def _take_up(inner: CommandContext, queue: SharedQueue, order: BuildOrder) -> No
     with closing(store.database):
         for earlier in queue.placed():
             if earlier.order.module in spec.after:
-                restore(store.database, queue.checkpointed(earlier.order.module, ["sessions"]))
+                rows = queue.checkpointed(earlier.order.module)
+                restore(store.database, (row for row in rows if row[0] == "sessions"))
                 _approve(store, earlier.order)
         restore(store.database, queue.checkpointed(order.module))
         _approve(store, order)
@@ -307,8 +304,7 @@ def _restore_work(inner: CommandContext, store: SessionStore, module: str) -> No
     if session is None or session.branch is None:
         return
     try:
-        work = git(inner.root, "rev-parse", "--verify", "--quiet", WORK + module)
-        parent = git(inner.root, "rev-parse", "--verify", "--quiet", f"{WORK}{module}^")
+        work, parent = git(inner.root, "rev-parse", WORK + module, f"{WORK}{module}^").split()
     except GitError:
         return
     settings, secrets = inner.load().settings, KnownSecrets(inner.root, os.environ)
@@ -322,9 +318,3 @@ def _restore_work(inner: CommandContext, store: SessionStore, module: str) -> No
         after = clone.tree_of(work)
         paths = [change.path for change in clone.changes(clone.tree_of(parent), after)]
         clone.restore(after, paths)
-
-
-def _more_money(queue: SharedQueue, order: BuildOrder) -> str:
-    """Return the start of the command that gives the group more money: it orders the group's idle builds again."""
-    idle = [p.order.module for p in queue.placed() if p.order.group == order.group and p.state == "waits"]
-    return f"lopen queue add {' '.join(sorted({*idle, order.module}))} --max-cost"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -74,8 +74,10 @@ class Listed:
 
     def take(self) -> Build | None:
         """Return the first build in the list that waits for none."""
-        self._skip_hopeless()
-        return next(self._ready(), None)
+        build = next((build for build in self._left() if not self.waits_for(build)), None)
+        if build is not None:
+            self.taken.add(build.module)
+        return build
 
     def ended(self, ending: Ending) -> None:
         """Keep the ending."""
@@ -84,8 +86,7 @@ class Listed:
     @property
     def open(self) -> bool:
         """True while a build is left that has not been taken and can still start."""
-        self._skip_hopeless()
-        return any(b.module not in self.taken | self.endings.keys() for b in self.builds)
+        return bool(self._left())
 
     def waits_for(self, build: Build) -> tuple[str, ...]:
         """Return the modules before this one that are not complete yet."""
@@ -95,25 +96,22 @@ class Listed:
         ending = self.endings.get(module)
         return module in self.complete if ending is None else ending.code is ExitCode.OK
 
-    def _ready(self) -> Iterator[Build]:
-        for build in self.builds:
-            if build.module not in self.taken | self.endings.keys() and not self.waits_for(build):
-                self.taken.add(build.module)
-                yield build
-
-    def _skip_hopeless(self) -> None:
-        """End builds whose earlier modules ended incomplete, or are not among the builds at all."""
-        known = {build.module for build in self.builds}
+    def _left(self) -> list[Build]:
+        """Return the builds that can still start; end those whose earlier modules ended incomplete, or are not built at all."""
+        known, left = {build.module for build in self.builds}, []
         for build in self.builds:
             if build.module in self.taken | self.endings.keys():
                 continue
             lost = [n for n in self.waits_for(build) if n in self.endings or n not in known]
             if lost:
                 reason = f"it comes after {', '.join(lost)}, which {'is' if len(lost) == 1 else 'are'} not complete"
-                command = f"lopen run {build.module}"
+                again = f"lopen run {build.module}"
                 self.endings[build.module] = Ending(
-                    build.module, ExitCode.FAILED, reason=reason, command=command, started=False
+                    build.module, ExitCode.FAILED, reason=reason, command=again, started=False
                 )
+            else:
+                left.append(build)
+        return left
 
 
 def default_jobs() -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from lopen.store.database import Database
@@ -66,14 +66,10 @@ def restore(database: Database, rows: Iterable[tuple[str, str]]) -> None:
     order = {table: at for at, table in enumerate(KEPT)}
     with database.transaction() as connection:
         for kind, body in sorted(rows, key=lambda row: order[row[0]]):
-            insert_row(connection, kind, json.loads(body))
-
-
-def insert_row(connection: sqlite3.Connection, table: str, values: Mapping[str, Any]) -> None:
-    """Write one kept row."""
-    columns, marks = ", ".join(values), ", ".join("?" * len(values))
-    sql = f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})"  # noqa: S608 - fixed words only
-    connection.execute(sql, [_as_value(value) for value in values.values()])
+            values = {name: _as_value(value) for name, value in json.loads(body).items()}
+            columns, marks = ", ".join(values), ", ".join("?" * len(values))
+            sql = f"INSERT OR REPLACE INTO {kind} ({columns}) VALUES ({marks})"  # noqa: S608 - fixed words only
+            connection.execute(sql, list(values.values()))
 
 
 def _key(connection: sqlite3.Connection, table: str) -> tuple[str, ...]:

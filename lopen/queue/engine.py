@@ -15,15 +15,11 @@ from concurrent.futures import Future
 from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, EnqueueOptions
 
 from lopen import __version__
-from lopen.queue.shared import Placed
+from lopen.queue.shared import Placed, driver_address
 
 WORKFLOW = "lopen.build"
 SCHEMA = "lopen_engine"  # of its tables in Postgres
 POLL_S = 1.0  # each takes the engine some milliseconds
-
-
-def _address(url: str) -> str:
-    return url.replace("postgresql://", "postgresql+psycopg://", 1)
 
 
 class Executions:
@@ -32,10 +28,10 @@ class Executions:
     def __init__(self, url: str, project: str) -> None:
         """Connect, and make the engine's tables if there are none."""
         logging.getLogger("dbos").setLevel(logging.CRITICAL)
-        DBOS.migrate(_address(url), schema=SCHEMA)
+        DBOS.migrate(driver_address(url), schema=SCHEMA)
         self._queue = f"lopen-{project}"
         self._client = DBOSClient(
-            system_database_url=_address(url),
+            system_database_url=driver_address(url),
             dbos_system_schema=SCHEMA,
             serializer=DBOSPortableJSONSerializer(),
             application_name="lopen",
@@ -83,7 +79,7 @@ class Engine:
             os.environ.pop(variable, None)
         config = DBOSConfig(
             name="lopen",
-            system_database_url=_address(url),
+            system_database_url=driver_address(url),
             dbos_system_schema=SCHEMA,
             application_version=__version__,
             executor_id=uuid.uuid4().hex,  # nobody recovers by it: leases tell who is dead

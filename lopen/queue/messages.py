@@ -5,7 +5,7 @@ Who holds the queue's credentials may do what a person of the project may, so a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from typing import Any
 
@@ -21,53 +21,61 @@ from lopen.queue.shared import SharedQueue
 from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
 
-Act = Callable[[CommandContext, SessionStore, Session, Sequence[str]], object]
+Given = Mapping[str, Any]  # the options of a command
+Act = Callable[[CommandContext, SessionStore, Session, Given], object]
 
 
-def _extend(context: CommandContext, store: SessionStore, session: Session, words: Sequence[str]) -> None:
-    if int(words[1]):  # a group's is extended in the queue
+def _extend(context: CommandContext, store: SessionStore, session: Session, given: Given) -> None:
+    if tokens := _tokens(given):  # a group's is extended in the queue
         with opened_limits(context) as (limits, _):
-            extend_budget(limits, words[0], int(words[1]), words[2], now())
-    decisions.release_budget(context, store, words[0])
+            extend_budget(limits, given["budget_id"], tokens, given["reason"], now())
+    decisions.release_budget(context, store, given["budget_id"])
 
 
-# What each command does with its words. Only these are taken up while the build runs: the others wait for its end.
+def _tokens(given: Given) -> int:
+    return int(given.get("given") or given.get("tokens") or 0)
+
+
+# What each command does with its options. Only these are taken up while the build runs: the others wait for its end.
 WHILE_RUNNING = ("pause", "skip", "tell", "answer")
 ACTS: Mapping[str, Act] = {
     "pause": lambda context, store, session, _: decisions.ask_to_pause(context, store, session.id),
-    "skip": lambda context, store, _, words: decisions.skip(
-        context, store, words[0], words[1], keep=words[2] == "keep"
+    "skip": lambda context, store, _, given: decisions.skip(
+        context, store, given["task"], given["reason"], keep=given["keep"]
     ),
-    "tell": lambda context, store, session, words: decisions.tell(context, store, session.id, words[0]),
-    "answer": lambda context, store, session, words: decisions.answer(context, store, session.id, words[0]),
-    "confirm": lambda context, store, session, words: decisions.confirm(context, store, session.id, words[0]),
+    "tell": lambda context, store, own, given: decisions.tell(
+        context, store, own.id, " ".join(given["words"])
+    ),
+    "answer": lambda context, store, own, given: decisions.answer(
+        context, store, own.id, " ".join(given["words"])
+    ),
+    "confirm": lambda context, store, own, given: decisions.confirm(context, store, own.id, given["note"]),
     "budget extend": _extend,
 }
 
 
 def take_up(context: CommandContext, queue: SharedQueue, module: str, *, running: bool) -> None:
     """Take up the messages for a module that can have their effect now."""
-    for number, (command, *words) in queue.messages(module):
+    for number, command, given in queue.messages(module):
         if command in WHILE_RUNNING or not running:
-            act(context, module, command, *words)
+            act(context, module, command, given)
             queue.taken_up(module, number)
 
 
-def act(context: CommandContext, module: str, command: str, *words: str) -> None:
+def act(context: CommandContext, module: str, command: str, given: Given) -> None:
     """Do what a command asks; nothing where the session is in another state than the person saw."""
     store = open_store(context)
     with closing(store.database), suppress(LopenError):
         if command in ACTS and (session := store.latest(module=module)) is not None:
-            ACTS[command](context, store, session, words)
+            ACTS[command](context, store, session, given)
 
 
-def sent(context: CommandContext, command: str, options: Mapping[str, Any]) -> bool:
+def sent(context: CommandContext, command: str, options: Given) -> bool:
     """Send a person's command to the build it is for, if the queue has that build and this machine does not."""
     named = next((v for k in ("wanted", "session", "task", "budget_id") if (v := options.get(k))), None)
     if not named or (command in ("answer", "tell") and not options.get("words")):
         return False
-    queue = open_queue(context)
-    try:
+    with closing(open_queue(context)) as queue:
         if str(named).startswith(f"{GROUP}:"):
             return _extended_group(context, queue, str(named), options)
         name = str(named).rpartition(":")[2]
@@ -82,7 +90,7 @@ def sent(context: CommandContext, command: str, options: Mapping[str, Any]) -> b
         module = placed.order.module
         if open_store(context).latest(module=module, unfinished=True) is not None:
             return False
-        queue.shared.send(module, [command, *_words(command, options)])
+        queue.shared.send(module, command, options)
         if placed.state in ("waits", "failed") and command != "pause":
             queue.shared.wait_again(module)
             queue.begin_ready()
@@ -91,41 +99,22 @@ def sent(context: CommandContext, command: str, options: Mapping[str, Any]) -> b
             context.say(f"sent to the worker that builds {module} ({placed.worker or 'none yet'})")
         context.emit("sent", module=module, command=command)
         return True
-    finally:
-        queue.close()
 
 
-def _extended_group(
-    context: CommandContext, queue: OpenQueue, budget_id: str, options: Mapping[str, Any]
-) -> bool:
+def _extended_group(context: CommandContext, queue: OpenQueue, budget_id: str, options: Given) -> bool:
     """Extend the budget of builds that were ordered together, and let those that wait for it go on."""
     group = budget_id.partition(":")[2]
     waiting = [p for p in queue.shared.placed() if p.order.group == group and p.state != "complete"]
     if not waiting:
         return False
-    _, tokens, reason = _words("budget extend", options)
+    tokens = _tokens(options)
     settings, database = context.load().settings, open_store(context, new=True).database
     limits = group_limits(settings, database, queue.shared, group)
-    extend_budget(limits, budget_id, int(tokens), reason, now())
+    extend_budget(limits, budget_id, tokens, options["reason"], now())
     for module in (p.order.module for p in waiting if budget_id in str(p.told.get("command"))):
-        queue.shared.send(module, ["budget extend", budget_id, "0", ""])
+        queue.shared.send(module, "budget extend", {"budget_id": budget_id})
         queue.shared.wait_again(module)
         context.emit("sent", module=module, command="budget extend")
     queue.begin_ready()
-    context.say(f"extended {budget_id} by {int(tokens):,} tokens; the builds that wait for it go on")
+    context.say(f"extended {budget_id} by {tokens:,} tokens; the builds that wait for it go on")
     return True
-
-
-def _words(command: str, options: Mapping[str, Any]) -> list[str]:
-    match command:
-        case "answer" | "tell":
-            return [" ".join(options["words"])]
-        case "confirm":
-            return [str(options["note"])]
-        case "skip":
-            return [str(options["task"]), str(options["reason"]), "keep" if options.get("keep") else ""]
-        case "budget extend":
-            tokens = options.get("given") or options.get("tokens") or 0
-            return [str(options["budget_id"]), str(tokens), str(options["reason"])]
-        case _:
-            return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,6 @@ from lopen.core.person import cache_folder, required
 from lopen.git.errors import GitError
 from lopen.queue.checkpoint import restore
 from lopen.queue.shared import LEASE_S, SharedQueue
-from lopen.settings.schema import Settings
 from lopen.store.database import Database
 from lopen.store.folder import state_folder
 from lopen.store.sessions import SessionStore
@@ -70,11 +70,6 @@ def disk_is_full() -> bool:
     return shutil.disk_usage(folder).free < LEAST_FREE
 
 
-def queue_url(root: Path, settings: Settings) -> str:
-    """Return the database of the queue."""
-    return settings.queue.url or f"sqlite:///{state_folder(root) / 'queue.db'}"
-
-
 @dataclass
 class OpenQueue:
     """A project's queue: its tables and its executions."""
@@ -87,8 +82,8 @@ class OpenQueue:
         for placed in self.shared.ready():
             self.executions.add(placed)
 
-    def take_over_dead(self, *, claimed: bool) -> list[str]:
-        """Give the builds of dead workers new executions; return their modules.
+    def take_over_dead(self, *, claimed: bool) -> Iterator[str]:
+        """Give the builds of dead workers new executions; yield their modules.
 
         `claimed`: also those of workers that died between their claim and their lease, which reads the whole queue.
         """
@@ -97,11 +92,11 @@ class OpenQueue:
             unclaimed = self.executions.unclaimed()
             queued = self.shared.placed(state="queued", expired_s=LEASE_S)
             lost += [placed for placed in queued if self.executions.id(placed) not in unclaimed]
-        taken = [(placed, again) for placed in lost if (again := self.shared.queue(placed))]
-        for placed, again in taken:
-            self.executions.cancel(placed)
-            self.executions.add(again)
-        return [placed.order.module for placed, _ in taken]
+        for placed in lost:
+            if (again := self.shared.queue(placed)) is not None:
+                self.executions.cancel(placed)
+                self.executions.add(again)
+                yield placed.order.module
 
     def close(self) -> None:
         """Close all connections."""
@@ -111,7 +106,8 @@ class OpenQueue:
 
 def open_shared(context: CommandContext) -> SharedQueue:
     """Open the tables of the queue that the settings name, for a process that orders and executes nothing."""
-    return SharedQueue(queue_url(context.root, context.load().settings), project_id(context.root))
+    url = context.load().settings.queue.url or f"sqlite:///{state_folder(context.root) / 'queue.db'}"
+    return SharedQueue(url, project_id(context.root))
 
 
 def open_queue(context: CommandContext) -> OpenQueue:

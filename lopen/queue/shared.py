@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import wraps
@@ -42,6 +42,7 @@ CREATE TABLE IF NOT EXISTS lopen_messages (
 CREATE TABLE IF NOT EXISTS lopen_budgets (
     project TEXT NOT NULL, budget TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (project, budget));
 """
+_FORGET = "DELETE FROM lopen_checkpoints WHERE project = :project AND module = :module AND kind = :kind AND row_key = :key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +87,20 @@ class Placed:
 class Fenced(LopenError):
     """Another worker has taken the build over; this process may change nothing any more."""
 
+    def __init__(self, module: str) -> None:
+        super().__init__(
+            f"another worker has taken {module} over, or it was removed from the queue: this process drops its work",
+            hint="lopen queue list",
+        )
+
 
 class DatabaseAway(StorageError):
     """The database does not answer, or has cut the connection; nothing is known to be wrong."""
+
+
+def driver_address(url: str) -> str:
+    """Return the address of a database with the driver that reads it."""
+    return url.replace("postgresql://", "postgresql+psycopg://", 1)
 
 
 def patient(method: Callable[P, T]) -> Callable[P, T]:
@@ -114,7 +126,7 @@ class SharedQueue(SharedPace):
     def __init__(self, url: str, project: str) -> None:
         """Connect, and make the tables if there are none. Raises `StorageError`."""
         self.url, self.project = url, project
-        address = url.replace("postgresql://", "postgresql+psycopg://", 1)
+        address = driver_address(url)
         postgres = address.startswith("postgresql")
         alive = {"connect_timeout": 10, "keepalives_idle": 10, "tcp_user_timeout": 30_000} if postgres else {}
         self._engine = sa.create_engine(address, pool_pre_ping=True, connect_args=alive)
@@ -255,7 +267,7 @@ class SharedQueue(SharedPace):
     def _as_holder(self, changes: str, module: str, fence: int, **values: Any) -> None:
         mine = "fence = :fence AND state IN ('queued', 'running')"
         if not self._change(changes, module, mine, fence=fence, **values):
-            raise fenced(module)
+            raise Fenced(module)
 
     def _change(self, changes: str, module: str, only_if: str = "TRUE", **values: Any) -> bool:
         """Change a module's order if it fulfils a condition; return False if it does not."""
@@ -270,7 +282,7 @@ class SharedQueue(SharedPace):
         locked = "UPDATE lopen_orders SET fence = fence WHERE project = :project AND module = :module AND fence = :fence"
         with self._changing() as connection:
             if not self._run(connection, locked, module=module, fence=fence).rowcount:
-                raise fenced(module)
+                raise Fenced(module)
             yield connection
 
     @contextmanager
@@ -315,56 +327,45 @@ class SharedQueue(SharedPace):
     def checkpoint(self, module: str, fence: int, rows: Iterable[tuple[str, str, str | None]]) -> None:
         """Keep changed rows (kind, key, body; None: deleted) with the lease's holder. Raises `Fenced`, and keeps nothing."""
         with self.holding(module, fence) as connection:
-            own = {"project": self.project, "module": module}
-            gone = [own | {"kind": k, "key": key} for k, key, body in rows if body is None]
-            kept = [own | {"kind": k, "key": key, "body": body} for k, key, body in rows if body is not None]
-            if gone:
-                connection.execute(
-                    sa.text(
-                        "DELETE FROM lopen_checkpoints WHERE project = :project AND module = :module"
-                        " AND kind = :kind AND row_key = :key"
-                    ),
-                    gone,
-                )
+            own: dict[str, str | None] = {"project": self.project, "module": module}
+            changed = [own | {"kind": kind, "key": key, "body": body} for kind, key, body in rows]
+            kept = [each for each in changed if each["body"] is not None]
+            if changed:
+                connection.execute(sa.text(_FORGET), changed)
             if kept:
                 connection.execute(
-                    sa.text(
-                        "INSERT INTO lopen_checkpoints VALUES (:project, :module, :kind, :key, :body)"
-                        " ON CONFLICT (project, module, kind, row_key) DO UPDATE SET body = excluded.body"
-                    ),
+                    sa.text("INSERT INTO lopen_checkpoints VALUES (:project, :module, :kind, :key, :body)"),
                     kept,
                 )
 
     @patient
-    def checkpointed(self, module: str, kinds: Sequence[str] = ()) -> list[tuple[str, str]]:
+    def checkpointed(self, module: str) -> list[tuple[str, str]]:
         """Return the kept rows of a module as kind and body."""
         sql = "SELECT kind, body FROM lopen_checkpoints WHERE project = :project AND module = :module"
         with self._changing() as connection:
             rows = self._run(connection, sql, module=module).all()
-        found = [(str(row.kind), str(row.body)) for row in rows]
-        return [row for row in found if not kinds or row[0] in kinds]
+        return [(str(row.kind), str(row.body)) for row in rows]
 
     # messages
 
-    def send(self, module: str, command: Sequence[str]) -> None:
-        """Leave a person's command for the worker that builds the module, or that takes it up next."""
+    def send(self, module: str, command: str, given: Mapping[str, Any]) -> None:
+        """Leave a person's command with its options for the worker that builds the module, or that takes it up next."""
         with self._changing() as connection:
             self._run(
                 connection,
                 "INSERT INTO lopen_messages SELECT :project, :module, coalesce(max(number), 0) + 1, :body"
                 " FROM lopen_messages WHERE project = :project AND module = :module",
                 module=module,
-                body=json.dumps(list(command)),
+                body=json.dumps([command, dict(given)]),
             )
 
     @patient
-    def messages(self, module: str) -> list[tuple[int, list[str]]]:
-        """Return the messages that are not taken up yet, in order."""
+    def messages(self, module: str) -> list[tuple[int, str, dict[str, Any]]]:
+        """Return the messages that are not taken up yet, in order: number, command and options."""
         sql = "SELECT number, body FROM lopen_messages WHERE project = :project AND module = :module ORDER BY number"
         with self._changing() as connection:
-            return [
-                (int(row.number), json.loads(row.body)) for row in self._run(connection, sql, module=module)
-            ]
+            rows = self._run(connection, sql, module=module).all()
+        return [(int(row.number), *json.loads(row.body)) for row in rows]
 
     @patient
     def taken_up(self, module: str, number: int) -> None:
@@ -372,14 +373,6 @@ class SharedQueue(SharedPace):
         sql = "DELETE FROM lopen_messages WHERE project = :project AND module = :module AND number = :number"
         with self._changing() as connection:
             self._run(connection, sql, module=module, number=number)
-
-
-def fenced(module: str) -> Fenced:
-    """Return the error for a worker that has lost its lease."""
-    return Fenced(
-        f"another worker has taken {module} over, or it was removed from the queue: this process drops its work",
-        hint="lopen queue list",
-    )
 
 
 def _placed(row: sa.RowMapping) -> Placed:

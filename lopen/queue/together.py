@@ -9,9 +9,10 @@ from typing import Any, Protocol
 
 from lopen.application.command_context import CommandContext, ResumeOptions, RunOptions
 from lopen.application.decisions import checked, record, show, specification
+from lopen.application.driving import unchanged
 from lopen.application.estimate import expected
 from lopen.application.open_store import looked_up, open_store, opened_limits, store_of
-from lopen.application.reports import standstill
+from lopen.application.reports import is_approved, standstill
 from lopen.application.workplaces import require_repository
 from lopen.core.errors import ExitCode, LopenError, WrongUsage
 from lopen.core.money import cost_text
@@ -20,7 +21,6 @@ from lopen.limits.budget import GROUP
 from lopen.limits.records import new_id
 from lopen.queue.builds import Build, Ending, Listed, default_jobs, exit_code
 from lopen.queue.crew import Crew
-from lopen.specification.drift import compare_hashes, section_hashes, spec_hash
 from lopen.specification.modules import find_modules, require_known, spec_path
 from lopen.specification.order import in_order
 from lopen.specification.spec import Specification, load_specification
@@ -50,9 +50,7 @@ def run_together(
     """Build these modules, or all that are approved and not complete, and tell how each ended."""
     store = open_store(context, new=True)
     selection = _chosen(context, store, modules, options)
-    _approve(context, store, selection, unattended=options.unattended)
-    store.database.close()
-    return _build(context, selection, options, jobs, watch)
+    return _build(context, store, selection, options, jobs, watch)
 
 
 def preview_together(context: CommandContext, modules: Sequence[str], options: RunOptions) -> ExitCode:
@@ -111,9 +109,7 @@ def resume_together(
     if selection.group and options.max_cost is not None:  # also a lower one
         with opened_limits(context) as (limits, _):
             limit_cost(limits, f"{GROUP}:{selection.group}", options.max_cost)
-    _approve(context, store, selection, unattended=options.unattended)
-    store.database.close()
-    return _build(context, selection, options, jobs, watch)
+    return _build(context, store, selection, options, jobs, watch)
 
 
 @dataclass
@@ -135,7 +131,7 @@ def _selected(
         name: load_specification(spec_path(context.root, name), module=name)
         for name in find_modules(context.root)
     }
-    complete = frozenset(name for name, spec in every.items() if _is_complete(store, spec))
+    complete = frozenset(name for name in every if _is_complete(context, store, name))
     selection = Selection({}, complete, [], {})
     for module in in_order({name: every[name].after for name in every}, modules):
         spec = every[module]
@@ -147,20 +143,16 @@ def _selected(
             selection.endings[module] = Ending(module, ExitCode.FAILED, 0.0, reason, f"lopen check {module}")
         else:
             selection.specs[module] = spec
-            given = store.approval(module)
-            if given is None or given.spec_hash != spec_hash(spec.outline):
+            if not is_approved(context.root, store, module):
                 selection.unapproved.append(module)
     return selection
 
 
-def _is_complete(store: SessionStore, spec: Specification) -> bool:
+def _is_complete(context: CommandContext, store: SessionStore, module: str) -> bool:
     """Return True if the module's newest session is complete and built this specification."""
-    if store.latest(module=spec.module, unfinished=True) is not None:
-        return False
-    last = store_of(store, spec.module).latest(module=spec.module)
-    if last is None or not last.finished:
-        return False
-    return not compare_hashes(last.plan.sections, section_hashes(spec.outline)).any
+    last = store_of(store, module).latest(module=module)
+    under_way = store.latest(module=module, unfinished=True) is not None
+    return not under_way and last is not None and last.finished and unchanged(context, last)
 
 
 def _approve(context: CommandContext, store: SessionStore, selection: Selection, *, unattended: bool) -> None:
@@ -179,8 +171,15 @@ def _approve(context: CommandContext, store: SessionStore, selection: Selection,
 
 
 def _build(
-    context: CommandContext, selection: Selection, options: ResumeOptions, jobs: int | None, watch: BuildsView
+    context: CommandContext,
+    store: SessionStore,
+    selection: Selection,
+    options: ResumeOptions,
+    jobs: int | None,
+    watch: BuildsView,
 ) -> ExitCode:
+    _approve(context, store, selection, unattended=options.unattended)
+    store.database.close()
     builds = [Build(name, spec.after) for name, spec in selection.specs.items()]
     listed = Listed(builds, selection.complete, dict(selection.endings))
     words = arguments(replace(options, group=selection.group or new_id(), quiet=False, no_color=False))
@@ -215,10 +214,11 @@ def tell_endings(context: CommandContext, listed: Listed) -> None:
     for row in rows:
         context.emit("build_ended", **row)
     heads = ("module", "result", "tasks", "cost", "time", "next")
-    table = [
-        heads,
-        *((*(row[name] for name in heads[:4]), _time(row["seconds"]), row["command"]) for row in rows),
-    ]
+    table = [heads]
+    for row in rows:
+        minutes, seconds = divmod(round(row["seconds"]), 60)
+        time = f"{minutes}:{seconds:02}" if row["seconds"] else ""
+        table.append((row["module"], row["result"], row["tasks"], row["cost"], time, row["command"]))
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for cells, row in zip(table, [{}, *rows], strict=True):
         context.say("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
@@ -227,10 +227,6 @@ def tell_endings(context: CommandContext, listed: Listed) -> None:
     needed = [row["command"] for row in rows if row["result"] == "waits"]
     if needed:
         context.say(f"next: {_all_at_once(needed)}")
-
-
-def _time(seconds: float) -> str:
-    return f"{round(seconds) // 60}:{round(seconds) % 60:02}" if seconds else ""
 
 
 def _all_at_once(commands: Sequence[str]) -> str:

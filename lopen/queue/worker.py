@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -21,15 +21,7 @@ from lopen.limits.records import new_id
 from lopen.queue.builds import Build, Ending, default_jobs
 from lopen.queue.crew import Crew
 from lopen.queue.engine import Engine
-from lopen.queue.opening import (
-    OpenQueue,
-    disk_is_full,
-    git,
-    open_queue,
-    project_id,
-    queue_url,
-    remote_address,
-)
+from lopen.queue.opening import OpenQueue, disk_is_full, git, open_queue, remote_address
 from lopen.queue.shared import LEASE_S, BuildOrder, Fenced
 from lopen.sandbox.choice import probe
 from lopen.specification.drift import spec_hash
@@ -54,9 +46,14 @@ def add(context: CommandContext, modules: Sequence[str], options: RunOptions, pr
     for module in modules:
         require_known(module, known)
     store, start = open_store(context, new=True), git(context.root, "rev-parse", "HEAD")
-    _require_pushed(context, start)
-    queue = open_queue(context)
-    try:
+    remote = context.load().settings.queue.remote
+    own = remote_address(context.root, remote) == str(context.root)
+    if not own and not git(context.root, "branch", "--remotes", "--contains", start):
+        raise LopenError(
+            f"HEAD ({start[:12]}) is not in {remote}, from which workers fetch",
+            hint=f"git push {remote} HEAD",
+        )
+    with closing(open_queue(context)) as queue:
         others = [p for p in queue.shared.placed() if p.order.module in modules and p.state != "complete"]
         earlier = {placed.order.group for placed in others}
         group = options.group or (earlier.pop() if len(earlier) == 1 else "") or new_id()
@@ -66,8 +63,6 @@ def add(context: CommandContext, modules: Sequence[str], options: RunOptions, pr
             context.say(f"{module} is in the queue")
             context.emit("queued", module=module, priority=priority)
         queue.begin_ready()
-    finally:
-        queue.close()
 
 
 def _order(
@@ -88,16 +83,6 @@ def _order(
         spec.after,
         asdict(options),
     )
-
-
-def _require_pushed(context: CommandContext, commit: str) -> None:
-    remote = context.load().settings.queue.remote
-    address = remote_address(context.root, remote)
-    if address != str(context.root) and not git(context.root, "branch", "--remotes", "--contains", commit):
-        raise LopenError(
-            f"HEAD ({commit[:12]}) is not in {remote}, from which workers fetch",
-            hint=f"git push {remote} HEAD",
-        )
 
 
 @dataclass
@@ -124,6 +109,10 @@ class FromQueue:
                 execution.set_result("it was queued anew, or removed")
         return None
 
+    def arguments(self, build: Build) -> list[str]:
+        """Return the command line of a build."""
+        return ["queue", "build", build.module, "--fence", str(self.fences[build.module][0]), "--json"]
+
     def ended(self, ending: Ending) -> None:
         """Note the end of a build's process; one that left its lease behind has crashed, or was stopped with this worker."""
         fence, execution = self.fences.pop(ending.module)
@@ -143,10 +132,9 @@ def work(context: CommandContext, jobs: int | None, name: str, *, until_idle: bo
             "a worker needs bubblewrap, and it does not work here",
             hint="install it, or say what to use instead: lopen config set --user sandbox.mode landlock",
         )
-    url, project = queue_url(context.root, settings), project_id(context.root)
     queue, own_name = open_queue(context), name or f"{os.uname().nodename}-{os.getpid()}"
     count = jobs or default_jobs()
-    engine = Engine(url, project, count)
+    engine = Engine(queue.shared.url, queue.shared.project, count)
     source = FromQueue(queue, engine, own_name, context.say)
     look_at = look_closely_at = 0.0
 
@@ -178,7 +166,7 @@ def work(context: CommandContext, jobs: int | None, name: str, *, until_idle: bo
     if others := sum(version != __version__ for version in queue.executions.unclaimed().values()):
         context.warn(f"{others} builds in the queue are for another version of lopen")
     context.say(f"worker {own_name} takes builds of {context.root.name}, {count} at a time")
-    crew = Crew(context.root, count, lambda build: _arguments(source, build), look, context.say)
+    crew = Crew(context.root, count, source.arguments, look, context.say)
     code = ExitCode.OK
     try:
         crew.work(source)
@@ -197,7 +185,3 @@ def work(context: CommandContext, jobs: int | None, name: str, *, until_idle: bo
         engine.close()
         queue.close()
     return code
-
-
-def _arguments(source: FromQueue, build: Build) -> list[str]:
-    return ["queue", "build", build.module, "--fence", str(source.fences[build.module][0]), "--json"]

@@ -31,6 +31,7 @@ def test_modules_are_built_side_by_side_and_one_that_fails_stops_no_other(make_p
         ["delta", "waits"],
         ["gamma", "failed"],
     ]
+    assert "for you" not in project.lopen("status").out, "a failed module waits for nobody"
     assert project.holds("alpha.py", "alpha")
     assert project.holds("beta.py", "beta")
     assert not project.holds("beta.py", "alpha")

@@ -134,8 +134,9 @@ def build(context: CommandContext, module: OneModule, fence: FenceOption) -> Exi
     """Build a module whose lease this worker has."""
     from lopen.queue.build_here import build_here
     from lopen.queue.opening import open_shared
+    from lopen.queue.shared import patient
 
-    with closing(open_shared(context)) as shared:
+    with closing(patient(open_shared)(context)) as shared:
         return build_here(context, shared, module, fence)
 
 

@@ -81,11 +81,12 @@ def _tell_waiting(context: CommandContext, store: SessionStore, sessions: Sequen
     """Say at the end which of several modules wait for the person, each with its command."""
     from lopen.application.reports import standstill
 
-    waits = {s.module: found for s in sessions if (found := standstill(context.root, store, s)) is not None}
+    found = ((s.module, standstill(context.root, store, s)) for s in sessions)
+    waits = {module: each for module, each in found if each is not None and each.kind != "failed"}
     if len(sessions) > 1 and waits:
         told = [f"{len(waits)} {'waits' if len(waits) == 1 else 'wait'} for you:"]
         context.say(
-            "\n".join([*told, *(f"  {module}: {found.command}" for module, found in sorted(waits.items()))])
+            "\n".join([*told, *(f"  {module}: {each.command}" for module, each in sorted(waits.items()))])
         )
 
 
