@@ -169,7 +169,8 @@ def task_files(context: SessionContext) -> TaskFiles:
     if session.task is None:
         return TaskFiles()
     spoken = _spoken(context, _stated(session, session.task))
-    documents = [path for path in spoken if path.lower().endswith(DOCUMENTS)]
+    in_part = {path.partition("#")[0] for path in session.task.files if "#" in path}
+    documents = [path for path in spoken if path.lower().endswith(DOCUMENTS) and path not in in_part]
     return _shown(context, (*session.task.files, *documents), (*spoken, *_changed(context, session)))
 
 

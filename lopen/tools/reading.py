@@ -106,7 +106,7 @@ def read_plan(bench: Workbench, _: calls.NoInput) -> ToolResult:
 
 
 def ask_user(bench: Workbench, wanted: calls.AskUser) -> ToolResult:
-    """Ask the person one question; `default` is the answer where nobody answers.
+    """Ask the person one question; `default` is the answer where nobody answers. Calls behind it in the turn are not run.
 
     A question that the person has answered gets their answer again.
     """

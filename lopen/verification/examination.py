@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lopen.store.audit import VerifyResult
@@ -14,10 +14,6 @@ from lopen.verification.run_files import dependency_questions, run_file_question
 from lopen.verification.test_files import ExaminedChange, FileChange, looks_like_test
 from lopen.verification.test_reader import read_tests
 from lopen.verification.test_run import TestRun
-
-SLOWER = "The tests took {before:.0f} s before this change and take {after:.0f} s now: is what slows them asked for?"
-TIMES_SLOWER = 2.0  # from which on the judge is asked
-SLOWER_BY_S = 10.0  # shorter differences are no matter of the change
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +60,7 @@ def examine(change: ExaminedChange, runs: Runs, extra: ExtraRuns) -> Examination
     questions += text_questions(compared, told)
     questions += run_file_questions(runs.commands, change.changes, change.read)
     questions += dependency_questions(change.changes)
-    questions += _slower(runs)
     return Examination(tuple(findings), numbered(questions))
-
-
-def _slower(runs: Runs) -> Iterator[ChangeQuestion]:
-    if runs.tests is None or runs.before is None or not (runs.before.seconds and runs.before.count):
-        return
-    before, after = runs.before.seconds, runs.tests.seconds
-    if after > before * TIMES_SLOWER and after - before > SLOWER_BY_S:
-        yield ChangeQuestion("", "slower_suite", SLOWER.format(before=before, after=after))
 
 
 def _has_tests(changes: Sequence[FileChange]) -> bool:

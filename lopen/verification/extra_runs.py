@@ -361,7 +361,7 @@ class _Batch:
         if (ran.timed_out and left < usual) or ran.killed_by == "cancelled":
             return None
         passed = ran.exit_code == 0 and not record.why_not_passed(ran)
-        return _Ran(passed, ran.output, record.test_run(ran.output, ran.seconds))
+        return _Ran(passed, ran.output, record.test_run(ran.output))
 
 
 def _narrowed(change: ExaminedChange, after: TestRun) -> list[str]:

@@ -13,7 +13,6 @@ QuestionKind = Literal[
     "run_file_changed",
     "dependency",
     "needs_new_support",
-    "slower_suite",
 ]
 
 

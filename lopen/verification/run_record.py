@@ -202,20 +202,21 @@ class RunRecord:
             return NO_TESTS_HINT
         return ""
 
-    def test_run(self, output: str, seconds: float) -> TestRun:
+    def test_run(self, output: str) -> TestRun:
         """Return the known facts of the run, from the record, the report and the output."""
         counts = [each.ran - each.skipped for each in self.runners if each.ran is not None]
         noted = TestRun(
             sum(counts) if counts else None,
             skipped=tuple(sorted({name for each in self.runners for name in each.skipped_names})),
             failed=frozenset(name for each in self.runners for name in each.failed_names),
-            seconds=seconds,
         )
         return read_run(output, {name for each in self.runners for name in each.names}, noted)
 
-    def lines(self) -> Iterator[str]:
-        """Yield the record in one line for the judge."""
-        told = "; ".join(map(str, self.runners))
+    def lines(self, output: str) -> Iterator[str]:
+        """Yield the record in one line for the judge; of a runner without one, what it printed of single tests."""
+        run = self.test_run(output)
+        printed = f"{run.count} tests are named in what it printed" if run.count and run.single else ""
+        told = "; ".join(map(str, self.runners)) or printed
         yield f"[lopen's own record of this test run: {told}]" if told else f"[{NO_RECORD}]"
 
 

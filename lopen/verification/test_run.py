@@ -63,7 +63,6 @@ class TestRun:
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()  # names of tests that were reported as skipped
     failed: frozenset[str] = frozenset()  # names of single tests that failed; of a run that passed none
-    seconds: float = 0.0
 
     @property
     def single(self) -> frozenset[str]:
@@ -176,14 +175,13 @@ class TestRun:
             "count": self.count,
             "names": {kind: list(names) for kind, names in self.names.items()},
             "skipped": list(self.skipped),
-            "seconds": self.seconds,
         }
 
 
 def run_from_json(data: Mapping[str, Any]) -> TestRun:
     """Return the run that `to_json` gave."""
     names = {kind: tuple(names) for kind, names in data["names"].items()}
-    return TestRun(data["count"], names, tuple(data["skipped"]), seconds=data["seconds"])
+    return TestRun(data["count"], names, tuple(data["skipped"]))
 
 
 def read_run(output: str, recorded: Iterable[str], noted: TestRun) -> TestRun:

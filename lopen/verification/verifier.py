@@ -245,7 +245,7 @@ class Verifier:
         hint = (record.why_not_passed(ran) if record else "") or could_not_write(ran)
         passed = ran.exit_code == 0 and not ran.timed_out and not hint
         if record and (passed or self._trying):
-            tests = record.test_run(ran.output, seconds).to_json()
+            tests = record.test_run(ran.output).to_json()
             self.log.audit.tests_ran(tree, {"command": command, **tests})
         left = LeftFiles() if tool == SURVEY else self._take_over(found, added=not setting_up)
         result = VerifyResult(
@@ -293,7 +293,7 @@ class Verifier:
 
 def _with_notes(ran: CommandResult, record: RunRecord | None) -> str:
     """Return the output, with lopen's record of a test run and a note that it took too long as its last lines."""
-    lines = [*(record.lines() if record else ())]
+    lines = [*(record.lines(ran.output) if record else ())]
     if ran.timed_out:
         lines.append(f"[stopped after {ran.seconds:.0f} s: the command took too long]")
     return "\n".join([ran.output.rstrip() if lines else ran.output, *lines])

@@ -236,6 +236,18 @@ def test_a_verification_that_was_cut_off_goes_on_where_it_was_and_is_held_agains
     assert project.lopen("circuit", "incidents", "--json").out == ""
 
 
+def test_a_command_that_was_cut_off_holds_back_no_completion_of_its_turn(make_project: MakeProject) -> None:
+    turn = tools(*code(), ("run_command", {"command": "echo once"}), *verified("calc-t1"))
+    project = make_project([plan(component("core", "AC-1"), tasks=("Add",)), turn])
+    project.approve_module()
+    crashed(project, "KILL", "after:lopen.tools.workbench:Workbench.run_command")
+
+    ran = project.lopen("resume")
+
+    assert ran.code == 0, ran.out + ran.err
+    assert len(project.requests) == 2
+
+
 def test_a_commit_that_is_not_the_intended_one_is_not_adopted(make_project: MakeProject) -> None:
     project = crashing(make_project)
     crashed(project, "KILL", "after:lopen.files.module_branch:ModuleBranch.begin")

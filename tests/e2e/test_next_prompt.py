@@ -67,7 +67,7 @@ def test_a_task_opens_with_its_criteria_and_the_files_it_builds_on(make_project:
         planned(
             task("One", acceptance_criteria=["AC-1"]),
             task(
-                "Two",
+                "Two, as docs/api.md names it",
                 acceptance_criteria=["AC-2"],
                 files=[
                     "./docs/notes.md",

@@ -110,11 +110,13 @@ def test_a_run_is_recorded_by_name(tmp_path: Path, title: str) -> None:
 
     record, ran = recorded_run(tmp_path, files, line)
 
-    found = record.test_run(ran.output, 0.0)
+    found = record.test_run(ran.output)
     assert ran.exit_code == 0, ran.output
-    assert found.count == count, (ran.output, [*record.lines()])
+    assert found.count == count, (ran.output, [*record.lines(ran.output)])
     assert {key: found.ran(*key) for key in names} == names, found
     assert record.why_not_passed(ran) == ""
+    if title in ("go", "cargo"):
+        assert "tests are named in what it printed" in next(record.lines(ran.output))
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
@@ -132,7 +134,7 @@ def test_node_runs_the_files_that_are_asked_for(tmp_path: Path) -> None:
 
     record, ran = recorded_run(tmp_path, files, "node --test", "stop", "only test/c.test.js::other")
 
-    assert record.test_run(ran.output, 0.0).names["script"] == ("test/c.test.js::other",)
+    assert record.test_run(ran.output).names["script"] == ("test/c.test.js::other",)
     for line, told in {"jest.js --ci": r"a\.test\.js$ --ci", "vitest.mjs run -u": "run a.test.js -u"}.items():
         says = {line.split()[0]: "console.log(process.argv.slice(2).join(' '));\n", "a.test.js": ""}
         _, ran = recorded_run(tmp_path / line, says, f"node {line}", "only a.test.js::adds")
@@ -162,7 +164,7 @@ def test_reports_of_java_are_read_once_they_are_written(
         f"cp core/report.xml core/{folder}/TEST-org.m.CalcTest.xml; ln -s /etc/passwd core/{folder}/TEST-x.xml",
     )
 
-    found = record.test_run(ran.output, 0.0)
+    found = record.test_run(ran.output)
     path = "core/src/test/java/org/m/CalcTest.java"
     names = {
         "CalcTest::adds": True,

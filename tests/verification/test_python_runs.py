@@ -49,7 +49,7 @@ RUNS = {
 
 
 def line_of(record: RunRecord) -> str:
-    return [*record.lines()][-1].strip("[]")
+    return [*record.lines("")][-1].strip("[]")
 
 
 @pytest.mark.parametrize("line", RUNS)
@@ -61,7 +61,7 @@ def test_a_run_is_noted_beside_what_it_prints(tmp_path: Path, line: str) -> None
     assert ran.exit_code == 0
     if "skips" in line and "classes" in line:
         names = ["skips/test_classes.py::TestOther::test_d", "skips/test_classes.py::TestOther::test_größe"]
-        assert record.test_run("", 0.0).names["python"] == tuple(names)
+        assert record.test_run("").names["python"] == tuple(names)
     why = record.why_not_passed(ran)
     if reason or says != NO_RECORD:
         assert (reason in why, bool(why)) == (True, bool(reason))
