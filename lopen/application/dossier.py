@@ -262,7 +262,8 @@ class Proof:
     """A criterion with what it rests on: the tasks that were to meet it, the tests, and the verdict that said so.
 
     `verdict` is the name of the one that decided, "" where none did. Its evidence names `tests` by their own names, or
-    `files` with the tests in each, or names that no test run ran (`missing`). `rejections` counts the verdicts that found it not met before.
+    `files` with the tests in each, or names that no test run ran (`missing`). `rejections` counts the verdicts that
+    did not pass and answered "no" or "cannot tell" to it.
     """
 
     number: int
@@ -274,6 +275,11 @@ class Proof:
     verdict: str = ""
     by_person: bool = False
     rejections: int = 0
+
+    @property
+    def evidence(self) -> str:
+        """The judge's words on it; where a verdict has none, that is said."""
+        return self.criterion.evidence or ("the judge named no evidence" if self.verdict else "")
 
 
 def proofs(session: Session, history: History) -> tuple[Proof, ...]:
@@ -305,11 +311,7 @@ def _proof(number: int, state: CriterionState, session: Session, history: Histor
     *_, latest = (None, *history.runs.values())
     run = history.runs.get(deciding[0].get("tree", ""), latest) if deciding else None
     tests, files, missing = _named(evidence, run)
-    rejected = [
-        v
-        for v in history.verdicts
-        if not v["passed"] and any(f.get("criterion") == state.id for f in v["findings"])
-    ]
+    rejected = [v for v in about if not v["passed"] and _answer(v, state.id)["holds"] != "yes"]
     return Proof(
         number,
         replace(state, evidence=evidence),

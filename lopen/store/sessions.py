@@ -105,8 +105,8 @@ class SessionStore:
     def ids(self, *, module: str | None = None, unfinished: bool = False) -> tuple[str, ...]:
         """Return session ids, newest first in the order of their creation, without the sessions that are set aside.
 
-        `module` selects one module. `unfinished` leaves out complete sessions, and sessions older than a complete
-        session of their module.
+        `module` selects one module. `unfinished` leaves out complete sessions, and all but the newest session of
+        a module.
         """
         where = ["status <> ?"]
         values = [SET_ASIDE]
@@ -117,8 +117,9 @@ class SessionStore:
             where.append("status <> 'complete'")
             where.append(
                 "NOT EXISTS (SELECT 1 FROM sessions AS newer WHERE newer.module=sessions.module"
-                " AND newer.rowid > sessions.rowid AND newer.status='complete')"
+                " AND newer.rowid > sessions.rowid AND newer.status <> ?)"
             )
+            values.append(SET_ASIDE)
         sql = f"SELECT id FROM sessions WHERE {' AND '.join(where)} ORDER BY rowid DESC"  # noqa: S608 - fixed words only
         return tuple(row["id"] for row in self.database.connection.execute(sql, values))
 

@@ -25,9 +25,9 @@ def test_a_pull_request_says_what_was_built_with_the_model_s_text_as_plain_text(
     assert f"- {shown.replace('~', '&#8203;')}: complete" in printed.out
     assert "- [x] **AC-1** add(1, 2) is 3 (" in printed.out
     assert "judged with " in printed.out
-    assert " AC-1 holds: add(1, 2) is 3" in project.lopen("show", "calc-t1").out
+    assert " AC-1 met: add(1, 2) is 3" in project.lopen("show", "calc-t1").out
     criterion = project.lopen("show", "AC-1").out
-    assert criterion.startswith("AC-1 of calc holds: add(1, 2) is 3\n")
+    assert criterion.startswith("AC-1 of calc met: add(1, 2) is 3\nevidence: the judge named no evidence\n")
     assert ("task: calc-t1 " in criterion, "verdict: verdict-" in criterion) == (True, True), criterion
     assert project.git("rev-parse", "lopen/calc")[:12] in printed.out
     assert "Cost: $" in printed.out

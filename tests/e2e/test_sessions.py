@@ -58,9 +58,11 @@ def test_a_session_that_is_worked_on_is_not_deleted(make_project: MakeProject) -
 
 
 def test_a_session_that_a_completed_one_left_behind_is_not_gone_on_with(make_project: MakeProject) -> None:
-    project = make_project([status(400, "no"), plan(), build("calc-t1")])
+    project = make_project([status(400, "no"), status(400, "no"), plan(), build("calc-t1")])
     project.run_module(code=1)
-    assert project.lopen("run", "calc", "--new").code == 0
+    assert project.lopen("run", "calc", "--new").code == 1
+    assert project.lopen("status").out.count("calc: failed") == 1, "only the newest session is gone on with"
+    assert project.resume().code == 0
     assert list(sessions(project).values()) == ["complete", "failed"]
 
     shown, ran, resumed = project.lopen("status"), project.lopen("run", "calc"), project.lopen("resume")

@@ -43,6 +43,9 @@ def test_after_three_rejections_the_pause_leads_with_the_findings(make_project: 
     assert shown.count(finding) == 1
     assert finding in project.status()["waiting"]["cause"][1]
 
+    printed = project.lopen("pr", "--print").out
+    assert printed.count("calc was rejected 3 times and has not passed: Not convinced.") == 1, printed
+
     assert project.lopen("confirm", "calc").code == 0
     assert project.lopen("resume", "calc").code == 0
     told = project.lopen("show", "calc-t1").out  # of the task that passed: the earlier verdicts in full

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -115,11 +116,7 @@ def report(
             *(f"assumed, since nobody answered: {x}" for x in session.dialogue.assumptions),
             *(f"decided by a person: {asked} {answer}" for asked, answer in session.dialogue.answers),
             *(f"remark of {remark.shown}" for remark in open_remarks(store, session)),
-            *(
-                f"{names.get(v['subject'], v['subject'])} was rejected before it passed: {v['summary']}"
-                for v in verdicts
-                if not v["passed"]
-            ),
+            *_rejections(verdicts, names),
         ],
     )
     passed = [
@@ -158,6 +155,17 @@ def report(
     if budget is not None:
         yield f"\nTokens: {budget.tokens_used:,}. Cost: {cost_text(budget.cost_usd, budget.unpriced_tokens)}."
     yield f"\nBuilt with lopen, session {session.id}."
+
+
+def _rejections(verdicts: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Iterator[str]:
+    """Yield each reason for which work did not pass, once, with the number of its verdicts."""
+    passed = {v["subject"] for v in verdicts if v["passed"]}
+    for (subject, summary), count in Counter(
+        (v["subject"], v["summary"]) for v in verdicts if not v["passed"]
+    ).items():
+        times = f" {count} times" if count > 1 else ""
+        end = "before it passed" if subject in passed else "and has not passed"
+        yield f"{names.get(subject, subject)} was rejected{times} {end}: {summary}"
 
 
 def _questions(verdicts: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -78,4 +78,4 @@ def _proof_lines(proof: Proof) -> Iterator[str]:
         yield f"     the judge names tests that no test run has: {', '.join(proof.missing)}"
     if proof.verdict:
         said = "a person accepted it" if proof.by_person else "the judge"
-        yield f"     {said} ({proof.verdict}): {state.evidence or 'no evidence named'}"
+        yield f"     {said} ({proof.verdict}): {proof.evidence}"

@@ -110,8 +110,8 @@ def stat_lines(diff: str) -> Iterator[str]:
 def _proof_lines(session: Session, proof: Proof) -> Iterator[str]:
     criterion = proof.criterion
     yield f"{criterion.id} of {session.module} {proof.criterion.word}: {criterion.text}"
-    if criterion.evidence:
-        yield f"evidence: {criterion.evidence}"
+    if proof.evidence:
+        yield f"evidence: {proof.evidence}"
     for task in proof.tasks:
         state = "skipped" if task.given_up else task.state.value.replace("_", " ")
         yield f"task: {task.id} {task.name}: {state}"

@@ -255,7 +255,7 @@ def _proof(proof: Proof) -> Child:
     again = f"after {plural(proof.rejections, 'rejection')}" if proof.rejections else ""
     notes = ", ".join(note for note in ("accepted by a person" if proof.by_person else "", again) if note)
     return [
-        prose(proof.criterion.evidence),
+        prose(proof.evidence),
         el("small", f" {notes}") if notes else None,
         named or None,
         [el("span.below", plural(n, "test"), " in ", el("code", file)) for file, n in proof.files.items()],

@@ -90,7 +90,9 @@ def findings(found: Sequence[Mapping[str, Any]]) -> Markup | None:
 
     def item(each: Mapping[str, Any]) -> Markup:
         at = ":".join(str(part) for part in (each.get("path"), each.get("line")) if part)
-        text = (some("b", each.get("criterion")), " ", prose(each["message"]), " ")
+        criterion = each.get("criterion") or ""
+        named = None if each["message"].startswith(criterion) else el("b", criterion)
+        text = (named, " ", prose(each["message"]), " ")
         return el(f"li.{each.get('severity', 'error')}", text, some("code", at) if each.get("path") else None)
 
     return some("ul.findings", map(item, found))
