@@ -128,9 +128,17 @@ def start_failures(context: SessionContext, commands: Mapping[str, str | None]) 
             return
         elif project.has_tests():  # there is code: the plan says what becomes of it
             told = FAILS_BEFORE_ANY_WORK.format(name=name)
-            shown = shown_output(result.output, passed=False)[:FAILURE_CHARS]
+            shown = _whole_lines(shown_output(result.output, passed=False))
             noted = changes.add_notes(context.record.journal.session, f"{told} {HOW_IT_IS_MENDED}\n{shown}")
             context.record.journal.save(noted, Notice("warning", told))
+
+
+def _whole_lines(text: str) -> str:
+    """Return the first lines of a failure, and how many are left out."""
+    if len(text) <= FAILURE_CHARS:
+        return text
+    lines = text[:FAILURE_CHARS].rpartition("\n")[0].splitlines() or [text[:FAILURE_CHARS]]
+    return "\n".join((*lines, f"and {len(text.splitlines()) - len(lines)} more lines"))
 
 
 def _warnings(context: SessionContext) -> Iterator[Notice]:

@@ -253,14 +253,16 @@ def test_planner_and_builder_are_told_which_approved_command_fails_on_the_code_t
         "import unittest\n\nclass Old(unittest.TestCase):\n    def test_it(self):\n        pass\n",
     )
     project.commit("Old")
-    lint = "echo test_old.py:3: no docstring; false"
+    lint = "seq -f 'test_old.py:%g: a public function of this file has no docstring' 100; false"
     project.approve_module(text=specification(commands={"verify-lint": lint}))
     assert project.lopen("plan", "calc").code == 0
     project.lopen("run", "calc")
     for body in project.requests[:2]:
         told = section(body, "Told by lopen")
         assert "verify-lint fails on the code that is there" in told
-        assert "test_old.py:3: no docstring" in told
+        lines = [line for line in told.splitlines() if "test_old.py:" in line]
+        assert all(line.endswith("no docstring") for line in lines)
+        assert f"and {60 - len(lines)} more lines" in told
 
 
 def test_of_a_large_readme_the_draft_is_shown_headings_and_the_sections_that_the_request_speaks_of(
