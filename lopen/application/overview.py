@@ -382,7 +382,8 @@ def _wait(
     if still.kind in ("confirmation", "failed", "guardrail"):
         task = task or session.task
         subject = task.id if task else session.module
-        failed = [v for v in history.verdicts if not v["passed"] and v["subject"] == subject]
+        about = [v for v in history.verdicts if subject in (v.get("task"), v["subject"])]
+        failed = [v for v in about if not v["passed"]]
         findings = tuple(failed[-1]["findings"]) if failed else ()
         ran = last_failure(store.database, session.id)
         output = ran.excerpt() if ran and not findings else ""

@@ -171,7 +171,7 @@ class Standstill:
     """The reason why an unfinished session does not run, how to mend it, and the command that continues it.
 
     `kind` is that of its pause; `ready` where nothing has to be settled first; else `failed` or `interrupted`.
-    `cause` is the verdict that led to it, in lines for a person.
+    `cause` is the verdict that led to it, in lines for a person; `ways` are the ways on, for a shell.
     """
 
     kind: str
@@ -179,6 +179,7 @@ class Standstill:
     mend: str
     command: str
     cause: tuple[str, ...] = ()
+    ways: str = ""
 
 
 def standstill(root: Path, store: SessionStore, session: Session) -> Standstill | None:
@@ -190,7 +191,8 @@ def standstill(root: Path, store: SessionStore, session: Session) -> Standstill 
         return Standstill("ready", pause.message, "", command)
     if pause is not None:
         cause = rejection(store.verdicts(session.id), getattr(pause, "reason", None))
-        return Standstill(pause.kind, pause.message, "", pause.command, tuple(cause))
+        ways = getattr(pause, "ways", "")
+        return Standstill(pause.kind, pause.message, "", pause.command, tuple(cause), ways)
     if session.status == "failed":
         if _commands_changed(root, store, session):
             command = f"lopen approve {session.module} --run"
@@ -218,6 +220,7 @@ def standstill_lines(root: Path, store: SessionStore, session: Session) -> list[
     lines += [f"  {line}" for line in (*found.mend.splitlines(), *found.cause)]
     if failure := last_failure(store.database, session.id):
         lines += failure.excerpt().splitlines()
+    lines += [f"  {found.ways}"] if found.ways else []
     return [*lines, f"next: {found.command}"]
 
 

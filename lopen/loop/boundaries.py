@@ -2,7 +2,7 @@
 
 The gate between step 1 and step 2 opens for a person's approval of exactly this specification. Passing it makes the
 module's branch (`lopen.files.module_branch`) and its first commit, which carries the specification and its research.
-A component or the module that is about to count as done is verified without a model turn. Its findings become one new task; after three failures in a row, or more added than
+A component or the module that is about to count as done is verified without a model turn. Its findings become one new task; after three such failures, or more added than
 planned tasks, the run asks a person (docs/reference/workflow.md).
 """
 
@@ -25,7 +25,7 @@ from lopen.verification.findings import Finding
 from lopen.verification.runners import shown_output
 from lopen.workflow import changes
 from lopen.workflow.next_step import Trigger, enter_step, review, scope_lost, scope_of
-from lopen.workflow.pauses import Pause, gate
+from lopen.workflow.pauses import BOUNDARIES, Pause, gate, not_accepted
 from lopen.workflow.session import Approval
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
@@ -105,7 +105,11 @@ def _add_task(
         added=True,
     )
     session = changes.fail_boundary(session, target.id, task, module=scope == "module")
+    attempts = max(session.limits.boundary_failures, session.limits.module_failures)
     pause = review(session)
+    if attempts >= bench.settings.workflow.failure_threshold:
+        what = f"{scope} {judged.verdict.subject}"
+        pause = not_accepted(session.id, BOUNDARIES, what, attempts, one_line(judged.verdict.summary))
     session = changes.ask_person(session, pause)
     told = TaskChanged(task.id, task.name, target.name, State.PENDING.value, judged.verdict.summary[:500])
     raised = GuardrailRaised(

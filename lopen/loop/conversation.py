@@ -84,7 +84,8 @@ class Conversation:
                 outcome = Outcome("failed", f"{self.counts.turn} turns brought no result of the step")
             if outcome is not None:
                 refused = still_refused(self.transcript.messages)
-                return replace(outcome, turns=self.counts.answers, subject=self.subject, refused=refused)
+                outcome = replace(outcome, refused=refused, counted=self.bench.evidence.counted)
+                return replace(outcome, turns=self.counts.answers, subject=self.subject)
             if resumed is not None and unanswered is not None:
                 self._say(resumed.notice)
 

@@ -153,17 +153,16 @@ def _select(context: SessionContext) -> Needed:
     bench = bench_for(context)
     if pause := verify_done(bench, context.models.judge):
         return pause
-    tree = context.record.journal.session.tree
-    left = [c for c in tree.components if c.state is not State.COMPLETE]
-    if not left:
+    session = context.record.journal.session
+    if all(c.state is State.COMPLETE for c in session.tree.components):
         return close_module(bench, context.models.judge)
-    choices = [c for c in selectable(tree) if not c.given_up]
-    if not choices:
-        return stuck(context.record.journal.session, left)
+    if halt := stuck(session):
+        return halt
+    choices = [c for c in selectable(session.tree) if not c.given_up]
     waiting = next((c for c in choices if c.open_tasks or c.broken_down), None)
     if waiting is None:
         return "model"
-    session = changes.select_component(context.record.journal.session, waiting.id)
+    session = changes.select_component(session, waiting.id)
     selected = enter_step(session, Trigger.COMPONENT_SELECTED)
     broken = enter_step(selected.session, Trigger.TASKS_BROKEN_DOWN)
     context.record.journal.save(broken.session, *selected.events, *broken.events)

@@ -70,6 +70,8 @@ def taken_up(context: SessionContext, session: Session, *, resumed: bool) -> Ses
         granted = min(
             granted, session.limits.iterations_granted
         )  # the rest of the last grant, or less by a flag
+    if session.approval and context.record.store.approval(session.module) != session.approval:
+        session = changes.try_changed_specification(session)
     return changes.start_run(session, granted=granted, request=context.asked.request)
 
 

@@ -305,7 +305,8 @@ class Workflow(SettingsSection):
         100, description="Iterations that a session may use before a person has to grant more."
     )
     failure_threshold: Limit = Field(
-        3, description="Failures of one task in a row after which a person has to confirm."
+        3,
+        description="Attempts at one task, planning step or boundary that are not accepted, after which a person has to confirm.",
     )
     templates: OwnText = Field(
         "",

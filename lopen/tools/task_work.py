@@ -7,6 +7,7 @@ from typing import Any
 
 from lopen.core.events import TaskChanged
 from lopen.guardrails.guard import one_line
+from lopen.judge.judging import BoundaryVerdict
 from lopen.tools import calls
 from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.planning import task_from, unfit
@@ -15,6 +16,7 @@ from lopen.tools.workbench import Workbench
 from lopen.verification.runners import shown_output
 from lopen.workflow import changes
 from lopen.workflow.next_step import Trigger, enter_step, review
+from lopen.workflow.session import Session
 from lopen.workflow.task_tree import State, Task
 
 MEND = "run_command `{command}` mends what the linter can mend by itself"
@@ -40,7 +42,8 @@ def update_task_status(bench: Workbench, wanted: calls.UpdateTaskStatus) -> Tool
         case "in_progress":
             return done(task_id=task.id, status="in_progress")
         case "failed":
-            return _fail(bench, task, wanted.note or "the model gave no reason")
+            note = wanted.note or "the model gave no reason"
+            return _fail(bench, session, task.fail(note, counted=bench.evidence.counted))
         case "complete":
             return complete_task(bench, task)
 
@@ -50,11 +53,12 @@ def _current(bench: Workbench) -> str:
     return f"the task in progress is {task.id} ({task.name})" if task else "no task is in progress"
 
 
-def _fail(bench: Workbench, task: Task, note: str) -> ToolResult:
-    session = bench.session
+def _fail(bench: Workbench, session: Session, task: Task) -> ToolResult:
+    """Save the session with the failed task; the iteration ends."""
     owner = session.tree.owner(task.id)
-    decision = enter_step(changes.with_task(session, task.fail(note)), Trigger.TASK_ITERATION_COMPLETE)
-    told = TaskChanged(task.id, task.name, owner.name if owner else "", State.FAILED.value, note[:500])
+    decision = enter_step(changes.with_task(session, task), Trigger.TASK_ITERATION_COMPLETE)
+    why = task.reasons[-1][:500]
+    told = TaskChanged(task.id, task.name, owner.name if owner else "", State.FAILED.value, why)
     bench.journal.save(decision.session, told, *decision.events)
     return replace(done(task_id=task.id, status="failed"), recorded=True)
 
@@ -195,9 +199,31 @@ def verify_task_completion(bench: Workbench, wanted: calls.VerifyTask) -> ToolRe
         note = ""  # the judge reads it as an assumption
     judged = bench.judge.verdict_on("task", task.id, bench.evidence.builder(note))
     note_verdict(bench, judged)
-    if not judged.passed and judged.pause is None:
-        known, digest = bench.evidence.failed, judged.verdict.evidence_hash
-        if known.get(TASK_VERDICT) == digest:
-            return _repeated(f"{TASK_VERDICT} rejected the work")
-        known[TASK_VERDICT] = digest
-    return ToolResult(True, judged.verdict.to_tool_result(), pause=judged.pause)
+    answer = ToolResult(True, judged.verdict.to_tool_result(), pause=judged.pause)
+    if judged.passed or judged.pause is not None:
+        bench.evidence.counted = False
+        return answer
+    known, digest = bench.evidence.failed, judged.verdict.evidence_hash
+    if known.get(TASK_VERDICT) == digest:
+        return _repeated(f"{TASK_VERDICT} rejected the work")
+    known[TASK_VERDICT] = digest
+    if digest == bench.session.limits.rejected or not all(result.passed for result in judged.results):
+        return answer
+    return _count_rejection(bench, judged, answer)
+
+
+def _count_rejection(bench: Workbench, judged: BoundaryVerdict, answer: ToolResult) -> ToolResult:
+    """Count rejected work whose verify commands pass as a failed attempt; the last allowed one ends the iteration.
+
+    Verify commands that fail are the model's to mend, and the circuits bound them.
+    """
+    verdict = judged.verdict
+    session = changes.count_rejection(bench.session, verdict.summary, verdict.evidence_hash)
+    task = session.task
+    assert task is not None
+    if task.failures >= bench.settings.workflow.failure_threshold:
+        _fail(bench, session, task.to(State.FAILED))
+        return replace(answer, recorded=True)
+    bench.journal.save(session)
+    bench.evidence.counted = True
+    return answer

@@ -88,6 +88,7 @@ class IterationEvidence:
         default_factory=dict
     )  # → the tree, or the judge's evidence, it failed on last
     ignored: set[str] = field(default_factory=set)  # written in this iteration, but git ignores them
+    counted: bool = False  # a rejection counts already as the failed attempt that this iteration is
     confidence: str = "high"  # of the verdict that the next commit rests on
     commands: list[RanCommand] = field(default_factory=list)  # the last ones of the model
 
@@ -127,6 +128,7 @@ class IterationEvidence:
         self.passed.update(stored.get("passed", {}))
         self.failed.update(stored.get("failed", {}))
         self.ignored.update(stored.get("ignored", ()))
+        self.counted = stored.get("counted", self.counted)
         self.confidence = stored.get("confidence", self.confidence)
         self.commands.extend(RanCommand(**ran) for ran in stored.get("commands", ()))
 

@@ -33,8 +33,6 @@ from lopen.workflow.session import (
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import State, Task, TaskTree, completed_again, reopened
 
-STEPS = frozenset(step.value for step in Step)  # the steps as subjects of a confirmation
-
 
 def _plan(session: Session, plan: Plan) -> Session:
     return replace(session, plan=plan)
@@ -98,6 +96,12 @@ def leave_branch(session: Session, branch: str | None) -> Session:
 def begin_branch(session: Session, branch: str, commit: str) -> Session:
     """Record the module's branch and its first commit."""
     return replace(session, branch=branch, start_commit=commit)
+
+
+def try_changed_specification(session: Session) -> Session:
+    """End a pause after attempts that were not accepted: a person approved the specification anew."""
+    asked = session.pause.reason if isinstance(session.pause, Confirmation) else None
+    return clear_pause(_count_anew(session, asked.subject)) if isinstance(asked, FailuresInRow) else session
 
 
 def renew_approval(session: Session, approval: Approval) -> Session:
@@ -194,9 +198,8 @@ def stand_in(session: Session, step: Step) -> Session:
 
 
 def end_step_failures(session: Session) -> Session:
-    """End the row of failures of a step, with its corrections and a person's confirmation of another try."""
-    kept = (r for r in session.limits.confirmed if not (isinstance(r, FailuresInRow) and r.subject in STEPS))
-    session = _limits(session, replace(session.limits, step_failures=0, confirmed=tuple(kept)))
+    """End the row of failures of a step, with its corrections."""
+    session = _limits(session, replace(session.limits, step_failures=0))
     return _dialogue(session, replace(session.dialogue, corrections=()))
 
 
@@ -271,6 +274,13 @@ def put_aside(session: Session, intent: RevertIntent) -> Session:
     return intend_revert(with_task(session, replace(task, aside=intent.backup)), intent)
 
 
+def count_rejection(session: Session, reason: str, digest: str) -> Session:
+    """Count a rejection of the task in progress as a failed attempt; `digest` is the hash of its evidence."""
+    assert session.task is not None
+    session = with_task(session, session.task.rejected(reason))
+    return _limits(session, replace(session.limits, rejected=digest))
+
+
 def reopen_skipped(session: Session, task_id: str) -> Session:
     """Open a skipped task again, because a person undid that; its failures still count.
 
@@ -289,7 +299,7 @@ def complete_task(session: Session, task: Task, commit: str) -> Session:
     """Complete the task in progress with its commit; forget its failures and the remarks about them."""
     done = replace(task.to(State.COMPLETE), commit=commit, failures=0, reasons=())
     done = replace(done, subtasks=tuple(replace(s, done=True) for s in done.subtasks))
-    session = _forget_failures(with_task(session, done), task.id)
+    session = with_task(session, done)
     return replace(
         session,
         intents=replace(session.intents, commit=None),
@@ -304,14 +314,12 @@ def complete_component(session: Session, component_id: str) -> Session:
     session = with_tree(
         session, session.tree.with_component(replace(component, verified=True, broken_down=True))
     )
-    session = _limits(session, replace(session.limits, boundary_failures=0))
-    return session if session.limits.module_failures else _forget_failures(session, BOUNDARIES)
+    return _limits(session, replace(session.limits, boundary_failures=0))
 
 
 def complete_module(session: Session) -> Session:
     """Record that the module's verification passed: the session is complete."""
-    limits = replace(session.limits, boundary_failures=0, module_failures=0)
-    return _forget_failures(replace(session, status="complete", limits=limits), BOUNDARIES)
+    return _count_anew(replace(session, status="complete"), BOUNDARIES)
 
 
 def fail_boundary(session: Session, component_id: str, task: Task, *, module: bool) -> Session:
@@ -352,7 +360,9 @@ def confirm_pause(session: Session, note: str = "") -> Session:
     pause = session.pause
     session = clear_pause(session)
     if isinstance(pause, Confirmation):
-        if not isinstance(pause.reason, BudgetThreshold):  # the budget's own record holds that
+        if isinstance(pause.reason, FailuresInRow):
+            session = _count_anew(session, pause.reason.subject)
+        elif not isinstance(pause.reason, BudgetThreshold):  # the budget's own record holds that
             session = confirm(session, pause.reason)
         if isinstance(pause.reason, UndecidedVerdict):
             told = pause.message.removesuffix(LOOK_AT_IT)  # an order has no place in a record
@@ -368,12 +378,13 @@ def confirm_pause(session: Session, note: str = "") -> Session:
     return add_notes(session, said) if note else session
 
 
-def _forget_failures(session: Session, subject: str) -> Session:
-    """Forget a confirmation of another try: it holds for one row of failures."""
-    kept = (
-        r for r in session.limits.confirmed if not (isinstance(r, FailuresInRow) and r.subject == subject)
-    )
-    return _limits(session, replace(session.limits, confirmed=tuple(kept)))
+def _count_anew(session: Session, subject: str) -> Session:
+    """Count the attempts at a task, at a planning step or at `BOUNDARIES` from zero again."""
+    if task := session.tree.task(subject):
+        return with_task(session, replace(task, failures=0))
+    if subject == BOUNDARIES:
+        return _limits(session, replace(session.limits, boundary_failures=0, module_failures=0))
+    return _limits(session, replace(session.limits, step_failures=0))
 
 
 def ask_person(session: Session, asked: Pause | None) -> Session:

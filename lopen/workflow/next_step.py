@@ -6,7 +6,7 @@ Pure. The only importer of `transitions`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal, assert_never
@@ -16,16 +16,14 @@ from lopen.core.events import Event, StepEntered, TaskChanged
 from lopen.workflow import changes
 from lopen.workflow.pauses import (
     ACKNOWLEDGE,
-    BOUNDARIES,
     AddedTasks,
     Confirmation,
-    FailuresInRow,
     Halt,
     Pause,
 )
 from lopen.workflow.session import ATTEMPT_FAILED, FAILS_BEFORE_ANY_WORK, Session
 from lopen.workflow.steps import ORDER, Step, number, phase_of
-from lopen.workflow.task_tree import Component, State
+from lopen.workflow.task_tree import State, selectable
 
 
 class Trigger(StrEnum):
@@ -222,7 +220,8 @@ MAX_CONTEXT_LEVEL = 4  # each level halves the size of sections and excerpts
 class Outcome:
     """The end of a conversation. `recorded`: the session already contains the step's result.
 
-    `refused` is the work on `subject` that lopen or the judge refused and the model did not mend.
+    `refused` is the work on `subject` that lopen or the judge refused and the model did not mend. `counted`: a rejection
+    of the conversation's last work counts already as the failed attempt.
     """
 
     kind: Literal["recorded", "failed", "overflow", "paused"]
@@ -231,6 +230,7 @@ class Outcome:
     turns: int = 0
     subject: str = ""  # a task's id, or a planning step
     refused: str = ""
+    counted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +273,7 @@ def decide(session: Session, outcome: Outcome) -> Decision:
         case "overflow":
             return _shrink_context(session)
         case "failed":
-            return _count_failure(session, outcome.reason)
+            return _count_failure(session, outcome.reason, counted=outcome.counted)
         case _:
             assert_never(outcome.kind)
 
@@ -305,7 +305,7 @@ def _shrink_context(session: Session) -> Decision:
     return Decision(replace(session, limits=limits))
 
 
-def _count_failure(session: Session, reason: str) -> Decision:
+def _count_failure(session: Session, reason: str, *, counted: bool = False) -> Decision:
     task = session.task if session.step is Step.ITERATE_THROUGH_TASKS else None
     if task is None:
         corrections = (*session.dialogue.corrections, ATTEMPT_FAILED + reason)
@@ -314,7 +314,7 @@ def _count_failure(session: Session, reason: str) -> Decision:
             replace(session, limits=limits, dialogue=replace(session.dialogue, corrections=corrections))
         )
     owner = session.tree.owner(task.id)
-    failed = task.fail(reason)
+    failed = task.fail(reason, counted=counted)
     decision = enter_step(changes.with_task(session, failed), Trigger.TASK_ITERATION_COMPLETE)
     changed = TaskChanged(task.id, task.name, owner.name if owner else "", failed.state.value, reason)
     return Decision(decision.session, (changed, *decision.events))
@@ -328,16 +328,9 @@ def task_skipped(session: Session, task_id: str) -> TaskChanged:
     return TaskChanged(task.id, task.name, owner.name if owner else "", task.state.value, reason)
 
 
-FAILURES_TO_ASK = 3
-
-
 def review(session: Session) -> Confirmation | None:
-    """Return the confirmation that lopen needs from a person before it spends more; None if it needs none."""
-    failed, added = session.limits.failed_boundaries, sum(t.added for t in session.tree.tasks)
-    planned = session.plan.planned_tasks
-    if failed >= session.limits.confirmed_failures(BOUNDARIES) + FAILURES_TO_ASK:
-        message = f"components or the module were rejected {failed} times in a row"
-        return Confirmation(session.id, FailuresInRow(BOUNDARIES, failed), message)
+    """Return the confirmation that lopen needs from a person before it does more added work; None if it needs none."""
+    added, planned = sum(t.added for t in session.tree.tasks), session.plan.planned_tasks
     if added > max(planned, 1) + session.limits.confirmed_tasks:
         message = f"{added} tasks were added to {planned} planned ones"
         return Confirmation(session.id, AddedTasks(added), message)
@@ -354,8 +347,11 @@ def idle(session: Session) -> Halt:
     )
 
 
-def stuck(session: Session, remaining: Sequence[Component]) -> Halt:
-    """Return the pause for remaining components that are given up or depend on such a component."""
+def stuck(session: Session) -> Halt | None:
+    """Return the pause where all remaining components are given up or depend on such a component."""
+    remaining = [c for c in session.tree.components if c.state is not State.COMPLETE]
+    if not remaining or any(not c.given_up for c in selectable(session.tree)):
+        return None
     names = ", ".join(c.name for c in remaining)
     criteria = ", ".join(i for c in remaining for i in c.open_criteria) or "none"
     return Halt(

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from lopen.workflow.steps import Step
+
 HaltKind = Literal[
     "gate",
     "budget",
@@ -22,11 +24,12 @@ HaltKind = Literal[
 
 BOUNDARIES = "boundaries"
 """The subject of failures for the verifications of components and of the module."""
+OWN_SUBJECTS = frozenset({BOUNDARIES, *(step.value for step in Step)})  # of failures, beside the tasks
 
 
 @dataclass(frozen=True, slots=True)
 class FailuresInRow:
-    """So many failures in a row of a task, of a planning step or of `BOUNDARIES`."""
+    """So many attempts in a row that were not accepted, at a task, at a planning step or at `BOUNDARIES`."""
 
     subject: str
     failures: int
@@ -99,6 +102,18 @@ class Confirmation:
     def command(self) -> str:
         return f"lopen confirm {self.session}"
 
+    @property
+    def ways(self) -> str:
+        """The ways on after attempts that were not accepted, in one line for a shell; "" for another reason."""
+        if not isinstance(self.reason, FailuresInRow):
+            return ""
+        subject, module = self.reason.subject, self.session.rsplit("-", 2)[0]
+        skips = "" if subject in OWN_SUBJECTS else f"skip the task (lopen skip {subject}), "
+        return (
+            f"confirm {self.reason.failures} more attempts (--note TEXT tells the model what to do), {skips}"
+            f"or change specs/{module}/SPECIFICATION.md (then: lopen approve {module} --run)"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Halt:
@@ -110,6 +125,12 @@ class Halt:
 
 
 Pause = Question | Confirmation | Halt
+
+
+def not_accepted(session: str, subject: str, what: str, attempts: int, cause: str) -> Confirmation:
+    """Return the pause after so many attempts in a row at `what` that were not accepted."""
+    message = f"{what} was not accepted in {attempts} attempts: {cause}".rstrip(": .")
+    return Confirmation(session, FailuresInRow(subject, attempts), message)
 
 
 LOOK_AT_IT = "; look at it, then accept it"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from lopen.workflow.pauses import AddedTasks, FailuresInRow, Pause, Reason
+from lopen.workflow.pauses import AddedTasks, Pause, Reason
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
@@ -100,20 +100,11 @@ class SessionLimits:
     max_cost_usd: float | None = None  # the last `--max-cost`; None: the settings' value
     group: str = ""  # the modules that share one budget, whose money `max_cost_usd` is then
     confirmed: tuple[Reason, ...] = ()  # by a person
+    rejected: str = ""  # the hash of the evidence whose rejection was the last to count as an attempt
     boundary_failures: int = 0  # consecutive failed verifications of a component
     module_failures: int = 0  # consecutive failed verifications of the module
     step_failures: int = 0  # consecutive failures of a planning step
     context_level: int = 0  # 0: full size; each context overflow makes the next prompt smaller
-
-    @property
-    def failed_boundaries(self) -> int:
-        """Consecutive failures of the boundary that fails most: a component that passes does not reset the module's."""
-        return max(self.boundary_failures, self.module_failures)
-
-    def confirmed_failures(self, subject: str) -> int:
-        """Return the number of failures in a row up to which a person confirmed another try."""
-        found = (r for r in self.confirmed if isinstance(r, FailuresInRow) and r.subject == subject)
-        return max((r.failures for r in found), default=0)
 
     @property
     def confirmed_tasks(self) -> int:

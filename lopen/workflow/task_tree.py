@@ -55,7 +55,7 @@ class Subtask:
 class Task:
     """The smallest unit of work in a component; it results in one commit.
 
-    `failures` counts consecutive failures (a success resets it), `reasons` has the latest reasons. `commit` is the
+    `failures` counts attempts in a row that were not accepted, since a person confirmed others; `reasons` has the latest reasons. `commit` is the
     commit that completed it. `given_up` is a person's reason to skip it, `aside` the backup of its work then.
     `files` are the files in the plan; `criteria` are ids, none for all of the component's.
     """
@@ -92,10 +92,17 @@ class Task:
             raise IllegalMove(f"a task cannot change from {self.state.value} to {target.value}")
         return replace(self, state=target)
 
-    def fail(self, reason: str) -> Task:
-        """Return this task failed once more, for `reason`."""
-        reasons = (*self.reasons, reason[:REASON_CHARS])[-REASONS_KEPT:]
-        return replace(self.to(State.FAILED), failures=self.failures + 1, reasons=reasons)
+    def fail(self, reason: str, *, counted: bool = False) -> Task:
+        """Return this task failed for `reason`. `counted`: the attempt that ends counts already."""
+        return (self.noted(reason) if counted else self.rejected(reason)).to(State.FAILED)
+
+    def rejected(self, reason: str) -> Task:
+        """Return this task with one more attempt that was not accepted, for `reason`."""
+        return replace(self.noted(reason), failures=self.failures + 1)
+
+    def noted(self, reason: str) -> Task:
+        """Return this task with the reason of an attempt that was not accepted."""
+        return replace(self, reasons=(*self.reasons, reason[:REASON_CHARS])[-REASONS_KEPT:])
 
     def reopen(self) -> Task:
         """Return this task as pending, without its commit; the caller records the change."""

@@ -82,7 +82,7 @@ def test_failures_are_counted_on_by_the_next_process_and_every_climb_is_kept(
     assert "You must change your strategy" in prompt(project, 4)
     assert "use a table" in prompt(project, 4)
     lines = project.lopen("log", "--guardrails").out.splitlines()
-    shown = ("tells the model", "alert", "circuit", "in a row", "until a person confirms")
+    shown = ("tells the model", "alert", "circuit", "not accepted")
     assert [line for line in lines if not any(words in line for words in shown)] == []
 
 

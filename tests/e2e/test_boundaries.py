@@ -95,7 +95,7 @@ def test_three_failed_boundaries_in_a_row_ask_for_confirmation(make_project: Mak
     ran = project.build_module(code=3)
     paused = ran.named("session_paused")[0]
     assert paused["kind"] == "confirmation"
-    assert "components or the module were rejected 3 times in a row" in paused["message"]
+    assert paused["message"] == "component c was not accepted in 3 attempts: Not yet"
     assert ran.last_line == f"next: lopen confirm {paused['session']}"
     added = [(t["task"], t["component"]) for t in ran.named("task_changed") if t["state"] == "pending"]
     assert added == [("calc-t4", "a"), ("calc-t5", "b"), ("calc-t6", "c")]

@@ -62,7 +62,8 @@ def test_a_verdict_counts_only_if_it_passes_without_errors_and_doubts(make_proje
         verdict(confidence="medium", findings=[{"severity": "warning", "message": "no type hints"}]),
     ]
     first, *tries = [tools(*code(value=f"a + b + {n} - {n}"), *verified("calc-t1")[:2]) for n in range(4)]
-    project = make_project([plan(), first, *tries, tools(complete("calc-t1"))], oracle=oracle)
+    script = [plan(), first, *tries, tools(complete("calc-t1"))]
+    project = make_project(script, oracle=oracle, LOPEN_WORKFLOW__FAILURE_THRESHOLD="4")
     project.build_module()
     judged = [last_result(r, "verify_task_completion") for r in project.requests[2:]]
     assert [j.data["passed"] for j in judged] == [False, False, False, True]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 
+import pytest
+
 from tests.e2e.behaviours import run
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import status, text, tools, verdict
@@ -18,38 +20,82 @@ REJECTED = [
     )
     for n in range(3)
 ]
+CAUSE = "task calc-t1 (Write it) was not accepted in 3 attempts: Not convinced"
+FINDING = "the judge, error: calc.py:2: negative sums 2"
+WAYS = (
+    "confirm 3 more attempts (--note TEXT tells the model what to do), skip the task (lopen skip calc-t1), "
+    "or change specs/calc/SPECIFICATION.md (then: lopen approve calc --run)"
+)
+ACCEPTED = tools(*code(value="sum((a, b))"), *verified("calc-t1"))
 
 
-def test_after_three_rejections_the_pause_leads_with_the_findings(make_project: MakeProject) -> None:
-    script = [turn for attempt in AGAIN for turn in (attempt, *[text("Done.")] * 3)]
-    accepted = tools(*code(value="sum((a, b))"), *verified("calc-t1"))
-    project = make_project([plan(), *script, accepted], oracle=[*REJECTED, verdict()])
+def test_three_rejected_tries_of_one_conversation_ask_a_person(make_project: MakeProject) -> None:
+    project = make_project([plan(), *AGAIN, ACCEPTED], oracle=[*REJECTED, verdict()])
     project.approve_module()
-    ran = project.lopen("run", "calc")
+    ran = project.lopen("run", "calc", "--unattended")
     assert ran.code == 3
-    finding = "the judge, error: calc.py:2: negative sums 2"
+    assert (len(project.requests), len(project.oracle_requests)) == (4, 3)
     paused = ran.out.partition(" paused: ")[2].splitlines()
-    assert paused[0].startswith(
-        "task calc-t1 (Write it) was not accepted in 3 attempts: Not convinced; confirm"
-    )
-    assert [line.strip(" |") for line in paused[1:3]] == [
+    assert [line.strip(" |") for line in paused[:4]] == [
+        CAUSE,
         "verdict on module calc: rejected: Not convinced.",
-        finding,
+        FINDING,
+        WAYS,
     ]
+    assert ran.last_line.startswith("next: lopen confirm calc")
     for said in ("look at `lopen log", "ended its turn", "cached", "1 finding"):
         assert said not in ran.out
     log, shown = project.lopen("log").out, project.lopen("status").out
     assert all(log.count(f"negative sums {n}") == 1 + (n == 2) for n in range(3))
-    assert shown.count(finding) == 1
-    assert finding in project.status()["waiting"]["cause"][1]
+    assert (shown.count(FINDING), shown.count(WAYS)) == (1, 1)
+    assert FINDING in project.status()["waiting"]["cause"][1]
+    assert project.lopen("resume").code == 3
+    assert len(project.requests) == 4
 
     printed = project.lopen("pr", "--print").out
     assert printed.count("calc was rejected 3 times and has not passed: Not convinced.") == 1, printed
 
-    assert project.lopen("confirm", "calc").code == 0
+    assert project.lopen("confirm", "calc", "--note", "use sum()").code == 0
     assert project.lopen("resume", "calc").code == 0
+    told = "\n".join(block["text"] for block in project.requests[4]["system"])
+    assert all(words in told for words in ("use sum()", "must change your strategy", "negative sums 2"))
     told = project.lopen("show", "calc-t1").out  # of the task that passed: the earlier verdicts in full
     assert all(f"negative sums {n}" in told for n in range(3))
+
+
+def test_a_rejected_attempt_counts_once_and_a_changed_specification_begins_anew(
+    make_project: MakeProject,
+) -> None:
+    gives_up = [text("Done.")] * 3
+    same = tools(*verified("calc-t1")[:2])  # its verdict is remembered; the attempt counts all the same
+    script = [AGAIN[0], *gives_up, AGAIN[1], *gives_up, same, *gives_up, ACCEPTED]
+    project = make_project([plan(), *script], oracle=[*REJECTED[:2], verdict(), verdict()])
+    project.approve_module()
+    ran = project.lopen("run", "calc")
+    assert (ran.code, len(project.oracle_requests)) == (3, 2)
+    assert CAUSE in ran.out
+    path = project.root / "specs" / "calc" / "SPECIFICATION.md"
+    path.write_text(path.read_text().replace("It computes.", "It computes sums."))
+    assert project.lopen("approve", "calc", "--yes").code == 0
+    resumed = project.lopen("resume", "calc")
+    assert resumed.code == 0, resumed.out + resumed.err
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_run_that_is_killed_at_the_third_rejection_asks_when_it_is_resumed(
+    moment: str, make_project: MakeProject
+) -> None:
+    project = make_project([plan(), *AGAIN, ACCEPTED], oracle=[*REJECTED, verdict()])
+    project.approve_module()
+    point = f"{moment}:lopen.tools.task_work:_fail"
+    assert project.ended_at(point, "run", "calc").code == -9
+    resumed = project.lopen("resume", "calc")
+    assert (resumed.code, len(project.oracle_requests)) == (3, 3)
+    for said in (CAUSE, FINDING, WAYS):
+        assert said in resumed.out
+    skipped = project.lopen("skip", "calc-t1")
+    assert skipped.last_line == "next: lopen run calc --new"
+    assert project.lopen("resume").last_line == skipped.last_line
 
 
 def test_an_error_that_the_judge_named_beside_its_yes_is_the_reason(make_project: MakeProject) -> None:

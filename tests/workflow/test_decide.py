@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lopen.core.events import StepEntered, TaskChanged
+from lopen.workflow import changes
 from lopen.workflow.next_step import (
     MAX_CONTEXT_LEVEL,
     Decision,
@@ -16,7 +19,7 @@ from lopen.workflow.next_step import (
     decide,
     enter_step,
 )
-from lopen.workflow.pauses import BOUNDARIES, FailuresInRow, circuit_open
+from lopen.workflow.pauses import BOUNDARIES, circuit_open, not_accepted
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import State
@@ -41,10 +44,28 @@ def test_a_recorded_result_clears_what_was_told_and_counted() -> None:
     assert decide(before, Outcome("recorded")) == Decision(session())
 
 
-def test_a_confirmation_of_a_step_is_good_for_one_row_of_failures() -> None:
-    kept = (FailuresInRow("calc-t1", 3), FailuresInRow(BOUNDARIES, 3))
-    before = session(confirmed=(FailuresInRow("break_into_tasks", 3), *kept))
-    assert decide(before, Outcome("recorded")).session.limits.confirmed == kept
+@pytest.mark.parametrize(
+    ("subject", "counts"),
+    [
+        ("calc-t1", (0, 1, 2, 3)),
+        ("break_into_tasks", (3, 0, 2, 3)),
+        (BOUNDARIES, (3, 1, 0, 0)),
+    ],
+)
+def test_a_confirmation_lets_one_count_begin_anew(subject: str, counts: tuple[int, ...]) -> None:
+    before = building(step_failures=1, boundary_failures=2, module_failures=3)
+    before = changes.with_task(before, replace(before.tree.task("calc-t1"), failures=3))
+    after = changes.confirm_pause(changes.ask_person(before, not_accepted(before.id, subject, "it", 3, "no")))
+    limits, task = after.limits, after.tree.task("calc-t1")
+    assert task is not None
+    assert (task.failures, limits.step_failures, limits.boundary_failures, limits.module_failures) == counts
+
+
+def test_an_attempt_that_was_rejected_does_not_count_again_when_its_conversation_ends() -> None:
+    before = changes.count_rejection(building(), "sums are off", "digest")
+    task = decide(before, Outcome("failed", "gave up", counted=True)).session.tree.task("calc-t1")
+    assert task is not None
+    assert (task.state, task.failures, task.reasons) == (State.FAILED, 1, ("sums are off", "gave up"))
 
 
 def test_what_a_circuit_stopped_is_told_in_the_next_prompt() -> None:

@@ -68,7 +68,7 @@ def confirm(context: CommandContext, session: OptionalSession = None, note: Note
     """Confirm what a paused session asks: `lopen resume` then continues it.
 
     This accepts finished work of which the judge could not tell whether it passes, or lets the session go on after
-    failures in a row, with added tasks, or with most of the budget used.
+    attempts that were not accepted, with added tasks, or with most of the budget used.
     """
     from lopen.application import decisions
     from lopen.application.meant import the_session
@@ -98,6 +98,7 @@ def skip(
     from lopen.application import decisions
     from lopen.application.open_store import open_store
     from lopen.application.reports import held_criteria, present_verdicts
+    from lopen.workflow.next_step import stuck
 
     store = open_store(context)
     session, done = decisions.skip(context, store, task, reason, keep=keep)
@@ -117,8 +118,10 @@ def skip(
     if done:
         context.say(f"to undo this: lopen revert {session.module} --undo")
     context.emit("skipped", session=session.id, task=task, reason=reason, done=done, backup=found.aside)
+    if done and (halt := stuck(session)):
+        context.say(halt.message)
     if done:
-        context.say(f"next: lopen resume {session.id}")
+        context.say(f"next: {halt.command if halt else f'lopen resume {session.id}'}")
     return ExitCode.OK
 
 

@@ -128,7 +128,7 @@ def _task_lines(found: TaskDetails) -> Iterator[str]:
     if task.aside:
         yield f"its uncommitted work is in {task.aside}; to bring it back: lopen revert {found.module} --undo"
     if task.failures:
-        yield f"failed {task.failures} in a row: {'; '.join(dict.fromkeys(task.reasons))}"
+        yield f"attempts not accepted: {task.failures} ({'; '.join(dict.fromkeys(task.reasons))})"
     yield from (f"  {line}" for line in task.description.splitlines())
     if task.subtasks:
         yield "subtasks:"

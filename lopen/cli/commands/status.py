@@ -238,7 +238,7 @@ def tree_lines(tree: TaskTree, selected: str | None) -> list[str]:
         told += [
             f"    {MARKS[t.state]} {t.id} {t.name}"
             + (f" (skipped: {t.given_up})" if t.given_up else "")
-            + (f" (failed {t.failures} in a row)" if t.failures and not t.given_up else "")
+            + (f" (attempts not accepted: {t.failures})" if t.failures and not t.given_up else "")
             for t in component.tasks
         ]
     return told

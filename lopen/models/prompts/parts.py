@@ -145,8 +145,8 @@ def task_lines(task: Task) -> str:
     lines = [f"id: {task.id}", f"name: {task.name}"]
     lines += [f"description: {indented(task.description)}"] if task.description else []
     lines += [f"{n}. [{'x' if s.done else ' '}] {s.name}" for n, s in enumerate(task.subtasks, 1)]
-    if task.failures:
-        lines.append(f"Failed attempts in a row: {task.failures}. Their reasons, oldest first:")
+    if task.reasons:
+        lines.append("Failed attempts in a row. Their reasons, oldest first:")
         lines += map(bullet, task.reasons)
     return "\n".join(line for line in lines if line)
 

@@ -286,7 +286,7 @@ def _refused(session: Session) -> Part:
 
 
 def _left_by(task: Task | None) -> str:
-    if task and task.failures:
+    if task and task.reasons:
         return "left by the failed attempts; keep what is right"
     return "from before an interruption; continue it"
 

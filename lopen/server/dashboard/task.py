@@ -52,7 +52,7 @@ def task_page(shown: ModuleView, found: TaskDetails) -> str:
             fact("spent", cost_text(found.spent.cost_usd, found.spent.unpriced_tokens)),
             fact("took", duration(round(row.worked_s)) if row else "–"),
             fact("rejections", sum(v["subject"] == task.id and not v["passed"] for v in given)),
-            fact("failed attempts in a row", task.failures) if task.failures else None,
+            fact("attempts not accepted", task.failures) if task.failures else None,
         ),
         el("p.notice", "Skipped: ", prose(task.given_up)) if task.given_up else None,
         section("Why attempts failed", el("ul.findings", failed)) if failed else None,
