@@ -54,7 +54,9 @@ def test_a_recorded_result_clears_what_was_told_and_counted() -> None:
 )
 def test_a_confirmation_lets_one_count_begin_anew(subject: str, counts: tuple[int, ...]) -> None:
     before = building(step_failures=1, boundary_failures=2, module_failures=3)
-    before = changes.with_task(before, replace(before.tree.task("calc-t1"), failures=3))
+    failing = before.tree.task("calc-t1")
+    assert failing is not None
+    before = changes.with_task(before, replace(failing, failures=3))
     after = changes.confirm_pause(changes.ask_person(before, not_accepted(before.id, subject, "it", 3, "no")))
     limits, task = after.limits, after.tree.task("calc-t1")
     assert task is not None
