@@ -52,9 +52,9 @@ class Executions:
         """Return the id of the order's execution, which its fencing number gives it."""
         return f"{self._queue}-{placed.order.module}-{placed.fence}"
 
-    def cancel(self, placed: Placed) -> None:
+    def cancel(self, execution: str) -> None:
         """Take an execution out of the queue; one that a dead worker holds is nobody's any more."""
-        self._client.cancel_workflow(self.id(placed))
+        self._client.cancel_workflow(execution)
 
     def unclaimed(self) -> dict[str, str]:
         """Return the executions that no worker has claimed, each with the version of lopen that ordered it."""
@@ -62,6 +62,13 @@ class Executions:
             queue_name=self._queue, status="ENQUEUED", load_input=False, load_output=False
         )
         return {each.workflow_id: str(each.app_version) for each in found}
+
+    def claimed(self) -> list[str]:
+        """Return the executions that a worker has claimed and not ended, also one that died since."""
+        found = self._client.list_workflows(
+            queue_name=self._queue, status="PENDING", load_input=False, load_output=False
+        )
+        return [each.workflow_id for each in found]
 
     def close(self) -> None:
         """Close the connections."""

@@ -94,9 +94,13 @@ class OpenQueue:
             lost += [placed for placed in queued if self.executions.id(placed) not in unclaimed]
         for placed in lost:
             if (again := self.shared.queue(placed)) is not None:
-                self.executions.cancel(placed)
+                self.executions.cancel(self.executions.id(placed))
                 self.executions.add(again)
                 yield placed.order.module
+        if claimed:  # a worker that died behind the last word of its build has not ended the execution
+            left = [*self.shared.placed(state="running"), *self.shared.placed(state="queued")]
+            for execution in {*self.executions.claimed()} - {self.executions.id(each) for each in left}:
+                self.executions.cancel(execution)
 
     def close(self) -> None:
         """Close all connections."""

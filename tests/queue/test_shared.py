@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from lopen.queue.engine import Executions
+from lopen.queue.opening import OpenQueue
 from lopen.queue.shared import BuildOrder, DatabaseAway, Fenced, SharedQueue
 from tests.queue.conftest import taken
 
@@ -48,4 +52,25 @@ def test_a_module_that_is_ordered_again_before_it_is_claimed_is_built_once(tmp_p
     assert queue.take("alpha", again.fence, "one")
     queue.release("alpha", again.fence, "complete", {})
     assert not queue.take("alpha", again.fence, "two"), "its execution is claimed once more"
+    queue.close()
+
+
+def test_the_execution_of_a_worker_that_died_behind_the_last_word_of_its_build_is_ended(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "queue.db"
+    shared = SharedQueue(f"sqlite:///{file}", "project")
+    queue = OpenQueue(shared, Executions(shared.url, "project"))
+    shared.place(ALPHA, 1)
+    queue.begin_ready()
+    [placed] = shared.placed()
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("UPDATE workflow_status SET status = 'PENDING'")  # as a worker claims it
+
+    assert list(queue.take_over_dead(claimed=True)) == []
+    assert queue.executions.claimed() == [queue.executions.id(placed)]
+    shared.take("alpha", placed.fence, "one")
+    shared.release("alpha", placed.fence, "complete", {})
+    assert list(queue.take_over_dead(claimed=True)) == []
+    assert queue.executions.claimed() == []
     queue.close()

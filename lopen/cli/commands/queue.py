@@ -103,7 +103,7 @@ def remove(context: CommandContext, module: OneModule) -> ExitCode:
         placed = queue.shared.remove(module)
         if placed is None:
             raise LopenError(f"{module} is not in the queue", hint="lopen queue list")
-        queue.executions.cancel(placed)
+        queue.executions.cancel(queue.executions.id(placed))
     finally:
         queue.close()
     context.say(f"removed {module} from the queue")
