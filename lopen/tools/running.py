@@ -28,9 +28,9 @@ from lopen.workflow.pauses import Pause, circuit_open
 
 TURNS_AN_ITERATION = 100_000  # more than there can be
 EDITS = frozenset({"write_file", "edit_file"})
-REPEATABLE = frozenset(
-    {"ask_user", "write_file", "write_spec"}
-)  # run twice, these leave what they leave run once
+REPEATABLE = frozenset(  # run twice, these leave what they leave run once
+    {"ask_user", "write_file", "write_spec", "record_dependencies", "record_components", "select_component"}
+)
 INTERRUPTED = {
     "interrupted": True,
     "error": "the run was interrupted while this call ran; it may have run in part or in whole",
