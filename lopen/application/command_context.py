@@ -214,6 +214,14 @@ def is_root(folder: Path) -> bool:
     )
 
 
+TO_START = "to start one: lopen init MODULE"
+
+
+def nothing_here(folder: Path) -> str:
+    """Return why a folder has no module to build."""
+    return "no modules yet" if is_root(folder) else "there is no project here"
+
+
 def _is_own(path: Path) -> bool:
     try:
         return path.lstat().st_uid == os.geteuid()

@@ -301,6 +301,7 @@ def answer(context: CommandContext, store: SessionStore, session_id: str, text: 
         WrongUsage: the answer is empty.
     """
     question = _open_question(store, session_id, text)
+    text = question.chosen(text)
     given = PersonRequest("answer", {"text": text})
     try:
         with module_lock(context.root, store.load(session_id).module):

@@ -129,13 +129,17 @@ def _begins(event: Mapping[str, Any]) -> bool:
 
 
 def follow(
-    root: Path, store: SessionStore, session: Session, left: Callable[[], bool] = lambda: False
+    root: Path,
+    store: SessionStore,
+    session: Session,
+    left: Callable[[], bool] = lambda: False,
+    after: int = 0,
 ) -> Iterator[list[Recorded]]:
-    """Yield the session's events, then new ones, a few times a second.
+    """Yield the session's events `after` one, then new ones, a few times a second.
 
     Ends when the session pauses or ends, when no process works on it, or when the reader has `left`.
     """
-    last = 0
+    last = after
     while not left():
         running = is_worked_on(root, session.module) and _status(store, session.id) == "running"
         records = list(

@@ -11,6 +11,7 @@ from lopen.verification.runners import count_tests
 from lopen.workflow.steps import Step, number
 from lopen.workflow.task_tree import State
 
+SILENT_S = 5.0  # of a wait between two requests of which no line tells
 STEPS = 7  # `Step.COMPLETE` is not a step
 STEP_TITLES = {
     Step.DRAFT_SPECIFICATION: "drafting the specification",
@@ -246,8 +247,8 @@ def is_detail(event: e.Event) -> bool:
             return state == State.COMPLETE.value  # the commit says so
         case e.VerdictGiven(passed=passed, cached=cached):
             return passed and cached
-        case e.ModelRetry(attempt=attempt):
-            return attempt > 1
+        case e.ModelRetry(attempt=attempt, wait_s=wait):
+            return attempt > 1 and wait <= SILENT_S
         case e.AlertRaised(alert_type):
             return alert_type == "circuit_tripped"  # the pause says so
         case _:

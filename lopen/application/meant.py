@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-from lopen.application.command_context import CommandContext
+from lopen.application.command_context import TO_START, CommandContext, nothing_here
 from lopen.application.open_store import one_session, store_of, the_one
 from lopen.application.reports import is_approved, merged_into
+from lopen.core.errors import WrongUsage
 from lopen.specification.modules import find_modules
 from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
@@ -57,5 +58,7 @@ def _latest(store: SessionStore, module: str) -> Session | None:
 
 
 def _modules(context: CommandContext, fits: Callable[[str], bool]) -> list[str]:
-    modules: Iterable[str] = find_modules(context.root)
+    modules = find_modules(context.root)
+    if not modules:
+        raise WrongUsage(nothing_here(context.root), hint=TO_START)
     return [module for module in modules if fits(module)]

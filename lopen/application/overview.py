@@ -227,6 +227,11 @@ def read_dossier(reading: Reading, module: str, wanted: str | None = None) -> Do
     """Return the dossier of a module's newest session, or of the `wanted` one; raise `NoSuch` where it has none."""
     shown = standing(reading, module, wanted)
     if not shown.session:
+        known = find_modules(reading.context.root)
+        if module not in known:
+            raise NoSuch(
+                f"there is no module {module}", hint=f"the modules are: {', '.join(known) or 'none yet'}"
+            )
         raise NoSuch(f"{module} has no session yet", hint=f"to start one: lopen run {module}")
     store = store_with(reading.store, shown.session)
     session = store.load(shown.session)

@@ -86,6 +86,7 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
         CommandEntry("hooks", "hooks:app", "Apply the same limits to Claude Code sessions"),
     ),
 }  # `lopen hook` is handled in `lopen.__main__`
+MEANT = {"build": "run", "start": "run", "continue": "resume"}  # a word of other tools → the command
 COMMANDS: dict[str, CommandEntry] = {entry.name: entry for entries in GROUPS.values() for entry in entries}
 
 
@@ -165,6 +166,14 @@ class LazyGroup(TyperGroup):
     def __init__(self, **attrs: Any) -> None:
         super().__init__(**attrs)
         self.commands = {name: LazyCommand(entry) for name, entry in COMMANDS.items()}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command; refuse a word near one of `MEANT` with the command that it means."""
+        from difflib import get_close_matches
+
+        if args[0] not in self.commands and (near := get_close_matches(args[0], MEANT, n=1, cutoff=0.8)):
+            ctx.fail(f"No such command '{args[0]}'. Did you mean '{MEANT[near[0]]}'?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write one section per group, in the order of the work."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lopen.application.command_context import CommandContext, Presentation, ResumeOptions, View, with_project
-from lopen.core.errors import LopenError
+from lopen.core.errors import LopenError, WrongUsage
 from lopen.core.escape import inert
 from lopen.core.wrapping import width_of, wrapped
 
@@ -71,21 +71,20 @@ class TerminalPerson:
     def ask(self, question: Question, settled: Callable[[], bool]) -> str | None:
         """Return the answer: the default for an empty line, None at the end of input or where it is `settled`."""
         with self._view.suspended():
-            told = [
-                "",
-                inert(question.text, lines=True),
-                *(f"  {number}. {inert(option)}" for number, option in enumerate(question.options, 1)),
-                f"[{inert(question.default)}] >",
-            ]
-            sys.stdout.write(wrapped("\n".join(told), width_of(sys.stdout)) + " ")
-            sys.stdout.flush()
-            line = _typed_line(settled)
-        if not line:
-            return None
-        answer = line.strip()
-        if answer.isdigit() and 1 <= int(answer) <= len(question.options):
-            return question.options[int(answer) - 1]
-        return answer or question.default
+            marks = [f"{n}." if question.is_numbered else "-" for n in range(1, len(question.options) + 1)]
+            options = (f"  {mark} {inert(each)}" for mark, each in zip(marks, question.options, strict=True))
+            told = "\n".join(["", inert(question.text, lines=True), *options])
+            while True:
+                asked = f"{told}\n[{inert(question.default)}] >"
+                sys.stdout.write(wrapped(asked, width_of(sys.stdout)) + " ")
+                sys.stdout.flush()
+                line = _typed_line(settled)
+                if not line:
+                    return None
+                try:
+                    return question.chosen(line) or question.default
+                except WrongUsage as error:
+                    told = inert(error.message)
 
 
 class TerminalApprover:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from lopen.core.errors import WrongUsage
 from lopen.workflow.steps import Step
 
 HaltKind = Literal[
@@ -80,6 +81,21 @@ class Question:
             return f"you answered {self.answer!r} to: {self.text}"
         choice = f" [{' / '.join(self.options)}]" if self.options else ""
         return f"the model asks: {self.text}{choice} (default: {self.default})"
+
+    @property
+    def is_numbered(self) -> bool:
+        """True where a bare number means the option of that number; False where numbers are answers themselves."""
+        return bool(self.options) and not any(told.isdecimal() for told in (*self.options, self.default))
+
+    def chosen(self, text: str) -> str:
+        """Return the answer that a person's words mean, in every shell; raise `WrongUsage` for a number of no option."""
+        text = text.strip()
+        if not (self.is_numbered and text.isdecimal()):
+            return text
+        if 1 <= int(text) <= len(self.options):
+            return self.options[int(text) - 1]
+        named = ", ".join(f"{number}. {option}" for number, option in enumerate(self.options, 1))
+        raise WrongUsage(f"there is no option {text}; the options are: {named}")
 
     @property
     def command(self) -> str:

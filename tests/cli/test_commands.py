@@ -92,6 +92,9 @@ def test_config_set_writes_and_says_where(lopen: Lopen, project: Path) -> None:
 MISTYPED = {
     "stauts": "No such command 'stauts'. Did you mean 'status'?\n  see lopen --help",
     "run calc --dry-rn": "No such option: --dry-rn (Possible options: --dry-run)\n  see lopen run --help",
+    "buld": "No such command 'buld'. Did you mean 'run'?\n  see lopen --help",
+    "answer": "Missing argument 'TEXT'\n",
+    "run": "no modules yet\n  to start one: lopen init MODULE",
     "skip": "Missing argument 'TASK'\n  see lopen skip --help",
     "log -n": "Option '-n' requires an argument",
     "run calc --max-cost abc": "Invalid value for '--max-cost': it must be a number\n",

@@ -30,7 +30,9 @@ def test_another_shell_sees_and_answers_the_question_that_a_terminal_shows(make_
         assert shown.last_line == f"next: lopen answer {status['session']} calc"
         beside = project.lopen("resume", LOPEN_ANTHROPIC_API_KEY="", ANTHROPIC_API_KEY="")
         assert "to follow it: lopen attach calc; to stop it: lopen pause calc" in beside.err
-        answered = project.lopen("answer", "calc", "sum")
+        refused = project.lopen("answer", "calc", "7")
+        assert (refused.code, "no option 7; the options are: 1. sum, 2. calc" in refused.err) == (2, True)
+        answered = project.lopen("answer", "calc", "1")
         assert "the run takes it and goes on" in answered.out, answered.err
         assert screen.until_end() == 0
         assert any("question: Which name? [sum / calc]; answered: sum" in row for row in screen.everything())
@@ -54,6 +56,8 @@ def test_ctrl_c_leaves_the_question_open_and_resume_asks_it_again(make_project: 
         assert screen.until_end() == 130
     with _screen(project, "resume") as screen:
         _asked(screen)
+        screen.type("9\n")
+        _asked(screen, "there is no option 9")
         screen.type("1\n")
         assert screen.until_end() == 0
     assert len(project.requests) == 3

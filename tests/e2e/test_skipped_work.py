@@ -20,7 +20,10 @@ def _begun(make_project: MakeProject, *turns: Any, act: Any = ("pause",), name: 
 
     def writing(_: dict[str, Any]) -> Answer:
         asked = project.lopen(*act)
-        assert (asked.code, "after this attempt, unless it passes" in asked.out) == (0, act[0] == "skip")
+        assert (asked.code, "when its present attempt ends, unless the task passes" in asked.out) == (
+            0,
+            act[0] == "skip",
+        )
         return tools(*code("calc1"))
 
     project = make_project([plan(tasks=["Write it", "Document it"]), writing, *turns], name=name)

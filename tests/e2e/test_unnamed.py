@@ -12,7 +12,7 @@ ASKS = tools(("ask_user", {"question": "Which name?", "default": "calc"}))
 def test_a_module_is_built_and_merged_without_its_name(make_project: MakeProject) -> None:
     project = make_project([ASKS, plan(), build("calc-t1"), plan(), build("more-t1", "more")])
     nothing = project.lopen("run")
-    assert (nothing.code, "no module is left to build" in nothing.err) == (2, True)
+    assert (nothing.code, "no modules yet\n  to start one: lopen init MODULE" in nothing.err) == (2, True)
     project.specify()
 
     approved = project.lopen("approve", "--yes")

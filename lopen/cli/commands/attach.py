@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from lopen.store.sessions import SessionStore
     from lopen.workflow.session import Session
 
+EARLIER = 15  # events that are shown of those before
+
 
 @command
 def attach(
@@ -26,6 +28,7 @@ def attach(
     Exit codes are those of the run: 0 complete, 1 failed, 3 a person is needed.
     """
     from lopen.application.detached import follow
+    from lopen.application.event_lines import counted, rows
     from lopen.application.open_store import one_session, open_store
     from lopen.application.reports import standstill
     from lopen.cli.rendering.views import mode_for, subscriber
@@ -35,6 +38,12 @@ def attach(
     found = one_session(store, session)
     shown = Shown(context, store, found.id)
     mode = mode_for(sys.stdout, json=context.json, quiet=False)
+    lines = (
+        [] if context.json else [r.seq for r in store.events(found.id) if rows(r, verbose=context.verbose)]
+    )
+    after = lines[-EARLIER - 1] if len(lines) > EARLIER else 0
+    if after:
+        context.say(f"{counted(len(lines) - EARLIER, 'earlier event')}: lopen log {found.module}")
     try:
         with subscriber(
             mode,
@@ -44,7 +53,7 @@ def attach(
             verbose=context.verbose,
             keys=shown.keys() if mode == "live" else None,
         ) as view:
-            for records in follow(context.root, store, found, lambda: shown.left):
+            for records in follow(context.root, store, found, lambda: shown.left, after):
                 shown.stale = bool(records)
                 for record in records:
                     view(record)

@@ -15,16 +15,17 @@ from lopen.cli.parameters import (
     TaskArgument,
     modules,
 )
-from lopen.core.errors import ExitCode
+from lopen.core.errors import ExitCode, WrongUsage
 
 if TYPE_CHECKING:
     from lopen.workflow.session import Session
 
 # One argument is the text; of several, the first is the module (or session), the others are the text's words
 OptionalOwner = Annotated[
-    str,
+    str | None,
     typer.Argument(
         metavar="MODULE",
+        show_default=False,
         help="Module, or session id; TEXT alone where only one fits.",
         autocompletion=modules,
     ),
@@ -42,7 +43,7 @@ NoteOption = Annotated[str, typer.Option("--note", metavar="TEXT", help="Note fo
 
 
 @command
-def answer(context: CommandContext, wanted: OptionalOwner, words: OptionalText = None) -> ExitCode:
+def answer(context: CommandContext, wanted: OptionalOwner = None, words: OptionalText = None) -> ExitCode:
     """Answer the model's question, also while a terminal shows it. Until a run takes it, a new answer replaces it."""
     from lopen.application import decisions
     from lopen.application.meant import the_session
@@ -50,17 +51,26 @@ def answer(context: CommandContext, wanted: OptionalOwner, words: OptionalText =
     from lopen.workflow.pauses import Question
 
     store = open_store(context)
-    named, text = (wanted, " ".join(words)) if words else (None, wanted)
+    named, text = _named_text(wanted, words)
     asks = "waits for an answer"
     session = the_session(store, named, lambda found: isinstance(found.pause, Question), asks).id
     question, taken = decisions.answer(context, store, session, text)
     instead = "" if question.answer is None else f" (replaces: {question.answer})"
-    context.say(f"answered: {question.text}{instead}")
+    text = question.chosen(text)
+    context.say(f"answered: {question.text} {text}{instead}")
     context.emit("answered", session=session, question=question.text, answer=text)
     context.say(
         f"the run takes it and goes on: lopen attach {session}" if taken else f"next: lopen resume {session}"
     )
     return ExitCode.OK
+
+
+def _named_text(wanted: str | None, words: list[str] | None) -> tuple[str | None, str]:
+    if wanted is None:
+        raise WrongUsage(
+            "Missing argument 'TEXT'", hint="give it in your words, after the module where several wait"
+        )
+    return (wanted, " ".join(words)) if words else (None, wanted)
 
 
 @command
@@ -110,7 +120,7 @@ def skip(
     told = (
         f"skipped {named}"
         if done
-        else f"the running session skips {named} after this attempt, unless it passes"
+        else f"the running session skips {named} later: when its present attempt ends, unless the task passes"
     )
     context.say(f"{told}; open criteria: {criteria or 'none'}")
     if found.aside:
@@ -126,7 +136,7 @@ def skip(
 
 
 @command
-def tell(context: CommandContext, wanted: OptionalOwner, words: OptionalText = None) -> ExitCode:
+def tell(context: CommandContext, wanted: OptionalOwner = None, words: OptionalText = None) -> ExitCode:
     """Tell the model something with its next turn, in your words; also the judge is shown it.
 
     It is kept as a decision of yours. Where nothing runs, the next turn after `lopen resume` brings it.
@@ -136,7 +146,7 @@ def tell(context: CommandContext, wanted: OptionalOwner, words: OptionalText = N
     from lopen.application.open_store import open_store
 
     store = open_store(context)
-    named, said = (wanted, " ".join(words)) if words else (None, wanted)
+    named, said = _named_text(wanted, words)
     found = the_session(store, named, lambda session: not session.finished, "is unfinished")
     running = decisions.tell(context, store, found.id, said)
     context.say(f"the model hears it with the next turn of {found.id}")

@@ -106,7 +106,7 @@ def _tell_modules(
     context: CommandContext, store: SessionStore, sessions: Sequence[Session], limits: ProjectLimits
 ) -> list[dict[str, Any]]:
     """Show each module whose session is not shown in a line, or say how to start one; return every module."""
-    from lopen.application.command_context import is_root
+    from lopen.application.command_context import TO_START, nothing_here
     from lopen.application.reports import module_object
     from lopen.specification.modules import find_modules
 
@@ -124,8 +124,7 @@ def _tell_modules(
     if names and not sessions:
         context.say("\n".join([*limits.lines[:1], "no sessions yet; to start one: lopen run MODULE"]))
     elif not names and not sessions:
-        nothing = "no modules yet" if is_root(context.root) else "there is no project here"
-        context.say(f"{nothing}; to start one: lopen init MODULE")
+        context.say(f"{nothing_here(context.root)}; {TO_START}")
     return every
 
 

@@ -37,8 +37,15 @@ def home(found: Found) -> str:
     needs = [waiting(*each) for each in found]
     body: list[Child] = [
         el("h1.unseen", "Overview"),
-        needs if any(needs) else el("p.calm", "Nothing waits for you."),
+        needs,
     ]
+    ready = sum(m.ended and not m.merged for _, overview in found for m in overview.modules)
+    if ready:
+        body.append(
+            el("p.calm", f"{ready} {'module is' if ready == 1 else 'modules are'} ready for your review.")
+        )
+    elif not any(needs):
+        body.append(el("p.calm", "Nothing waits for you."))
     running = [(at, module) for at, overview in found for module in overview.modules if module.act]
     if running:
         body.append(
@@ -60,7 +67,7 @@ def left(module: Standing) -> str:
         return "waits for you"
     if module.pace.left_s is not None:
         return f"about {duration(round(module.pace.left_s))}"
-    return "known after a task" if module.tasks.tasks else "known after planning"
+    return "known after the first task" if module.tasks.tasks else "known after planning"
 
 
 def spent(module: Standing) -> list[Child]:
@@ -117,10 +124,11 @@ def _card(place: Place, module: Standing) -> Markup:
         el(
             "dl.facts",
             fact("elapsed", duration(round(module.pace.worked_s))),
-            fact("left", left(module)),
+            fact("time left", left(module)),
             fact("spent", *spent(module)),
             fact("criteria met", criteria(module)),
         ),
+        el("small", "cost over the time worked"),
         spark(module.pace.spending, "Cost over the time worked"),
     )
 
@@ -185,6 +193,7 @@ def _limits(place: Place, overview: ProjectOverview) -> list[Child]:
             el("small", f" {unknown or f'{calm} budgets below 80 %, {circuits}'}"),
         ),
         el("span", "Spent today ", el("b", dollars(overview.spent_today_usd))),
+        el("small", "in the last 24 hours "),
         spark(overview.spending, "Spend over the last 24 hours"),
         link("Limits, alerts and spend over time", place.href("limits")),
         aria_label="Limits and spend",

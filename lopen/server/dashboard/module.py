@@ -136,7 +136,7 @@ def _ended(shown: ModuleView) -> Markup:
     read = link("Read the change", shown.place.module(name, "diff"))
     merge, propose = copyable(f"lopen merge {name}"), copyable(f"lopen pr {name}")
     return el(
-        "p.notice.calm", "It is complete and waits for your review. ", read, ", then ", merge, " or ", propose
+        "p.notice.calm", "It is complete and ready for your review. ", read, ", then ", merge, " or ", propose
     )
 
 
@@ -151,7 +151,7 @@ def facts(module: Standing) -> Markup:
         fact("mutants", mutants(module)),
         fact("spent", *spent(module)),
         fact("took" if module.ended else "elapsed", duration(round(module.pace.worked_s))),
-        None if module.ended else fact("left", left(module)),
+        None if module.ended else fact("time left", left(module)),
     )
 
 
@@ -196,7 +196,7 @@ def _row(shown: ModuleView, row: TimelineRow, task: Task | None, length: float, 
         "div.row",
         el("span.name", shown.task(task) if task and linked else row.name),
         el("svg", bars, aria_label=", ".join(said) or "under a second", **frame_),
-        el("em", _task_state(task), " ", dollars(round(row.cost_usd, 2))),
+        el("em", _task_state(task), " ", dollars(row.cost_usd)),
     )
 
 

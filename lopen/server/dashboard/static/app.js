@@ -87,6 +87,7 @@ function fetched() {
   return new Promise((resolve) => {
     const request = new XMLHttpRequest(); // the browser reads the answer as a document, of which no script runs
     request.open("GET", location.href);
+    request.setRequestHeader("Accept", "text/html"); // an error is a page too
     request.responseType = "document";
     request.timeout = 20000;
     request.onloadend = () => resolve(request);
