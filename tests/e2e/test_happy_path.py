@@ -31,5 +31,5 @@ def test_a_module_of_one_task_is_built_in_three_requests(make_project: MakeProje
         "Lopen-Verdict: passed (high)",
     ]
     assert "lopen merge calc" in ran.out
-    assert project.git("status", "--porcelain").split() == ["??", ".lopen/", "??", "specs/"]
+    assert project.git("status", "--porcelain").split() == ["??", "specs/"]
     assert project.status()["status"] == "complete"
