@@ -45,7 +45,7 @@ _ABOUT_THE_PROJECT = (
     "changes",
     "history",
     "news",
-)  # beside code they are no specification
+)  # they specify nothing where there is code
 _BADGE = re.compile(
     r"\s*(?:\[?!\[.*|</?(?:a|img|p|div|picture|source|br)\b.*|\.\. (?:\|.*\| )?image::.*"
     r"|[-*] \[.*\]\(#.*\)|:(?:target|alt|height|width|align):.*|(?:\|[\w -]+\|\s*)+)"

@@ -155,7 +155,7 @@ class Component:
 
     @property
     def open_criteria(self) -> tuple[str, ...]:
-        """The criteria that a task which is not complete is to meet; all where there are no tasks."""
+        """The criteria of the tasks that are not complete; without tasks, all criteria."""
         left = {i for task in self.tasks if task.state is not State.COMPLETE for i in self.criteria_of(task)}
         return tuple(i for i in self.criteria if i in left or not self.tasks)
 
