@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import lru_cache
 
 
-def start_time(pid: int) -> int | None:
-    """Return the start of `pid` in clock ticks since boot (proc(5)), None if it is unknown."""
+def _facts(pid: int) -> list[str]:
+    """Return what proc(5) tells of a process from its state on; empty if it is unknown."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
-            return int(
-                stat.read().rpartition(")")[2].split()[19]
-            )  # the name before it may contain any character
-    except (OSError, IndexError, ValueError):
-        return None
+            return stat.read().rpartition(")")[2].split()  # the name before it may contain any character
+    except OSError:
+        return []
+
+
+def start_time(pid: int) -> int | None:
+    """Return the start of `pid` in clock ticks since boot, None if it is unknown."""
+    with suppress(IndexError, ValueError):
+        return int(_facts(pid)[19])
+    return None
 
 
 def lives(pid: int, started: int | None = None) -> bool:
-    """Return True if a process with that pid runs on this host and has the start time `started`, if that is known."""
+    """Return True if a process with that pid runs on this host and has the start time `started`, if that is known.
+
+    A process that has ended and that its parent has not waited for (a zombie) does not run.
+    """
     if pid <= 0:  # to kill(2) a group of processes
         return False
     try:
@@ -27,6 +36,8 @@ def lives(pid: int, started: int | None = None) -> bool:
         return False
     except PermissionError:  # it runs, as another user
         pass
+    if _facts(pid)[:1] == ["Z"]:
+        return False
     return started is None or start_time(pid) == started
 
 

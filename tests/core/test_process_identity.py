@@ -24,6 +24,17 @@ def test_this_process_lives_and_one_that_has_ended_does_not() -> None:
 
 
 @needs_start_times
+def test_a_process_that_has_ended_and_was_not_waited_for_does_not_live() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+    started = start_time(ended.pid)
+    assert started is not None
+    assert not lives(ended.pid, started)
+    assert not lives(ended.pid)
+    ended.wait()
+
+
+@needs_start_times
 def test_a_process_that_got_the_number_later_is_another_one() -> None:
     started = start_time(os.getpid())
     assert started is not None

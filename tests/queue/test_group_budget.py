@@ -165,7 +165,7 @@ def test_redis_counts_for_all_machines_exactly_also_over_a_kill_and_an_extension
     one, two = machines
     assert one.project.lopen("approve", "alpha", "beta", "--yes").code == 0
     assert one.project.lopen("queue", "add", "alpha", "beta", "--max-cost", "9").code == 0
-    first = one.worker("--jobs", "1")  # one request is in flight when it dies
+    first = one.worker("--jobs", "2")
     assert held.asked.wait(TIMEOUT_S), one.output
     kill(first)
     held.go_on.set()
