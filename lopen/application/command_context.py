@@ -140,6 +140,7 @@ class CommandContext:
     verbose: bool = False
     presentation: Presentation = field(default_factory=Presentation)
     given: str = ""  # the folder of -C, as it was typed
+    program: str = "lopen"  # what starts lopen, for a shell
     limits: Callable[[Settings, Database], LimitsStore] | None = None  # None: the settings' store
     pace: SharedPace | None = None  # None: that store's
 
@@ -159,13 +160,18 @@ class CommandContext:
 
         In `quoted` text, such as a diff, no command is lopen's.
         """
-        shown = with_project(inert(text, lines=True), "" if quoted else self.given)
+        shown = inert(text, lines=True)
+        shown = shown if quoted else self.typed(shown)
         if not self.json and not self.presentation.shows(shown):
             _write(sys.stdout, shown if quoted else wrapped(shown, width_of(sys.stdout)))
 
+    def typed(self, text: str) -> str:
+        """Return text whose commands of lopen can be pasted where the person is."""
+        return with_project(text, self.given, self.program)
+
     def warn(self, text: str) -> None:
         """Print a warning: for people on standard error, for programs as an event `notice`."""
-        shown = with_project(f"warning: {inert(text, lines=True)}", self.given)
+        shown = self.typed(f"warning: {inert(text, lines=True)}")
         if self.json:
             self.emit("notice", level="warning", message=text)
         elif not self.presentation.shows(shown):
@@ -180,9 +186,10 @@ class CommandContext:
 COMMAND = re.compile(r"(^ *|: )lopen (?=[a-z])", re.MULTILINE)
 
 
-def with_project(text: str, given: str) -> str:
-    """Return text for people whose commands of lopen name the project that -C gave, so that they can be pasted."""
-    return COMMAND.sub(lambda found: f"{found[1]}lopen -C {shlex.quote(given)} ", text) if given else text
+def with_project(text: str, given: str, program: str = "lopen") -> str:
+    """Return text for people whose commands of lopen name the program and the project that -C gave."""
+    typed = f"{program} -C {shlex.quote(given)}" if given else program
+    return COMMAND.sub(lambda found: f"{found[1]}{typed} ", text) if typed != "lopen" else text
 
 
 def json_line(event: str, *, session: str = "", **fields: Any) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,8 +31,19 @@ class DemoContext(CommandContext):
 
 def as_demo(context: CommandContext) -> DemoContext:
     """Return the context of a demo in the project; put the interpreter that runs lopen first in PATH."""
+    program = own_command()
     os.environ["PATH"] = os.pathsep.join((str(INTERPRETER.parent), os.environ.get("PATH", os.defpath)))
-    return DemoContext(context.root, context.json, context.verbose, context.presentation, context.given)
+    return DemoContext(
+        context.root, context.json, context.verbose, context.presentation, context.given, program
+    )
+
+
+def own_command() -> str:
+    """Return the command that starts lopen here: its name if PATH has it, else its path."""
+    beside = INTERPRETER.with_name("lopen")
+    if shutil.which("lopen"):
+        return "lopen"
+    return shlex.quote(str(beside)) if beside.exists() else f"{shlex.quote(str(INTERPRETER))} -m lopen"
 
 
 def plays_recording(store: SessionStore, session: Session, options: ResumeOptions) -> bool:

@@ -399,7 +399,7 @@ def tests_passing(history: History) -> int | None:
 
 def mutants_noticed(session: Session, history: History) -> tuple[int, int]:
     """Return how many mutants the tests noticed of those that ran, in the last check of each task."""
-    kept = {t.id for t in session.tree.tasks if t.state is State.COMPLETE}
+    kept = {t.id for t in session.tree.tasks if not t.given_up}
     checks = {
         v.task: mutation_from_json(v.found)
         for v in history.verifications

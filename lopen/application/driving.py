@@ -75,12 +75,12 @@ def drive_module(
         tell_next(context, last)
         context.emit("already_complete", session=last.id, module=module)
         return ExitCode.OK
-    require_repository(context.root, module)
     if not drafts:
         # No session starts without a specification that is readable and written.
         spec = load_specification(spec_path(context.root, module), module=module)
         if store.approval(module) is None and not spec.problems:
             checked(spec)
+    require_repository(context.root, module)
     now = datetime.now(UTC)
     if dry_run:
         return preview(context, store, Session("", module, now), loaded, options.model)

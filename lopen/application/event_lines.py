@@ -11,7 +11,6 @@ from lopen.verification.runners import count_tests
 from lopen.workflow.steps import Step, number
 from lopen.workflow.task_tree import State
 
-SILENT_S = 5.0  # of a wait between two requests of which no line tells
 STEPS = 7  # `Step.COMPLETE` is not a step
 STEP_TITLES = {
     Step.DRAFT_SPECIFICATION: "drafting the specification",
@@ -22,6 +21,14 @@ STEP_TITLES = {
     Step.ITERATE_THROUGH_TASKS: "working through the tasks",
     Step.REPEAT: "checking for remaining components",
     Step.COMPLETE: "complete",
+}
+CALLS = {  # tool → the act as a person reads it
+    "verify_tests": "running the tests",
+    "verify_build": "running the build",
+    "verify_lint": "running the linter",
+    "verify_task_completion": "checking the task: tests, mutants, then the judge",
+    "run_command": "running a command",
+    "ask_user": "asking a question",
 }
 MARKS = {State.PENDING: "○", State.IN_PROGRESS: "▶", State.COMPLETE: "✓", State.FAILED: "✗"}
 
@@ -41,6 +48,16 @@ def step_title(step: str) -> str:
     if step not in STEP_TITLES or step == Step.COMPLETE:
         return step
     return f"step {number(Step(step))} of {STEPS}: {_title(step)}"
+
+
+def act_words(tool: str) -> str:
+    """Return the act of a tool as a person reads it."""
+    return CALLS.get(tool, tool.replace("_", " "))
+
+
+def step_words(step: str) -> str:
+    """Return a step in a person's words, such as "choosing the next component"; "" where the work is complete."""
+    return "" if step == Step.COMPLETE else _title(step)
 
 
 def _title(step: str) -> str:
@@ -92,6 +109,8 @@ def _model(event: e.Event) -> str | None:
                 f"{event.seconds:.1f} s, {event.stop_reason}"
             )
         case e.ModelRetry(reason, attempt, wait, retries):
+            if attempt == 1 and retries:
+                return f"{reason}; trying again up to {counted(retries, 'time')} within {max(1, round(event.longest_s))} s"
             return f"{reason}; trying again, {attempt}{f' of {retries}' if retries else ''}, in {wait:.1f} s"
         case e.ModelFallback(reason, before, after):
             return f"{before}: {reason}; using {after} instead"
@@ -247,8 +266,8 @@ def is_detail(event: e.Event) -> bool:
             return state == State.COMPLETE.value  # the commit says so
         case e.VerdictGiven(passed=passed, cached=cached):
             return passed and cached
-        case e.ModelRetry(attempt=attempt, wait_s=wait):
-            return attempt > 1 and wait <= SILENT_S
+        case e.ModelRetry(attempt=attempt):
+            return attempt > 1  # the first says how long, and the end is told
         case e.AlertRaised(alert_type):
             return alert_type == "circuit_tripped"  # the pause says so
         case _:

@@ -17,9 +17,15 @@ from lopen.application.command_context import CommandContext
 from lopen.application.decisions import changes_since
 from lopen.application.dossier import History, Pace
 from lopen.application.estimate import estimated_cost, estimated_tokens, learned
-from lopen.application.event_lines import STEP_TITLES
+from lopen.application.event_lines import STEP_TITLES, act_words, line
 from lopen.application.open_store import ProjectLimits, looked_up, store_of, store_with
-from lopen.application.reports import Standstill, held_criteria, merged_into, standstill
+from lopen.application.reports import (
+    Standstill,
+    held_criteria,
+    merged_into,
+    requests_under_way,
+    standstill,
+)
 from lopen.core import events as e
 from lopen.core.errors import LopenError
 from lopen.limits.admin_actions import NoSuch
@@ -39,22 +45,15 @@ from lopen.workflow.steps import PLANNING_STEPS, Step
 from lopen.workflow.task_tree import Progress, Task, progress
 
 MERGED_FRESH = timedelta(seconds=20)
-CALLS = {  # tool → the act as a person reads it
-    "verify_tests": "running the tests",
-    "verify_build": "running the build",
-    "verify_lint": "running the linter",
-    "verify_task_completion": "checking the task: tests, mutants, then the judge",
-    "run_command": "running a command",
-    "ask_user": "asking a question",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """The present act of a session's process, and its beginning."""
+    """The present act of a session's process, its beginning, and what a person asked that is not done yet."""
 
     text: str
     since: datetime
+    asked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,17 +358,18 @@ def _act(store: SessionStore, session: Session, history: History) -> Act | None:
     if not history.events:
         return None
     newest, call = history.events[-1], dossier.running_call(store, session.id)
+    asked = tuple(requests_under_way(store, session))
     match newest.event:
-        case e.Notice(message=text) | e.Waiting(reason=text) | e.ModelRetry(reason=text):
-            return Act(text, newest.ts)
+        case e.Notice() | e.Waiting() | e.ModelRetry():
+            return Act(line(newest.event) or "", newest.ts, asked)
     if call is not None:
-        return Act(CALLS.get(call[0], call[0].replace("_", " ")), call[1])
+        return Act(act_words(call[0]), call[1], asked)
     models = (
         r.event.model
         for r in reversed(history.events)
         if isinstance(r.event, e.IterationStarted | e.TurnEnded)
     )
-    return Act(f"{next(models, 'the model')} is at work", newest.ts)
+    return Act(f"{next(models, 'the model')} is at work", newest.ts, asked)
 
 
 def _wait(

@@ -31,6 +31,7 @@ from lopen.store.audit import (
     verifications,
 )
 from lopen.store.folder import is_worked_on
+from lopen.store.journal import requested
 from lopen.store.sessions import SessionStore
 from lopen.workflow.next_step import displayed_step, scope_of, standing_work
 from lopen.workflow.pauses import Question, asks_now
@@ -127,6 +128,7 @@ def session_object(root: Path, store: SessionStore, session: Session) -> dict[st
         "assumptions": list(session.dialogue.assumptions),
         "accepted": list(session.dialogue.accepted),
         "waiting": waiting_object(root, store, session),
+        "asked": requests_under_way(store, session),
     }
 
 
@@ -202,6 +204,22 @@ def standstill(root: Path, store: SessionStore, session: Session) -> Standstill 
     if shown_status(root, session) != "interrupted":
         return None
     return Standstill("interrupted", INTERRUPTED, "", command)
+
+
+def requests_under_way(store: SessionStore, session: Session) -> list[str]:
+    """Return the sentences on what a person asked of a session's process, and it has not done yet."""
+    told = []
+    for request in requested(store.database, session.id):
+        match request.kind:
+            case "skip":
+                task = session.tree.task(request.body["task"])
+                name = task.name if task else request.body["task"]
+                told.append(f"{name} is skipped when its present attempt ends, unless it passes")
+            case "tell":
+                told.append("the model hears what you told it with its next turn")
+            case "pause":
+                told.append("it pauses after its present turn")
+    return told
 
 
 def waiting_object(root: Path, store: SessionStore, session: Session) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lopen.application.command_context import CommandContext, Presentation, ResumeOptions, View, with_project
+from lopen.application.command_context import CommandContext, Presentation, ResumeOptions, View
 from lopen.core.errors import LopenError, WrongUsage
 from lopen.core.escape import inert
 from lopen.core.wrapping import width_of, wrapped
@@ -152,7 +152,7 @@ class TerminalPresentation(Presentation):
             mode,
             sys.stdout,
             snapshot=lambda: _snapshot(running),
-            redact=lambda text: with_project(redact(text), context.given),
+            redact=lambda text: context.typed(redact(text)),
             color=not options.no_color,
             verbose=context.verbose,
             keys=view_keys(context, session) if mode == "live" else None,

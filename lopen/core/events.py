@@ -265,6 +265,7 @@ class ModelRetry(Event):
     attempt: int
     wait_s: float
     retries: int = 0  # that the policy allows; 0 in events of earlier versions
+    longest_s: float = 0.0  # of all waits that are left
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from lopen.core.clock import Clock
-from lopen.core.events import Event, ModelFallback, ModelRetry
+from lopen.core.events import Event, ModelFallback, ModelRetry, Notice, Waiting
 from lopen.models.messages import (
     ContextTooLong,
     Model,
@@ -121,6 +121,7 @@ def _hint(status: int, message: str, model: str, credentials_hint: str) -> str:
 
 
 FALLBACK_RETRIES: Final = 2
+TOLD_WAIT_S: Final = 1.0  # for the turn of this process
 KEPT_EVERY_S: Final = 1.0  # of an answer that streams in
 KEPT_S: Final = 600.0  # how long a fallback that answered is asked first
 MAX_RETRY_AFTER_S: Final = 300.0  # for a longer wait the session pauses
@@ -309,15 +310,17 @@ class Retries:
         self, model: Model, request: Request, on_text: OnText, notify: Callable[[Event], None], most: int
     ) -> Response:
         """Return the response of one model; raises its last failure after `most` retries."""
-        attempt = 0
+        attempt, first = 0, self.clock.monotonic()
         while True:
             attempt += 1
             turn = self.pace.turn()
+            if attempt == 1 and turn.wait_s >= TOLD_WAIT_S:  # another process was refused
+                notify(Waiting("the endpoint limits the rate of requests", round(turn.wait_s, 3)))
             while turn.wait_s > 0:
                 self.clock.sleep(turn.wait_s)
                 turn = self.pace.turn(turn.at)
             try:
-                return model.send(request, on_text)
+                response = model.send(request, on_text)
             except TransientFailure as failure:
                 # Where a retry hardly helps, there is one.
                 retries = min(most, 1) if failure.hardly_transient else most
@@ -326,14 +329,24 @@ class Retries:
                 wait_s = self._wait_s(attempt, failure.retry_after_s)
                 if failure.status in RATE_LIMITED:
                     self.pace.slow_down(wait_s)
-                notify(ModelRetry(str(failure), attempt, round(wait_s, 3), retries))
+                rest = range(attempt, retries + 1)
+                longest = sum(max(self._step_s(each), failure.retry_after_s or 0.0) for each in rest)
+                notify(ModelRetry(str(failure), attempt, round(wait_s, 3), retries, longest))
+            else:
+                if attempt > 1:
+                    tries = f"{attempt - 1} failed {'try' if attempt == 2 else 'tries'}"
+                    took = self.clock.monotonic() - first
+                    notify(Notice("info", f"the model endpoint answers again after {tries}, {took:.0f} s"))
+                return response
             self.clock.sleep(wait_s)
 
     def _wait_s(self, attempt: int, asked: float | None) -> float:
         """Return an exponential wait, half of it random to spread many processes, but at least the wait that the endpoint asked for."""
-        step = min(self.policy.base_s * 2.0 ** min(attempt - 1, 30), self.policy.max_wait_s)
-        wait = step * (0.5 + self.rng.random() / 2)
+        wait = self._step_s(attempt) * (0.5 + self.rng.random() / 2)
         return wait if not asked else max(wait, asked + self.policy.base_s * self.rng.random())
+
+    def _step_s(self, attempt: int) -> float:
+        return min(self.policy.base_s * 2.0 ** min(attempt - 1, 30), self.policy.max_wait_s)
 
     def _give_up_on_long_wait(self, failure: TransientFailure) -> None:
         if failure.retry_after_s is not None and failure.retry_after_s > MAX_RETRY_AFTER_S:

@@ -80,7 +80,7 @@ def test_a_repository_without_commits_waits_for_a_first_one(make_project: MakePr
     (project.root / ".gitignore").unlink()
     project.specify()
 
-    told(project.lopen("run", "other"), 1, "no commit yet")  # before the specification that lacks
+    told(project.lopen("run", "cacl"), 1, "did you mean calc?")  # before what the right name needs
     told(project.approved_run(), 1, "no commit yet", "git add -A && git commit")
     told(project.lopen("run", "calc", ANTHROPIC_API_KEY=""), 1, "no commit yet")  # before the key
     assert project.requests == []

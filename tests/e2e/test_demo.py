@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import lopen.example
+from lopen.application.command_context import CommandContext
+from lopen.application.demo_project import as_demo
 from lopen.cli.commands import demo
 from lopen.example import MODULE, RECORDING, lay_out
 from lopen.models.recording import load
@@ -183,3 +185,12 @@ def test_where_python3_is_another_one_the_commands_name_the_interpreter_itself(
     text = (tmp_path / "project" / "specs" / MODULE / "SPECIFICATION.md").read_text("utf-8")
     assert f"- **verify-tests**: `'{alone}' -m unittest discover -s tests -t .`" in text
     assert "`python3 " not in text
+
+
+def test_the_demo_s_commands_can_be_pasted_where_path_has_no_lopen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    shown = as_demo(CommandContext(tmp_path, given="a b")).typed("next: lopen diff tariff\n  lopen log")
+    started = f"{sys.executable.removesuffix('python')}lopen -C 'a b'"
+    assert shown == f"next: {started} diff tariff\n  {started} log"

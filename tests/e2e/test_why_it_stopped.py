@@ -152,7 +152,7 @@ def test_a_dead_host_is_told_once_with_its_count_and_no_fallback_is_asked(make_p
         out, _ = ran.communicate(timeout=60)
     lines = [line for line in out.splitlines() if address in line]
     assert len(lines) == 2
-    assert "trying again, 1 of 8" in lines[0]
+    assert "trying again up to 8 times within" in lines[0]
     assert "tried 9 times" in lines[1]
     assert "using claude" not in out
 
@@ -160,6 +160,8 @@ def test_a_dead_host_is_told_once_with_its_count_and_no_fallback_is_asked(make_p
 def test_wrong_input_is_named_as_it_was_given(make_project: MakeProject) -> None:
     project = make_project([plan(), build("calc-t1")])
     assert "lopen: /nonexistent.md does not exist" in project.lopen("check", "/nonexistent.md").err
+    refused = project.lopen("check", "/etc/passwd").err
+    assert refused.startswith("lopen: /etc/passwd is a file, and no specification")
     assert "Did you mean 'run'?" in project.lopen("rnu").err
     assert "[OPTIONS] {MODULE}" in project.lopen("plan", "--help").out
     refused = project.lopen("config", "set", "sandbox.mode", "none").err

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.core.events import Event, ModelFallback, ModelRetry
+from lopen.core import events as e
+from lopen.core.events import Event, ModelFallback, ModelRetry, Notice
 from lopen.models.messages import (
     ContextTooLong,
     Model,
@@ -20,7 +22,15 @@ from lopen.models.messages import (
     Unavailable,
     Usage,
 )
-from lopen.models.retry import FALLBACK_RETRIES, KEPT_S, Retries, RetryPolicy
+from lopen.models.retry import (
+    FALLBACK_RETRIES,
+    KEPT_S,
+    Bucket,
+    Retries,
+    RetryPolicy,
+    SharedPace,
+    Turn,
+)
 from tests.fakes import FakeClock, ScriptedModel
 from tests.models.conftest import ignore, request
 
@@ -51,10 +61,24 @@ def test_waits_grow_up_to_their_limit_and_each_retry_is_told() -> None:
     assert waiting.ask(model) is ANSWER
     steps = [0.5, 1, 2, 4, 8, 16, 30, 30]
     assert all(step / 2 <= slept <= step for slept, step in zip(waiting.clock.slept, steps, strict=True))
-    assert waiting.events == [
-        ModelRetry("busy", attempt, round(slept, 3), POLICY.max_retries)
+    *told, end = waiting.events
+    assert told == [
+        ModelRetry("busy", attempt, round(slept, 3), POLICY.max_retries, sum(steps[attempt - 1 :]))
         for attempt, slept in enumerate(waiting.clock.slept, start=1)
     ]
+    assert isinstance(end, Notice)
+    assert "answers again after 8 failed tries" in end.message
+
+
+def test_a_wait_for_the_rate_that_another_process_met_is_told() -> None:
+    class Refused(SharedPace):
+        def change_bucket(self, change: Callable[[Bucket, float], tuple[Bucket, Turn]]) -> Turn:
+            return change(bucket, waiting.clock.monotonic())[1]
+
+    waiting, bucket = Waiting(), Bucket(closed_until=7, next_at=7)
+    retries = Retries(POLICY, waiting.clock, waiting.rng, pace=Refused())
+    retries.ask(ScriptedModel([ANSWER]), request(), ignore, waiting.events.append)
+    assert waiting.events == [e.Waiting("the endpoint limits the rate of requests", 7)]
 
 
 @given(seed=st.integers(0, 2**16), asked=st.floats(0.001, 300))
@@ -123,4 +147,4 @@ def test_an_answer_from_a_wrong_address_is_asked_for_only_once_more() -> None:
     page = TransientFailure("a page", hardly_transient=True)
     with pytest.raises(Unavailable):
         waiting.ask(ScriptedModel([page, page]))
-    assert waiting.events == [ModelRetry("a page", 1, round(waiting.clock.slept[0], 3), 1)]
+    assert waiting.events == [ModelRetry("a page", 1, round(waiting.clock.slept[0], 3), 1, 0.5)]

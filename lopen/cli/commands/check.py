@@ -60,6 +60,11 @@ def _chosen(root: Path, given: str | None) -> tuple[dict[str, Path], list[tuple[
                 f"{given} does not exist",
                 hint="name a module, its folder or its file; lopen status lists them",
             )
+        if path.is_file() and path.suffix != ".md":
+            raise LopenError(
+                f"{given} is a file, and no specification: that is named {FILE_NAME}",
+                hint="name a module, its folder or its file; lopen status lists them",
+            )
         path = (path if path.suffix == ".md" else path / FILE_NAME).absolute()
         return {path.parent.name: path}, []
     known, misnamed = find_modules(root), list(misnamed_specifications(root))

@@ -120,7 +120,7 @@ def skip(
     told = (
         f"skipped {named}"
         if done
-        else f"the running session skips {named} later: when its present attempt ends, unless the task passes"
+        else f"{named} is skipped when its present attempt ends, unless it passes; until then lopen status says so"
     )
     context.say(f"{told}; open criteria: {criteria or 'none'}")
     if found.aside:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +15,7 @@ from lopen.cli import parameters as o
 from lopen.cli.command import command
 from lopen.core.errors import ExitCode, LopenError
 from lopen.core.money import dollars
-from lopen.example import INTERPRETER, MODULE
+from lopen.example import MODULE
 
 FolderArgument = Annotated[
     Path | None, typer.Argument(metavar="DIR", help="New or empty folder (default: a temporary one).")
@@ -42,10 +40,9 @@ def demo(
     mode, how = (sandbox, "as requested") if sandbox else best_sandbox()
     options = RunOptions(model=RECORDED, quiet=quiet, no_color=no_color, sandbox=mode)
     options.flags()  # rejects a wrong mode before anything is created
-    typed = own_command()  # before PATH changes
     root = fresh_folder(folder)
     context = as_demo(replace(context, root=root, given=str(root)))
-    context.say(f"lopen demo: building the module {MODULE} in {context.root}")
+    context.say(f"Building the module {MODULE} in {context.root}")
     context.say("The model's answers are recorded: no API key is used, and nothing is sent anywhere.")
     context.say(
         "Tools, tests, verifications and commits are real. Cost and tokens are those of the recording."
@@ -55,7 +52,7 @@ def demo(
     context.emit("demo_started", folder=str(context.root), module=MODULE, sandbox=mode, recorded=True)
     prepare(context)
     code = drive_module(context, MODULE, options)
-    return _show(context, typed) if code is ExitCode.OK else code
+    return _show(context) if code is ExitCode.OK else code
 
 
 def fresh_folder(wanted: Path | None) -> Path:
@@ -87,16 +84,8 @@ def best_sandbox() -> tuple[str, str]:
     return "none", "NO SANDBOX WORKS HERE: commands run unprotected; see lopen doctor"
 
 
-def own_command() -> str:
-    """Return the command that starts lopen here: its name if PATH has it, else its path."""
-    beside = INTERPRETER.with_name("lopen")
-    if shutil.which("lopen"):
-        return "lopen"
-    return shlex.quote(str(beside)) if beside.exists() else f"{shlex.quote(str(INTERPRETER))} -m lopen"
-
-
-def _show(context: CommandContext, typed: str) -> ExitCode:
-    """Show the built, proved and spent, and how to look at it. `typed` is the command that starts lopen."""
+def _show(context: CommandContext) -> ExitCode:
+    """Show the built, proved and spent, and how to look at it."""
     from lopen.application.event_lines import counted, test_counts
     from lopen.application.open_store import looked_up, open_store
     from lopen.application.reports import criterion_states, present_verdicts
@@ -111,9 +100,10 @@ def _show(context: CommandContext, typed: str) -> ExitCode:
     verdicts = present_verdicts(store, session)
     tests = [v for v in verifications(store, session.id) if v.tool == "verify_tests" and v.passed]
     rejected = sum(not verdict["passed"] for verdict in verdicts)
+    mended = f"; the judge rejected {counted(rejected, 'attempt')} on the way" if rejected else ""
     context.say(
-        f"Proved: the tests passed in a clean checkout of each commit ({test_counts(tests[-1].output)} at the end);"
-        f" the judge rejected {counted(rejected, 'attempt')}; at the end"
+        f"Proved: the tests passed in a clean checkout of each commit ({test_counts(tests[-1].output)} at the end)"
+        f"{mended}. The criteria now:"
     )
     for held in criterion_states(session, verdicts, session.plan.criteria):
         context.say(f"  {held.id} {held.word}: {held.text}")
@@ -121,8 +111,7 @@ def _show(context: CommandContext, typed: str) -> ExitCode:
         if budget.budget_id == f"session:{session.id}":
             spent = f"{dollars(budget.cost_usd)}, {budget.tokens_used:,} tokens"
             context.say(f"Spent: {spent} when it was recorded, nothing now")
-    context.say(f"To look at it:\n  cd {shlex.quote(str(context.root))}")
-    replace(context, given="").say(f"  {typed} status\n  {typed} log\n  {typed} report")
+    context.say("To look at it:\n  lopen status\n  lopen log\n  lopen report")
     context.emit(
         "demo_complete",
         session=session.id,

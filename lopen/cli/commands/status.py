@@ -144,6 +144,7 @@ def lines(
         closing_lines,
         held_criteria,
         present_verdicts,
+        requests_under_way,
         shown_status,
         specification_line,
         standstill_lines,
@@ -175,6 +176,7 @@ def lines(
         tail += [f"decided by a person: {asked} {answer}" for asked, answer in session.dialogue.answers]
         tail += [f"assumed: {line}" for line in session.dialogue.assumptions]
         tail += [f"accepted by a person: {line}" for line in session.dialogue.accepted]
+    tail += [f"asked: {sentence}" for sentence in requests_under_way(store, session)]
     tail += waits
     tail += closing_lines(context, session) if session.finished else []
     tree, room = tree_lines(session.tree, session.plan.selected), max(4, SCREEN - len(head) - len(tail) - 1)

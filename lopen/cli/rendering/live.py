@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import FrameType, TracebackType
 from typing import NamedTuple, TextIO
 
@@ -28,7 +28,7 @@ from rich.console import Console, ConsoleDimensions
 from rich.text import Text
 
 from lopen.application.command_context import View
-from lopen.application.event_lines import MARKS, line, rows, step_title, test_counts
+from lopen.application.event_lines import MARKS, act_words, line, rows, step_words, test_counts
 from lopen.core import events as e
 from lopen.core.clock import SystemClock
 from lopen.core.errors import LopenError
@@ -76,7 +76,6 @@ class Board:
     started: datetime | None = None
     module: str = ""
     step: str = ""
-    iteration: int = 0
     model: str = ""
     activity: str = ""
     activity_start: datetime | None = None
@@ -105,7 +104,7 @@ class Board:
             case e.StepEntered():
                 return replace(self, step=event.step)
             case e.IterationStarted():
-                return replace(self, iteration=event.iteration, step=event.step, model=event.model)
+                return replace(self, step=event.step, model=event.model)
             case e.TurnStarted():
                 return replace(self, model=event.model, streamed=Streamed())
             case e.VerificationRan(tool="verify_tests"):
@@ -132,7 +131,7 @@ def _activity(event: e.Event) -> str | None:
         case e.TurnStarted():
             return f"waiting for {event.model}"
         case e.ToolStarted():
-            return f"{event.tool} {event.summary}".strip()
+            return f"{act_words(event.tool)} {event.summary}".strip()
         case e.ProgressTold(text):
             return text
         case e.QuestionAsked(question=question, answer=""):
@@ -187,32 +186,23 @@ def frame(
 
     Of a tree that is too high, the lines around the task in progress are shown.
     """
-    foot = [*_current(board, now), *_progress(board, snapshot), _meter(board, snapshot)]
+    head = [Text("─" * WIDEST, "dim", overflow="crop"), _title(board, snapshot.tree), *_current(board, now)]
+    foot = [*_progress(board, snapshot, now), _meter(board, snapshot)]
     if keys:
         foot.append(Text(keys, "dim"))
     height = min(height, HIGHEST)
-    rule = Text("─" * WIDEST, "dim", overflow="crop")
-    tree = _window(list(_tree(snapshot.tree)), max(1, height - len(foot) - 2))
-    lines = [rule, _title(board, now), *tree, *foot]
-    return lines[-max(1, height) :]  # the last line shows the present activity
+    tree = _window(list(_tree(snapshot.tree)), max(1, height - len(head) - len(foot)))
+    return [*head, *tree, *foot][: max(1, height)]
 
 
-def _title(board: Board, now: datetime) -> Text:
-    parts = [board.module or "lopen"]
-    if board.started:
-        seconds = max(0, int((now - board.started).total_seconds()))
-        parts.append(f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}")
-    if board.step:
-        parts.append(step_title(board.step))
-    if board.iteration:
-        parts.append(f"iteration {board.iteration}")
-    return Text(inert(", ".join(parts)), "bold")
+def _title(board: Board, tree: TaskTree) -> Text:
+    task = next((t.name for t in tree.tasks if t.state is State.IN_PROGRESS), "")
+    parts = [board.module or "lopen", task or step_words(board.step)]
+    return Text(inert(": ".join(filter(None, parts))), "bold")
 
 
 def _current(board: Board, now: datetime) -> Iterator[Text]:
     activity = str(board.streamed) if board.streamed.characters else board.activity
-    if not activity:
-        return
     seconds = int((now - board.activity_start).total_seconds()) if board.activity_start else 0
     yield Text(f"{f'{seconds} s: ' if seconds > 0 else ''}{inert(activity).strip()}", "cyan")
     tail = "" if board.streamed.tool else board.streamed.tail.rstrip().rsplit("\n", 1)[-1]
@@ -220,14 +210,22 @@ def _current(board: Board, now: datetime) -> Iterator[Text]:
         yield Text(inert(tail[-SHOWN_TAIL:]).strip(), "italic")
 
 
-def _progress(board: Board, snapshot: Snapshot) -> list[Text]:
+def _progress(board: Board, snapshot: Snapshot, now: datetime) -> list[Text]:
     done = progress(snapshot.tree)
-    parts = [f"{done.tasks_done} of {done.tasks} tasks done"] if done.tasks else []
+    parts = [elapsed(now - board.started)] if board.started else []
+    parts += [f"{done.tasks_done} of {done.tasks} tasks done"] if done.tasks else []
     if left := remaining(board.task_seconds, snapshot.tree):
         parts.append(left)
     if board.tests:
         parts.append(f"last test run: {board.tests}")
     return [Text(", ".join(parts))] if parts else []
+
+
+def elapsed(time: timedelta) -> str:
+    """Return the time since the beginning, such as "1:30 min" or "1:02:03 h"."""
+    seconds = max(0, int(time.total_seconds()))
+    hours, minutes = divmod(seconds // 60, 60)
+    return f"{hours}:{minutes:02}:{seconds % 60:02} h" if hours else f"{minutes}:{seconds % 60:02} min"
 
 
 def remaining(task_seconds: tuple[float, ...], tree: TaskTree) -> str:

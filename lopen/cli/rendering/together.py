@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lopen.application.command_context import CommandContext, ResumeOptions
-from lopen.application.event_lines import rows, step_title
+from lopen.application.event_lines import rows, step_words
 from lopen.application.open_store import looked_up, open_store
 from lopen.cli.rendering.views import mode_for, safe_json, shown_when_quiet
 from lopen.core.events import Recorded
@@ -165,8 +165,7 @@ class Overview:
             if budget := self._budgets.get(f"session:{session.id}"):
                 parts.append(cost_text(budget.cost_usd, budget.unpriced_tokens))
             if ending is None and module in running:
-                parts.insert(0, step_title(displayed_step(session)))
-                parts += [f"{task.id} {task.name}"] if task else []
+                parts.insert(0, task.name if task else step_words(displayed_step(session)))
             if ending is not None and session.pause is not None:
                 parts.append(session.pause.message)
         if ending is not None:

@@ -90,13 +90,14 @@ def mutants(module: Standing) -> str:
     return f"{100 * noticed // ran} % noticed" if ran else "–"
 
 
-def doing(module: Standing) -> Markup | None:
+def doing(module: Standing) -> Child:
     """Return what the module's process does now, on one line that keeps its height."""
     if module.act is None:
         return None
     subject = el("b", f"{module.task.name}: ") if module.task else None
     text = el("span", subject, prose(module.act.text))
-    return el("p.now", el("i.spin", aria_hidden="true"), text, ago(module.act.since, lasts=True))
+    now = el("p.now", el("i.spin", aria_hidden="true"), text, ago(module.act.since, lasts=True))
+    return [now, (el("p.asked", prose(sentence)) for sentence in module.act.asked)]
 
 
 def pips(module: Standing) -> Markup:
