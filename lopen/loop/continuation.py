@@ -11,7 +11,7 @@ from lopen.loop.conversation import Conversation
 from lopen.loop.iteration import bench_for, conversation_of, open_budget
 from lopen.loop.startup import BUDGET_EXTENDED
 from lopen.loop.transcript import Resumed, rebuilt
-from lopen.models.prompts.parts import decisions
+from lopen.models.prompts.parts import DECIDED, bullet, decisions
 from lopen.store.journal import StoredConversation
 from lopen.tools.running import runs_again
 from lopen.workflow.pauses import (
@@ -43,8 +43,13 @@ def continue_conversation(context: SessionContext, stored: StoredConversation) -
     found = rebuilt(stored, tools, lambda name: runs_again(registry.get(name)))
     bench.evidence.restore(found.evidence)
     told = "\n".join((*(block.text for block in found.request.system), *texts(found)))
-    due = (*session.dialogue.notes, *session.dialogue.corrections, *decisions(session))
+    due = (*session.dialogue.notes, *session.dialogue.corrections)
     new = [note for note in due if note not in told]
+    own = (
+        f"{session.task.id}: " if session.task else "\n"
+    )  # an assumption that this conversation made is no news
+    decided = [bullet(each) for each in decisions(session) if each not in told and not each.startswith(own)]
+    new += ["\n".join((f"{DECIDED}, new since this conversation began:", *decided))] if decided else []
     if BUDGET_EXTENDED in new:
         new.append(context.guards.meter.snapshot())
     stopped = interruption(found, changed_files(context, stored))

@@ -6,18 +6,17 @@ runners and linters on PATH.
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from lopen.core.trusted_programs import is_brought
-from lopen.specification.sections import normalise_name, parse_outline
+from lopen.specification.documents import document_headings
+from lopen.specification.sections import normalise_name
 from lopen.verification.syntax import FUNCTIONS, GRAMMAR_OF, ParsedFile
 
 if TYPE_CHECKING:
@@ -115,9 +114,6 @@ def _version(command: tuple[str, ...], root: Path) -> str:
 
 LARGEST = 2_000_000  # characters; a larger file is hardly written by hand
 LONGEST_SIGNATURE = 200
-MARKDOWN = (".md", ".markdown")
-_UNDERLINE = re.compile(r"([=\-~^\"'`#*+.:_])\1{2,}\s*")
-DOCUMENTS = (*MARKDOWN, ".rst", ".txt", ".adoc")
 DEEPEST = 4  # containers inside each other
 # Grammars name definitions by these ends, and some data too
 DEFINITIONS = ("_definition", "_declaration", "_item", "_signature", "_module")
@@ -165,21 +161,6 @@ def outline(path: str, text: str, *, most: int | None = None) -> str | None:
         return whole
     outermost = min(depth for depth, _ in heads)
     return "\n".join(head for depth, head in heads if depth == outermost)
-
-
-def document_headings(path: str, text: str) -> list[tuple[int, int, str]]:
-    """Return line, level and title of each heading of a document in Markdown or reStructuredText."""
-    if path.lower().endswith(MARKDOWN):
-        return [(s.line, s.level, s.title) for s in parse_outline(text).sections]
-    if not path.lower().endswith(".rst"):
-        return []
-    levels: list[str] = []  # reStructuredText ranks its underlines in the order of their appearance
-    found, lines = [], text.splitlines()
-    for number, (title, under) in enumerate(pairwise(lines), 1):
-        if _UNDERLINE.fullmatch(under) and title.strip() and len(under) >= len(title.rstrip()):
-            levels += [] if under[0] in levels else [under[0]]
-            found.append((number, levels.index(under[0]) + 1, title.strip()))
-    return found
 
 
 def named_part(path: str, text: str, name: str) -> tuple[int, int] | None:

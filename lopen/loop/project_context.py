@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
@@ -18,10 +17,11 @@ from lopen.judge.verdict import established
 from lopen.limits.budget import DEFAULT_TASK_TYPE, task_tokens
 from lopen.limits.circuits import RuleBook
 from lopen.loop.context import SessionContext
-from lopen.loop.languages import DOCUMENTS, document_headings, installed, languages, named_part, outline
+from lopen.loop.languages import installed, languages, named_part, outline
 from lopen.models.prompts.parts import CHARS_PER_TOKEN, Part
 from lopen.models.prompts.prompt import Surroundings, TaskFiles
 from lopen.settings.schema import Settings
+from lopen.specification.documents import DOCUMENTS, LARGE_DOCUMENT, lines_about
 from lopen.specification.modules import topics
 from lopen.tools.task_completion import TASK_VERDICT
 from lopen.verification.findings import Finding
@@ -36,7 +36,6 @@ from lopen.workflow.task_tree import Task
 FILES_LISTED = 60  # beyond, a folder stands for its files
 FILES_OF_A_TASK = 20  # where a plan names what the task needs
 CONVENTION_CHARS = 12_000
-LARGE_DOCUMENT = 6_000  # characters of a README or changelog, of which a request hardly needs all
 TESTS_CHARS = 4_000
 READMES = ("README.md", "README.rst", "README.txt", "README", "Readme.md", "readme.md")
 _ABOUT_THE_PROJECT = (
@@ -46,13 +45,6 @@ _ABOUT_THE_PROJECT = (
     "history",
     "news",
 )  # they specify nothing where there is code
-_BADGE = re.compile(
-    r"\s*(?:\[?!\[.*|</?(?:a|img|p|div|picture|source|br)\b.*|\.\. (?:\|.*\| )?image::.*"
-    r"|[-*] \[.*\]\(#.*\)|:(?:target|alt|height|width|align):.*|(?:\|[\w -]+\|\s*)+)"
-)
-_SPOKEN_CODE = re.compile(
-    r"[a-z]\w*[A-Z_]\w*|(?<=[.`])\w{4,}|\w{4,}(?=\()"
-)  # names of code in a person's words
 DIFF_CHARS = 20_000
 LARGE_SOURCE = 12_000  # characters of source, which step 1 is shown by its outline
 WHOLE_CHARS = 60_000  # of the files given whole, together
@@ -94,24 +86,12 @@ def _plain_text(root: Path, path: str, room: int) -> str | None:
     return text if len(text) <= room else text[:room] + "\n[cut here; read_file gives the rest]"
 
 
-def excerpt(path: str, text: str, request: str) -> str:
-    """Return a document without its badges; of a large one its headings, and the sections that use the request's names."""
-    lines = ["" if _BADGE.fullmatch(line) else line for line in text.splitlines()]
-    plain = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
-    headings = document_headings(path, "\n".join(lines))
-    if len(plain) <= LARGE_DOCUMENT or not headings:
-        return plain
-    ends = [*(line - 1 for line, _, _ in headings[1:]), len(lines)]
-    sections = ["\n".join(lines[h[0] - 1 : end]).strip() for h, end in zip(headings, ends, strict=True)]
-    names = {name.casefold() for name in _SPOKEN_CODE.findall(request)}
-    uses = [sum(name in section.casefold() for name in names) for section in sections]
-    chosen, room = set(), LARGE_DOCUMENT - 2_000
-    for at in sorted(range(len(sections)), key=lambda at: (-uses[at], at)):
-        if uses[at] and len(sections[at]) <= room:
-            chosen.add(at)
-            room -= len(sections[at])
-    heads = (f"{line}: {'#' * level} {title}" for line, level, title in headings)
-    return "\n".join(sections[at] if at in chosen else head for at, head in enumerate(heads))[:LARGE_DOCUMENT]
+def _excerpt(path: str, text: str, request: str) -> tuple[str, str]:
+    """Return as title and text the lines of a document that matter for the request, with their numbers, or all of it."""
+    lines, shown = text.splitlines(), lines_about(path, text, request)
+    if len(shown) == len(lines):
+        return path, text.strip()
+    return f"Of {path}", "\n".join(f"{n}: {lines[n - 1]}" for n in shown)[:LARGE_DOCUMENT]
 
 
 def project_told(context: SessionContext, shown: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -121,8 +101,8 @@ def project_told(context: SessionContext, shown: Sequence[str]) -> Iterator[tupl
     """
     project, request = context.project, context.record.journal.session.dialogue.request
     found = ((path, _plain_text(project.root, path, CONVENTION_CHARS * 5)) for path in READMES)
-    there = ((path, excerpt(path, text, request)) for path, text in found if text)
-    yield from islice(((path, text) for path, text in there if path not in shown), 1)
+    told = (_excerpt(path, text, request) for path, text in found if text)
+    yield from islice((each for each in told if each[0] not in shown), 1)
     command = project.test_command or detect(listing(project.root)).commands["verify-tests"]
     if command is not None and project.sandbox.name == "bwrap" and project.has_tests():
         ran = project.verifier.surveyed(command)
@@ -135,7 +115,7 @@ def questions(settings: Settings, session: Session) -> str:
     if session.step not in {*PLANNING_STEPS, Step.DRAFT_SPECIFICATION}:
         return ""
     if settings.workflow.unattended:
-        return "Nobody answers in this run: decide by yourself. `ask_user` returns your own default and records it as an assumption."
+        return "Nobody answers questions in this run: decide by yourself. `ask_user` returns your own default and records it as an assumption."
     if session.step is Step.DRAFT_SPECIFICATION:
         return "`ask_user` reaches a person: use it where the answer decides what gets built, one clear question at a time."
     if left := max(0, MAX_CLARIFICATIONS - session.dialogue.clarifications):
@@ -187,8 +167,9 @@ def requested_files(context: SessionContext) -> TaskFiles:
         p for p in wanted if not p.lower().endswith(DOCUMENTS) and len(_text(context, p) or "") > LARGE_SOURCE
     ]
     shown = _shown(context, [p for p in wanted if p not in large], large)
-    excerpts = (_file_part(f"Of {p}", excerpt(p, _text(context, p) or "", request)) for p in about)
-    return TaskFiles((*shown.parts, *excerpts), (*shown.whole, *about))
+    excerpts = [_excerpt(p, _text(context, p) or "", request) for p in about]
+    parts = (_file_part(title, text) for title, text in excerpts)
+    return TaskFiles((*shown.parts, *parts), (*shown.whole, *(title for title, _ in excerpts)))
 
 
 def _about_the_project(context: SessionContext, path: str) -> bool:
@@ -366,7 +347,9 @@ def _verifications(context: SessionContext, session: Session) -> tuple[str, ...]
         return ()
     scope, _ = widest_scope(session, "task", session.task.id)
     tools = required_tools(context.project.verifier, scope)
-    return (*(t for t in tools if not t.endswith("_completion")), TASK_VERDICT)
+    fix = context.project.verifier.commands.get("verify-fix")
+    first = (f"run_command `{fix}` (verify-fix)",) if fix else ()
+    return (*first, *(t for t in tools if not t.endswith("_completion")), TASK_VERDICT)
 
 
 def listed(files: Sequence[str], most: int) -> list[str]:
@@ -383,19 +366,24 @@ def listed(files: Sequence[str], most: int) -> list[str]:
 def surroundings(context: SessionContext) -> Surroundings:
     """Gathered for the session's step, now."""
     session = context.record.journal.session
-    listing = context.project.workspace.list_files()
+    listing = context.project.workspace.list_files().files
     building, drafting = session.step is Step.ITERATE_THROUGH_TASKS, session.step is Step.DRAFT_SPECIFICATION
     most = FILES_OF_A_TASK if building else FILES_LISTED
     files_of = task_files if building else requested_files if drafting else named_outlines
     shown = files_of(context)
-    files = listed([p for p in listing.files if p not in shown.whole], most)
+    told = tuple(project_told(context, shown.whole)) if drafting else ()
+    whole = {*shown.whole, *(title for title, _ in told)}
+    others = [p for p in listing if p not in whole and not is_specification(p, session.module)]
+    files = listed(others, most)
     commands, root = context.project.verifier.commands, context.project.root
     return Surroundings(
-        languages=languages(listing.files, commands, root) or (installed(root) if drafting else ()),
+        languages=()
+        if building
+        else languages(listing, commands, root) or (installed(root) if drafting else ()),
         commands=tuple(commands.items()),
         sandbox=context.project.sandbox_rules,
         conventions=conventions(root, session.module),
-        files="\n".join(files),
+        files="\n".join(files) or ("(none)" if drafting else ""),
         research=tuple((t.name, t.excerpt) for t in topics(root / "specs" / session.module)),
         work_in_progress=work_in_progress(context, shown.whole) if building else "",
         verifications=_verifications(context, session),
@@ -403,7 +391,7 @@ def surroundings(context: SessionContext) -> Surroundings:
         limits=context.guards.meter.snapshot(near_only=True),
         bounds=bounds(context.settings, session.step, context.guards.meter.gate.book),
         task_files=shown,
-        told=tuple(project_told(context, shown.whole)) if drafting else (),
+        told=told,
         questions=questions(context.settings, session),
         established=established(verdicts_of(context.record.store, session.id), standing_work(session)),
     )

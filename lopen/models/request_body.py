@@ -107,6 +107,7 @@ _IDLE: Final[list[tuple[str, Any]]] = [
     ("default", ""),
     ("minLength", 1),
     ("maxLength", 4096),
+    ("additionalProperties", False),
 ]
 
 

@@ -27,8 +27,8 @@ class Input(BaseModel):
 
 class ReadFile(Input):
     path: Path
-    offset: Annotated[int, Field(ge=1, description="first line to read, 1-based")] | None = None
-    limit: Annotated[int, Field(ge=1, description="number of lines")] | None = None
+    offset: Annotated[int, Field(ge=1, description="first line, from 1")] | None = None
+    limit: Annotated[int, Field(ge=1, description="lines")] | None = None
 
 
 class ListFiles(Input):
@@ -37,7 +37,7 @@ class ListFiles(Input):
 
 
 class SearchFiles(Input):
-    pattern: Annotated[str, StringConstraints(min_length=1, max_length=1000), Field(description="regex")]
+    pattern: Annotated[str, StringConstraints(min_length=1, max_length=1000)]
     path: Path | None = None
     glob: Text | None = None
 

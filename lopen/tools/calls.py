@@ -88,7 +88,7 @@ class DependencyInput(Input):
     name: Name
     kind: Literal["library", "module", "service", "tool"]
     reason: Text
-    available: bool
+    available: Annotated[bool, Field(description="here, or once verify-setup has installed it")]
 
 
 class RecordDependencies(Input):
@@ -122,11 +122,7 @@ class TaskInput(Input):
     ] = []
     acceptance_criteria: Annotated[list[str], Field(description="ids; none for all of the component's")] = []
     files: Annotated[
-        list[Path],
-        Field(
-            max_length=50,
-            description="files the task builds on, also those that earlier tasks write; `docs/api.md#Heading` for a section, `src/shop.py#Cart.total` for a definition",
-        ),
+        list[Path], Field(max_length=50, description="`docs/api.md#Heading`, `src/shop.py#Cart.total` too")
     ] = []
     subtasks: list[Name] = []
     type: Literal["planning", "implement", "review", "test", "deploy", "design"] | None = None
@@ -159,10 +155,7 @@ class SplitTask(Input):
 
 class VerifyTask(Input):
     task_id: Text
-    note: (
-        Annotated[str, StringConstraints(max_length=2_000), Field(description="your claim, for the judge")]
-        | None
-    ) = None
+    note: Annotated[str, StringConstraints(max_length=2_000)] | None = None
 
 
 @dataclass(frozen=True, slots=True)

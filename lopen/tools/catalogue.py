@@ -33,7 +33,6 @@ BUILDING = frozenset({Step.ITERATE_THROUGH_TASKS})
 RESEARCHING = frozenset(Step) - {Step.REPEAT, Step.COMPLETE}
 
 STANDARD = ("verify-build", "verify-tests", "verify-lint")
-AFTER_A_FAILURE = "Not run behind a call that failed in the same turn."
 WITHOUT_TOOL = frozenset({"verify-setup", "verify-commit", "verify-fix"})  # lopen's own, or for run_command
 
 
@@ -61,8 +60,7 @@ class Tool:
     def spec(self) -> ToolSpec:
         """The tool's definition for the model."""
         own = plain_schema(self.input.model_json_schema()) if self.schema is None else dict(self.schema)
-        rests = f" {AFTER_A_FAILURE}" if rests_on_earlier_calls(self.name) else ""
-        return ToolSpec(self.name, self.description + rests, own)
+        return ToolSpec(self.name, self.description, own)
 
 
 def _tool(
@@ -111,7 +109,7 @@ def _verify_tool(name: str) -> Tool:
     tool = name.replace("-", "_")
     return Tool(
         tool,
-        f"Run the specification's {name} command in a clean checkout of what would be committed, after verify-setup where a manifest changed. Passes when its exit code is 0. Of its output the failures are shown, at most 60 lines.",
+        f"Run the specification's {name} command in a clean checkout of what would be committed, after verify-setup where a manifest changed. Failures are shown, at most 60 lines.",
         NoInput,
         BUILDING,
         partial(task_work.verify_command, tool),

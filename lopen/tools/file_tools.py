@@ -26,27 +26,21 @@ LONGEST_COMMAND = 120_000  # bytes; the kernel's limit for one argument is 128 K
 
 
 def read_file(bench: Workbench, wanted: tool_calls.ReadFile) -> ToolResult:
-    """Read a text file. At most 100,000 characters a call; `offset` (line) and `limit` (lines) give the
-    rest. The content follows the first line of the result.
-    """
+    """Read a text file; at most 100,000 characters a call, `offset` and `limit` give the rest."""
     read = bench.project.workspace.read(wanted.path, wanted.offset or 1, wanted.limit)
     fields = {"lines": read.lines, "truncated": read.truncated} | noted(read.note)
     return ToolResult(True, fields, read.content, content_hash=read.content_hash)
 
 
 def list_files(bench: Workbench, wanted: tool_calls.ListFiles) -> ToolResult:
-    """List files below `path`, optionally those matching `glob`. Ignored files are left out. At most 2,000;
-    narrow by path or glob.
-    """
+    """List files below `path`, those matching `glob`, at most 2,000. Ignored files are left out."""
     found = bench.project.workspace.list_files(wanted.path or "", wanted.glob or "")
     fields = {"files": list(found.files), "truncated": found.truncated} | noted(found.note)
     return ToolResult(True, fields, content_hash=content_hash("\n".join(found.files)))
 
 
 def search_files(bench: Workbench, wanted: tool_calls.SearchFiles) -> ToolResult:
-    """Search file contents with a Python regular expression. At most 200 matches; narrow by path or glob. The
-    lines follow the first line of the result.
-    """
+    """Search file contents with a Python regular expression; at most 200 matches."""
     found = bench.project.workspace.search(wanted.pattern, wanted.path or "", wanted.glob or "")
     fields = {"matches": len(found.matches), "truncated": found.truncated} | noted(found.note)
     return ToolResult(True, fields, found.text, content_hash=content_hash(found.text))
@@ -104,9 +98,8 @@ def _work(bench: Workbench, path: str) -> dict[str, str]:
 
 
 def run_command(bench: Workbench, wanted: calls.RunCommand) -> ToolResult:
-    """Run a shell command in the project (timeout 120 s, at most 600; output at most 30,000 characters, its
-    middle left out: redirect to a file and read that for the rest). What verify-setup installed is
-    there, read-only. Before step 6 the project is read-only.
+    """Run a shell command in the project (timeout 120 s, at most 600; of more than 30,000 characters of output the
+    middle is left out: redirect it to a file and read that).
     """
     _refuse_unrunnable(wanted.command)
     building = bench.session.step is Step.ITERATE_THROUGH_TASKS

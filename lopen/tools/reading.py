@@ -31,7 +31,7 @@ STOP_ASKING = "stop asking: decide by the specification, and record the step's r
 
 def read_spec(bench: Workbench, wanted: calls.ReadSpec) -> ToolResult:
     """Read a section of a specification by heading or heading path (`Behaviour > Rounding`); without
-    `section`, its outline. At most 100,000 characters; the result says how to get the rest.
+    `section`, its outline.
     """
     try:
         spec = bench.project.load_spec(wanted.module or bench.session.module)
@@ -59,9 +59,7 @@ def paper(module: str) -> str:
 
 
 def read_research(bench: Workbench, wanted: calls.ReadResearch) -> ToolResult:
-    """Read a research note by topic; without `topic`, the list of topics. At most 100,000 characters; the
-    result says how to get the rest.
-    """
+    """Read a research note by topic; without `topic`, the list of topics."""
     folder = bench.project.root / "specs" / bench.session.module
     if wanted.topic is None:
         return done(topics=[t.name for t in topics(folder)])

@@ -26,9 +26,8 @@ LEFT_SHOWN = 20  # files that a verify command left, by name
 
 
 def update_task_status(bench: Workbench, wanted: calls.UpdateTaskStatus) -> ToolResult:
-    """End the task in progress. `complete`, after the task's verifications passed on the
-    present files: lopen commits and ticks the checklist; the calls after it in the turn are not run.
-    `failed` gives the task up for now; `note` says why.
+    """End the task in progress. `complete`: lopen commits; the calls after it in the turn are not run. `failed` gives
+    up a task that cannot be done; `note` says why.
     """
     session = bench.session
     task = session.tree.task(wanted.task_id)
@@ -186,9 +185,8 @@ def _repeated(what: str, **fields: Any) -> ToolResult:
 
 
 def verify_task_completion(bench: Workbench, wanted: calls.VerifyTask) -> ToolResult:
-    """Have the judge look at the change of the task in progress and the verify results; of the last open task also at
-    all that it completes, up to the whole module. `note`, at most 2,000 characters, is shown to the judge as a claim;
-    with "Assumed:" it begins a decision of yours, which is kept.
+    """Have the judge look at the task's change and the verify results; of the last open task also at all that it
+    completes, up to the whole module. `note` is shown to the judge as a claim.
     """
     task = bench.session.task
     if task is None or wanted.task_id != task.id:

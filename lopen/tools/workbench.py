@@ -109,7 +109,8 @@ class IterationEvidence:
     def note_command(self, command: str, exit_code: int | None, output: str) -> None:
         """Note a command that the model ran, with the lines of its output that tell something."""
         shown = shown_output(output, passed=exit_code == 0)[-OUTPUT_KEPT:]
-        self.commands[:] = [*self.commands, RanCommand(command, exit_code, shown)][-COMMANDS_KEPT:]
+        ran = RanCommand(command, exit_code, shown)
+        self.commands[:] = [*(each for each in self.commands if each != ran), ran][-COMMANDS_KEPT:]
 
     def ran_last(self, command: str) -> bool:
         """Tell whether this was the model's last command."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.e2e.behaviours import write
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import tools
+from tests.endpoint import tools, verdict
 from tests.fake_api import Answer
 from tests.preloaded.started import StartedCommand
 from tests.project import Project, code, plan, verified
@@ -29,7 +29,9 @@ def slow_builder(body: Body) -> Answer:
     return tools(*code(), *verified("calc-t1"))
 
 
-def killed_at(body_count: int, running: list[StartedCommand]) -> Callable[[Body], Answer]:
+def killed_at(
+    body_count: int, running: list[StartedCommand], builder: Callable[[Body], Answer] = slow_builder
+) -> Callable[[Body], Answer]:
     """Kill the run when that request comes, once, and answer it the next time."""
     seen = 0
 
@@ -39,7 +41,7 @@ def killed_at(body_count: int, running: list[StartedCommand]) -> Callable[[Body]
         if seen == body_count:
             os.kill(running[-1].pid, signal.SIGKILL)
             running[-1].wait(60)
-        return slow_builder(body)
+        return builder(body)
 
     return answer
 
@@ -99,6 +101,27 @@ def test_a_long_conversation_goes_on_wherever_it_is_killed(make_project: MakePro
     assert len(requests) == len(wanted) + 1
     assert fixed(requests[number - 1]) == fixed(requests[number])
     assert project.git("rev-parse", "lopen/calc^{tree}") == undisturbed.git("rev-parse", "lopen/calc^{tree}")
+
+
+def test_an_assumption_of_the_conversation_itself_is_no_news_when_it_goes_on(
+    make_project: MakeProject,
+) -> None:
+    assumed = ("verify_task_completion", {"task_id": "calc-t1", "note": "Assumed: numbers are integers."})
+
+    def builder(body: Body) -> Answer:
+        if any(tool["name"] == "record_tasks" for tool in body["tools"]):
+            return plan()
+        if len(body["messages"]) == 1:
+            return tools(*code(), ("verify_tests", {}), assumed)
+        return tools(write("more.py", "N = 1\n"), *verified("calc-t1"))
+
+    running: list[StartedCommand] = []
+    wrong = verdict(False, findings=[{"severity": "error", "message": "it lacks a file"}])
+    project = make_project(killed_at(3, running, builder), oracle=[wrong, verdict()])
+    project.specify()
+    assert project.lopen("approve", "calc", "--yes").code == 0
+    run_to_the_end(project, running)
+    assert fixed(project.requests[2]) == fixed(project.requests[3])
 
 
 def test_files_that_changed_meanwhile_are_named(make_project: MakeProject) -> None:

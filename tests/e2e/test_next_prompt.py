@@ -191,7 +191,9 @@ def test_documents_of_criteria_verifications_and_remarks_reach_the_builder(make_
     last = {"severity": "warning", "message": "the README lacks an example"}
     script = [
         plan(
-            component("core", "AC-1"), component("report", "AC-2", depends_on=["core"]), tasks=["Add", "Say"]
+            component("core", "AC-1", spec_sections=["Behaviour"]),
+            component("report", "AC-2", depends_on=["core"]),
+            tasks=["Add", "Say"],
         ),
         build("calc-t1", "one"),
         build("calc-t2", "two"),
@@ -206,11 +208,15 @@ def test_documents_of_criteria_verifications_and_remarks_reach_the_builder(make_
     project.commit("Rules")
     ran = project.run_module(
         text=specification(
-            criteria=("it adds as rules.md says", "it reports"), commands={"verify-lint": "true"}
+            criteria=("it adds as rules.md says", "it reports"),
+            commands={"verify-lint": "true", "verify-fix": "true ."},
         )
     )
     _, one, two, _, three = project.requests
-    assert "verifications, in this order: verify_lint, verify_tests, verify_task_completion" in system(one)
+    order = "run_command `true .` (verify-fix), verify_lint, verify_tests, verify_task_completion"
+    assert f"verifications, in this order: {order}" in system(one)
+    assert "It computes." in system(one), "though the component names Behaviour alone"
+    assert "Languages here" not in system(one)
     assert "Round half up." in section(one, "File: docs/rules.md")
     assert "Remarks" not in system(one)
     assert "add has no docstring" not in system(two)
@@ -238,6 +244,7 @@ def test_the_draft_shows_what_the_request_names_and_an_assumption_is_judged_with
         == "<lopen-data>\nRound half up, see <data>.\n</lopen-data>"
     )
     assert "The existing tests" not in system(drafted), "there are none"
+    assert section(drafted, "Files that are not shown whole").split()[1:-1] == [".gitignore"]
     judged = opening(project.oracle_requests[0])
     assert "Assumed: numbers are integers." in judged.partition("# Decisions: ")[2].partition("# Found")[0]
     assert len(project.oracle_requests) == 1, "what was assumed is not judged a second time"
@@ -285,6 +292,6 @@ def test_of_a_large_readme_the_draft_is_shown_headings_and_the_sections_that_the
     assert "long story" not in system(project.requests[0])
     assert "b.svg" not in shown
     assert system(project.requests[0]).count("## Sponsors") == 1
-    assert "examples/ (70 files)" in section(project.requests[0], "Files in the project")
+    assert "examples/ (70 files)" in section(project.requests[0], "Files that are not shown whole")
     assert "Python: " in section(project.requests[0], "Languages here")
     assert "Go: " not in section(project.requests[0], "Languages here")

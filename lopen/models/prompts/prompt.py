@@ -122,11 +122,7 @@ def instructions(step: Step) -> tuple[str, ...]:
 
 
 def _stable(step: Step, around: Surroundings, templates: str) -> str:
-    commands = "\n".join(
-        f"- {name}{' (for run_command)' if name == 'verify-fix' else ''}: {command}"
-        for name, command in around.commands
-        if command
-    )
+    commands = "\n".join(f"- {name}: {command}" for name, command in around.commands if command)
     parts = [
         Part("Verify commands of the approved specification", commands),
         Part("What commands may do", around.sandbox),
@@ -167,7 +163,10 @@ def _outline(spec: Specification) -> Part:
 
 def _component_parts(spec: Specification, component: Component) -> list[Part]:
     """Return the common parts of the component's tasks: criteria and sections only if they are the same for all."""
-    parts = [Part("Component", f"{component.name} ({component.id})\n{component.description}", 1, data=True)]
+    parts = [
+        Part("Component", f"{component.name} ({component.id})\n{component.description}", 1, data=True),
+        *fit(section_parts(spec, named(spec, (OVERVIEW,))), SECTION_CHARS),  # criteria lean on it
+    ]
     if _share_criteria(component):
         parts += _criteria("component", spec, component.criteria)
     if _share_sections(component):
@@ -186,9 +185,11 @@ def _share_sections(component: Component) -> bool:
 
 
 def _sections(spec: Specification, component: Component, task: Task | None) -> list[Part]:
-    """Return the sections that the task names, else its component's."""
-    names = (task and task.spec_sections) or component.spec_sections or (OVERVIEW,)
-    return list(fit(section_parts(spec, named(spec, names)), SECTION_CHARS))
+    """Return the sections that the task names, else its component's; all tasks are shown the Overview."""
+    names = (task and task.spec_sections) or component.spec_sections
+    overview = named(spec, (OVERVIEW,))
+    chosen = [section for section in named(spec, names) if section not in overview]
+    return list(fit(section_parts(spec, chosen), SECTION_CHARS))
 
 
 def _criteria(whose: str, spec: Specification, ids: Sequence[str]) -> list[Part]:
@@ -261,7 +262,7 @@ def _own(session: Session, spec: Specification | None, around: Surroundings, req
             data=True,
         ),
         Part("Plan", plan_lines(session), 4, rest="read_plan gives all of it"),
-        Part("Files in the project", around.files, 6, data=True, rest="list_files gives more"),
+        Part("Files that are not shown whole", around.files, 6, data=True, rest="list_files gives more"),
         *(Part(title, text, 5, data=True, rest="read_file gives it") for title, text in around.told),
         Part("Research so far", research, 5, data=True, rest="read_research gives a topic"),
         Part(
