@@ -40,7 +40,10 @@ def continue_conversation(context: SessionContext, stored: StoredConversation) -
     open_budget(context, session)
     tools = tuple(tool.spec for tool in context.registry.offered(session.step))
     bench, registry = bench_for(context), context.registry
-    found = rebuilt(stored, tools, lambda name: runs_again(registry.get(name)))
+    workspace = context.project.workspace
+    found = rebuilt(
+        stored, tools, lambda use, started: runs_again(registry.get(use.name), use, started, workspace)
+    )
     bench.evidence.restore(found.evidence)
     told = "\n".join((*(block.text for block in found.request.system), *texts(found)))
     due = (*session.dialogue.notes, *session.dialogue.corrections)

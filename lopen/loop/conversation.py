@@ -23,7 +23,8 @@ from lopen.models.recording import result_fields
 from lopen.models.request_body import can_stand_last, cut_call, sendable
 from lopen.store.journal import ConversationStore, requested
 from lopen.tools.calls import ToolResult, tool_result
-from lopen.tools.running import ToolRunner
+from lopen.tools.catalogue import rests_on_earlier_calls
+from lopen.tools.running import ToolRunner, before_edit
 from lopen.tools.workbench import Workbench
 from lopen.workflow.next_step import Outcome
 from lopen.workflow.pauses import Pause, paused_by_person
@@ -150,6 +151,10 @@ class Conversation:
                 self.runner.note_failure(use, result_fields(blocks[use.id]))
             if resumed and use.id in resumed.cut_off:
                 blocks[use.id] = tool_result(use, self.runner.interrupted(use))
+            elif resumed and resumed.cut_off and use.id not in blocks and rests_on_earlier_calls(use.name):
+                blocks[use.id] = tool_result(
+                    use, self.runner.skipped(use, "an earlier call of this turn was interrupted")
+                )
         left = [use for use in response.tool_uses if use.id not in blocks]
         answers = self.runner.run(left, unfinished=cut)
         blocks |= {use.id: tool_result(use, answer) for use, answer in zip(left, answers, strict=True)}
@@ -235,7 +240,7 @@ class StoredCalls:
     bench: Workbench
 
     def started(self, use: ToolUse) -> None:
-        self.store.add("started", {"id": use.id})
+        self.store.add("started", {"id": use.id, **before_edit(use, self.bench.project.workspace)})
 
     def ended(self, use: ToolUse, result: ToolResult) -> None:
         self.store.add(

@@ -96,9 +96,9 @@ def digest(tools: Sequence[ToolSpec]) -> str:
 
 
 def rebuilt(
-    stored: StoredConversation, tools: tuple[ToolSpec, ...], runs_again: Callable[[str], bool]
+    stored: StoredConversation, tools: tuple[ToolSpec, ...], runs_again: Callable[[ToolUse, Json], bool]
 ) -> Resumed:
-    """Rebuild the conversation from its stored steps. `runs_again`: a tool of that name may simply run once more."""
+    """Rebuild the conversation from its stored steps. `runs_again`: a call that began so may simply run once more."""
     opening = stored.opening
     request = Request(
         model=opening["model"],
@@ -110,7 +110,7 @@ def rebuilt(
     messages: list[Json] = [{"role": "user", "content": [{"type": "text", "text": opening["opening"]}]}]
     response: Response | None = None
     results: dict[str, Json] = {}
-    running: set[str] = set()
+    running: dict[str, Json] = {}
     counts = TurnCounts()
     evidence: dict[str, Any] = {}
     for entry in stored.entries:
@@ -118,7 +118,7 @@ def rebuilt(
             case "assistant":
                 if response is not None:
                     _answer(messages, response, results)
-                response, results, running = _response(entry.body, opening["model"]), {}, set()
+                response, results, running = _response(entry.body, opening["model"]), {}, {}
                 say(messages, "assistant", entry.body["content"])
                 counts = TurnCounts(**entry.body["counts"])
             case "user":
@@ -128,17 +128,17 @@ def rebuilt(
                 say(messages, "user", entry.body["content"])
                 counts = TurnCounts(**entry.body["counts"])
             case "started":
-                running.add(entry.body["id"])
+                running[entry.body["id"]] = entry.body
             case "stopped":  # the call waited for a model that could not be asked: it runs again
                 running.clear()
             case "result":
-                running.discard(entry.body["id"])
+                running.pop(entry.body["id"], None)
                 results[entry.body["id"]] = entry.body["block"]
                 evidence = entry.body["evidence"]
             case _:
                 pass
     uses = response.tool_uses if response is not None else ()
-    cut_off = frozenset(use.id for use in uses if use.id in running and not runs_again(use.name))
+    cut_off = frozenset(use.id for use in uses if use.id in running and not runs_again(use, running[use.id]))
     return Resumed(request, tuple(messages), counts, response, results, cut_off, evidence)
 
 

@@ -7,17 +7,20 @@ effect without a record. A call that trips a circuit is not run.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from lopen.core.clock import Clock
 from lopen.core.events import GuardrailRaised, ToolEnded, ToolStarted, Waiting
+from lopen.files.protection import ToolRefused
+from lopen.files.workspace import Workspace
 from lopen.git.errors import NotEncodable
 from lopen.guardrails.call_history import CallEnd, WastefulHabit
 from lopen.guardrails.habits import guard_of, in_words, notice
 from lopen.limits.call_gate import CallGate, ToolPass
 from lopen.limits.circuits import CallDecision
-from lopen.models.messages import ToolUse
+from lopen.models.messages import Json, ToolUse
 from lopen.store.audit import AuditTrail, Outcome
 from lopen.store.journal import Journal
 from lopen.tools.calls import ToolResult, failed, refused
@@ -38,9 +41,25 @@ INTERRUPTED = {
 }
 
 
-def runs_again(tool: Tool | None) -> bool:
-    """Return whether a call that was cut off may simply be run once more."""
-    return tool is not None and (tool.read_only or tool.name.startswith("verify_") or tool.name in REPEATABLE)
+def runs_again(tool: Tool | None, use: ToolUse, started: Json, workspace: Workspace) -> bool:
+    """Return whether a call that was cut off may simply be run once more. `started` was stored as it began."""
+    if tool is None:
+        return False
+    if tool.read_only or tool.name.startswith("verify_") or tool.name in REPEATABLE:
+        return True
+    return "before" in started and before_edit(use, workspace) == {"before": started["before"]}
+
+
+def before_edit(use: ToolUse, workspace: Workspace) -> Json:
+    """Return the hash of the file that an edit is going to change, {} if there is none.
+
+    A file is replaced at once, so an edit that was cut off either left this hash or had its whole effect.
+    """
+    if use.name != "edit_file":
+        return {}
+    with suppress(ToolRefused, OSError):
+        return {"before": workspace.read(str((use.input or {}).get("path", ""))).content_hash}
+    return {}
 
 
 @dataclass

@@ -14,6 +14,8 @@ import threading
 from fcntl import ioctl
 from typing import Any
 
+import pytest
+
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools
 from tests.fake_api import Answer
@@ -236,16 +238,44 @@ def test_a_verification_that_was_cut_off_goes_on_where_it_was_and_is_held_agains
     assert project.lopen("circuit", "incidents", "--json").out == ""
 
 
-def test_a_command_that_was_cut_off_holds_back_no_completion_of_its_turn(make_project: MakeProject) -> None:
-    turn = tools(*code(), ("run_command", {"command": "echo once"}), *verified("calc-t1"))
-    project = make_project([plan(component("core", "AC-1"), tasks=("Add",)), turn])
+LATER = ("edit_file", {"path": "calc.py", "old_text": "return a + b", "new_text": "return b + a"})
+
+
+def test_an_edit_that_was_cut_off_is_made_again_where_it_left_nothing(make_project: MakeProject) -> None:
+    project = make_project([plan(), tools(*code(), LATER, *verified("calc-t1"))])
     project.approve_module()
-    crashed(project, "KILL", "after:lopen.tools.workbench:Workbench.run_command")
+    crashed(project, "KILL", "before:lopen.files.workspace:Workspace.edit")
 
     ran = project.lopen("resume")
 
     assert ran.code == 0, ran.out + ran.err
+    assert project.git("show", "lopen/calc:calc.py").endswith("return b + a")
     assert len(project.requests) == 2
+
+
+NOTE = ("run_command", {"command": "echo once > note.txt"})
+CUT_CALLS = {
+    "after:lopen.files.workspace:Workspace.edit": LATER,
+    "before:lopen.tools.workbench:Workbench.run_command": NOTE,
+}
+
+
+@pytest.mark.parametrize("point", CUT_CALLS)
+def test_the_model_sees_that_its_call_was_cut_off_before_its_work_is_complete(
+    make_project: MakeProject, point: str
+) -> None:
+    turn = tools(*code(), CUT_CALLS[point], *verified("calc-t1"))
+    project = make_project([plan(), turn, tools(NOTE, *verified("calc-t1"))])
+    project.approve_module()
+    crashed(project, "KILL", point)
+
+    ran = project.lopen("resume")
+
+    assert ran.code == 0, ran.out + ran.err
+    assert "note.txt" in project.git("ls-tree", "--name-only", "lopen/calc")
+    told = str(project.requests[2]["messages"][-1])
+    assert "it may have run in part or in whole" in told
+    assert told.count("an earlier call of this turn was interrupted") == 2, told
 
 
 def test_a_commit_that_is_not_the_intended_one_is_not_adopted(make_project: MakeProject) -> None:
