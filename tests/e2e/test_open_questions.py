@@ -28,6 +28,11 @@ def test_another_shell_sees_and_answers_the_question_that_a_terminal_shows(make_
         assert (status["status"], status["waiting"]["kind"]) == ("waiting", "question")
         assert "waits: the model asks: Which name? [sum / calc] (default: calc)" in shown.out
         assert shown.last_line == f"next: lopen answer {status['session']} calc"
+        follower = project.start("attach")
+        assert follower.stdout is not None
+        told = next(line for line in follower.stdout if "to answer it:" in line)
+        assert "the model asks: Which name?" in told
+        assert told.endswith(f"to answer it: lopen answer {status['session']} calc\n")
         beside = project.lopen("resume", LOPEN_ANTHROPIC_API_KEY="", ANTHROPIC_API_KEY="")
         assert "to follow it: lopen attach calc; to stop it: lopen pause calc" in beside.err
         refused = project.lopen("answer", "calc", "7")
@@ -35,6 +40,7 @@ def test_another_shell_sees_and_answers_the_question_that_a_terminal_shows(make_
         answered = project.lopen("answer", "calc", "1")
         assert "the run takes it and goes on" in answered.out, answered.err
         assert screen.until_end() == 0
+        assert follower.wait(60) == 0
         assert any("question: Which name? [sum / calc]; answered: sum" in row for row in screen.everything())
     assert {"question": "Which name?", "answer": "sum"} in project.status()["answers"]
     assert project.lopen("replay", status["session"]).code == 0
@@ -50,6 +56,12 @@ def test_ctrl_c_leaves_the_question_open_and_resume_asks_it_again(make_project: 
         command = f"lopen answer {project.status()['session']} calc"
         assert f"the question stays open; answer it with: {command}" in "\n".join(screen.everything())
     assert project.lopen("status").last_line == f"next: {command}"
+    told = project.lopen("attach")
+    assert (told.code, told.last_line, "the model asks: Which name?" in told.err) == (
+        3,
+        f"next: {command}",
+        True,
+    )
     with _screen(project, "resume") as screen:
         _asked(screen)
         screen.type("C-c")

@@ -13,7 +13,7 @@ from lopen.application.command_context import CommandContext, ResumeOptions
 from lopen.application.event_lines import rows, step_words
 from lopen.application.open_store import looked_up, open_store
 from lopen.cli.rendering.views import mode_for, safe_json, shown_when_quiet
-from lopen.core.events import Recorded
+from lopen.core.events import Event, Notice, Recorded
 from lopen.core.money import cost_text
 from lopen.limits.budget import BudgetState
 from lopen.queue.builds import Listed
@@ -75,7 +75,9 @@ class EventLines:
     def _lines(self, module: str, record: Recorded) -> list[str]:
         if self._mode == "json":
             return [safe_json(record)]
-        if self._mode == "quiet" and not shown_when_quiet(record.event):
+        if (self._mode == "quiet" and not shown_when_quiet(record.event)) or self._news.repeats(
+            module, record.event
+        ):
             return []
         return [f"{module}: {row}" for row in rows(record, verbose=self._verbose)]
 
@@ -87,6 +89,7 @@ class NewEvents:
         self._store = store
         self._first = newest_event(store)
         self._last: dict[str, int] = {}  # session → number of the last event that was given
+        self._warned: dict[str, str] = {}  # warning → the module that told it first
 
     def of(self, module: str) -> Iterator[Recorded]:
         """Yield the new events of a module."""
@@ -94,6 +97,12 @@ class NewEvents:
             for record in self._store.events(session, after=self._last.get(session, self._first)):
                 self._last[session] = record.seq
                 yield record
+
+    def repeats(self, module: str, event: Event) -> bool:
+        """Return True for a warning that another module has told before, such as of a missing sandbox."""
+        if not isinstance(event, Notice) or event.level != "warning":
+            return False
+        return self._warned.setdefault(event.message, module) != module
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +151,7 @@ class Overview:
             for record in self._news.of(module):
                 if module == self._opened:
                     self.view(record)
-                elif shown_when_quiet(record.event):
+                elif shown_when_quiet(record.event) and not self._news.repeats(module, record.event):
                     for row in rows(record):
                         self.view.shows(f"{module}: {row}")
 

@@ -27,6 +27,7 @@ from lopen.server.dashboard.markup import (
     prose,
     section,
 )
+from lopen.server.dashboard.waits import to_change
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -173,6 +174,7 @@ def _decision(place: Place, gate: Mapping[str, Any], *, working: bool) -> Markup
         "Approve",
         form,
         el("p.bad", "Fix the problems first.") if blocked else None,
+        el("p", to_change(name)),
         tag="section.panel.decision",
     )
 

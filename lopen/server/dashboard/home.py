@@ -129,8 +129,8 @@ def _card(place: Place, module: Standing) -> Markup:
             fact("spent", *spent(module)),
             fact("criteria met", criteria(module)),
         ),
-        el("small", "cost over the time worked"),
-        spark(module.pace.spending, "Cost over the time worked"),
+        el("small", "money spent, from its start until now"),
+        spark(module.pace.spending, "Money spent, from its start until now"),
     )
 
 
@@ -194,7 +194,7 @@ def _limits(place: Place, overview: ProjectOverview) -> list[Child]:
             el("small", f" {unknown or f'{calm} budgets below 80 %, {circuits}'}"),
         ),
         el("span", "Spent today ", el("b", dollars(overview.spent_today_usd))),
-        el("small", "in the last 24 hours "),
+        el("small", "by the hour, last 24 hours "),
         spark(overview.spending, "Spend over the last 24 hours"),
         link("Limits, alerts and spend over time", place.href("limits")),
         aria_label="Limits and spend",

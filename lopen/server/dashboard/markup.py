@@ -176,9 +176,9 @@ def spark(values: Sequence[float], label: str) -> Markup:
     )
 
 
-def plural(count: int, noun: str) -> str:
+def plural(count: int, noun: str, several: str = "") -> str:
     """Return a count with its noun."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{count} {noun if count == 1 else several or f'{noun}s'}"
 
 
 def fact(name: str, *value: Child) -> Markup:

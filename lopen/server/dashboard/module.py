@@ -45,9 +45,9 @@ from lopen.server.dashboard.waits import findings, need
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import State, Task
 
-NEWEST = 12  # events on the page
+NEWEST = 6  # events on the page
 _AGO = re.compile(r'(<time [^>]*title="([^"]*)">)[^<]*')  # in a file, which grows old: the instant itself
-SHOWN_VERDICTS = 3
+SHOWN_VERDICTS = 1
 DRAWN = 1_000  # units of a timeline's width
 NARROWEST = 4  # of them
 KINDS = ("model", "verification", "judge", "waited")
@@ -214,18 +214,27 @@ def criteria_table(shown: ModuleView, *, linked: bool) -> Markup:
     """Return each criterion with its proof: the dossier's rows."""
     if not shown.dossier.proofs:
         return section("Criteria", empty("They appear here when the plan is made."), id_="criteria")
-    rows_ = [
-        (
+    rows_ = {
+        p.number: (
             [el("small", f"{p.number} "), el("b", p.criterion.id), " ", prose(p.criterion.text)],
             chip(p.criterion.word),
             _proof(p),
             _built(shown, p, linked=linked),
         )
         for p in shown.dossier.proofs
-    ]
+    }
     met, count = shown.module.criteria
-    proven = table(("Criterion", "State", "Proven by=", "Built by="), rows_, "Criteria")
-    return section("Criteria", proven, note=f"{met} of {count} met", id_="criteria")
+    open_ones = [p.number for p in shown.dossier.proofs if p.criterion.holds != "yes"]
+    folded = [number for number in rows_ if number not in open_ones] if linked and open_ones else []
+
+    def proven(numbers: Iterable[int], label: str) -> Markup:
+        head = ("Criterion", "State", "Proven by=", "Built by=")
+        return table(head, [rows_[number] for number in numbers], label)
+
+    first = proven(open_ones if folded else rows_, "Criteria")
+    summary = el("summary", f"{plural(len(folded), 'criterion', 'criteria')} met, with the proof")
+    more = el("details", summary, proven(folded, "Criteria that are met")) if folded else None
+    return section("Criteria", first, more, note=f"{met} of {count} met", id_="criteria")
 
 
 def _built(shown: ModuleView, proof: Proof, *, linked: bool) -> Child:

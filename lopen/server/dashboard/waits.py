@@ -108,7 +108,8 @@ def _acts(place: Place, module: Standing, wait: Wait, budgets: Sequence[BudgetSt
     if wait.kind == "gate":
         read = link("Read and approve", place.module(module.module, "specification"), button=".do")
         cost = wait.estimate_usd
-        return [read, el("span.hint", f"about {dollars(cost[0])} to {dollars(cost[1])}") if cost else None]
+        likely = el("span.hint", f"about {dollars(cost[0])} to {dollars(cost[1])}") if cost else None
+        return [read, likely, to_change(module.module)]
     if wait.kind == "approved":
         run = place.href("api", "modules", module.module, "run")
         return [press("Build", run, kind=".do", label=f"Build {module.module}")]
@@ -133,6 +134,12 @@ def _acts(place: Place, module: Standing, wait: Wait, budgets: Sequence[BudgetSt
     return [el("span.hint", "in a terminal: ", copyable(wait.command))]
 
 
+def to_change(module: str) -> Markup:
+    """Return the command by which a person has the specification changed before it is approved."""
+    command = f"lopen spec {module} -p 'what to change'"
+    return el("span.hint", "to have it changed, in a terminal: ", copyable(command))
+
+
 def _answer(place: Place, module: Standing, wait: Wait, resume: str | None) -> Markup:
     question = wait.question
     assert question is not None
@@ -141,7 +148,7 @@ def _answer(place: Place, module: Standing, wait: Wait, resume: str | None) -> M
         el("input", name="text", value=given, required=True, aria_label=named),
         el("button.do", "Answer"),
         [el("button", other, name="text", value=other) for other in question.options if other != given],
-        el("button.quiet", "Only answer", data_only=True) if resume else None,
+        el("button.quiet", "Answer, but do not go on yet", data_only=True) if resume else None,
         el("span.hint", "without an answer: ", el("b", given)) if given else None,
     )
     action = place.href("api", "sessions", module.session, "answer")
@@ -149,7 +156,7 @@ def _answer(place: Place, module: Standing, wait: Wait, resume: str | None) -> M
 
 
 def _confirm(place: Place, module: Standing, resume: str | None) -> Markup:
-    only = el("button.quiet", "Only confirm", data_only=True) if resume else None
+    only = el("button.quiet", "Confirm, but do not go on yet", data_only=True) if resume else None
     form = act(
         place.href("api", "sessions", module.session, "confirm"),
         field("note", "Note for the model (optional)", kind="area"),
