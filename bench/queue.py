@@ -25,9 +25,9 @@ from typing import Any
 from bench.rows import Row
 from bench.session import home
 from lopen.application.command_context import CommandContext
-from lopen.queue.checkpoint import ChangedRows
 from lopen.queue.opening import open_queue
 from lopen.queue.shared import BuildOrder, SharedQueue
+from lopen.store.changed_rows import ChangedRows
 from lopen.store.database import Database
 from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
@@ -50,6 +50,11 @@ LONGEST_S = 900.0
 ROUNDS = 3
 WAITING = 1_000
 WATCHED_S = 20.0
+STARTUP_S = 5.0
+ENGINE_ALONE = (
+    "-c",
+    "import sys, time; from lopen.queue.engine import Engine; Engine(sys.argv[1], 'nobody', 1); time.sleep(60)",
+)
 REFUSED_EACH = 10
 RETRY_AFTER_S = 1.0
 UNDER_WAY_S = 0.1  # a request that another process was sending when one was refused
@@ -181,10 +186,15 @@ def side_by_side() -> Iterator[Row]:
 # workers
 
 
-def started(project: Project, *words: str, stdout: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+def started(
+    project: Project,
+    *words: str,
+    stdout: int = subprocess.DEVNULL,
+    program: Sequence[str] = ("-m", "lopen"),
+) -> subprocess.Popen[bytes]:
     """Start the command as a process of its own, in a group of its own."""
     return subprocess.Popen(
-        [sys.executable, "-m", "lopen", *words],
+        [sys.executable, *program, *words],
         cwd=project.root,
         env=project.environment(),
         stdin=subprocess.DEVNULL,
@@ -293,7 +303,14 @@ def waiting(url: str) -> Row:
         time.sleep(WATCHED_S)
         used = processor_s(worker.pid) - before
         end(worker)
-    return Row("a worker with 1,000 waiting, of a core", 100 * used / WATCHED_S, 1, "%")
+        engine = started(project, url, program=ENGINE_ALONE)
+        time.sleep(STARTUP_S)
+        before = processor_s(engine.pid)
+        time.sleep(WATCHED_S)
+        alone = processor_s(engine.pid) - before
+        end(engine)
+    detail = f"DBOS alone, idle: {100 * alone / WATCHED_S:.2f} %"
+    return Row("a worker with 1,000 waiting, of a core", 100 * used / WATCHED_S, 1, "%", detail=detail)
 
 
 def imports() -> Row:

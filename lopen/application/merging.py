@@ -27,6 +27,7 @@ from lopen.store.audit import VerifyResult
 from lopen.store.folder import is_worked_on, module_lock
 from lopen.store.sessions import SessionStore
 from lopen.verification.runners import shown_output
+from lopen.workflow import changes
 from lopen.workflow.session import Session
 
 MOST_NAMED = 10  # paths in one message
@@ -82,8 +83,11 @@ def merge_module(context: CommandContext, module: str, into: str | None) -> None
 
 
 def complete_session(root: Path, store: SessionStore, module: str) -> tuple[SessionStore, Session]:
-    """Return the module's newest session, which must be complete, with the store that holds it."""
-    store = store_of(store, module)
+    """Return the module's newest session, which must be complete, with the store that holds it.
+
+    An archive keeps no approval: the project's counts.
+    """
+    approval, store = store.approval(module), store_of(store, module)
     session = store.latest(module=module, unfinished=True) or store.latest(module=module)
     if session is None:
         require_known(module, find_modules(root))
@@ -94,7 +98,7 @@ def complete_session(root: Path, store: SessionStore, module: str) -> tuple[Sess
         raise LopenError(f"{module} is not complete", hint=f"go on with: lopen resume {session.id}")
     if session.branch is None:
         raise LopenError(f"{module} has no branch: its work was not committed", hint="see: git status")
-    return store, session
+    return store, session if session.approval or not approval else changes.renew_approval(session, approval)
 
 
 def verify_merge(

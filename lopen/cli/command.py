@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from pathlib import Path
@@ -23,6 +24,7 @@ from lopen.core.person import PERSONS_COMMANDS
 from lopen.core.trusted_programs import distrust
 
 P = ParamSpec("P")
+READS_BUILDS = ("status", "show", "diff", "report", "pr", "merge")
 SENT_TO_WORKERS = ("answer", "confirm", "pause", "skip", "tell", "budget extend")
 SHARED_OPTIONS = {
     "project": (ProjectOption, None),
@@ -79,6 +81,8 @@ def command(
             require_person(name, context.root)
             if name in SENT_TO_WORKERS and _is_sent(context, name, options):
                 return ExitCode.OK
+        if name in READS_BUILDS:
+            _bring_home(context, options)
         if allow is not None:
             allow(name, context.root)
         return call(context, **options)
@@ -103,6 +107,17 @@ def _is_sent(context: CommandContext, name: str, options: dict[str, Any]) -> boo
     except ModuleNotFoundError:  # the queue is of another installation, which has the extra
         return False
     return sent(context, name, options)
+
+
+def _bring_home(context: CommandContext, options: dict[str, Any]) -> None:
+    """Bring what the queue's workers have completed, where a module is named or `--all` means every one."""
+    named = next((v for k in ("module", "wanted", "task") if (v := options.get(k))), None)
+    if not context.has_queue or (named is None and not options.get("all")):
+        return
+    with suppress(ModuleNotFoundError):  # the queue is of another installation, which has the extra
+        from lopen.queue.opening import bring_home
+
+        bring_home(context, named)
 
 
 def outside_command(

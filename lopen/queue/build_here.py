@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,20 +30,18 @@ from lopen.git.clones import GIT_FOLDER
 from lopen.git.errors import GitError
 from lopen.git.refs import BRANCH_PREFIX, HEADS
 from lopen.loop.context import SessionContext
-from lopen.queue.checkpoint import ChangedRows, restore
 from lopen.queue.group_budget import group_limits, shared_prefix
 from lopen.queue.messages import act, take_up
-from lopen.queue.opening import disk_is_full, git, remote_address
+from lopen.queue.opening import approve_again, disk_is_full, git, remote_address
 from lopen.queue.shared import HEARTBEAT_S, BuildOrder, Fenced, SharedQueue
 from lopen.queue.together import figures
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.specification.drift import spec_hash
 from lopen.specification.modules import spec_path
 from lopen.specification.spec import load_specification
+from lopen.store.changed_rows import ChangedRows, restore
 from lopen.store.folder import module_lock
 from lopen.store.sessions import SessionStore
-from lopen.workflow import changes
-from lopen.workflow.session import Approval
 
 WORK = "refs/lopen/work/"  # in the remote: uncommitted work of the task, as it was at the last checkpoint
 RETRY_S = 2.0  # until a push that the remote refused is tried again
@@ -280,22 +277,10 @@ def _take_up(inner: CommandContext, queue: SharedQueue, order: BuildOrder) -> No
             if earlier.order.module in spec.after:
                 rows = queue.checkpointed(earlier.order.module)
                 restore(store.database, (row for row in rows if row[0] == "sessions"))
-                _approve(store, earlier.order)
+                approve_again(store, earlier.order)
         restore(store.database, queue.checkpointed(order.module))
-        _approve(store, order)
+        approve_again(store, order)
         _restore_work(inner, store, order.module)
-
-
-def _approve(store: SessionStore, order: BuildOrder) -> None:
-    """Seal the order's approval here, also in the session that has it."""
-    given = dict(order.approval)
-    given |= {"at": datetime.fromisoformat(given["at"])}
-    given |= {name: tuple(given[name]) for name in ("changed", "test_removals")}
-    text = order.documents.get(f"specs/{order.module}/SPECIFICATION.md", "")
-    approval = store.approve(order.module, Approval(**given), text)
-    session = store.latest(module=order.module)
-    if session is not None:
-        store.save(changes.renew_approval(session, approval), SystemClock().now())
 
 
 def _restore_work(inner: CommandContext, store: SessionStore, module: str) -> None:

@@ -56,19 +56,13 @@ class Executions:
         """Take an execution out of the queue; one that a dead worker holds is nobody's any more."""
         self._client.cancel_workflow(execution)
 
-    def unclaimed(self) -> dict[str, str]:
-        """Return the executions that no worker has claimed, each with the version of lopen that ordered it."""
+    def found(self, *, claimed: bool) -> dict[str, str]:
+        """Return the executions that a worker has claimed and not ended, or none has, each with its version of lopen."""
+        status = "PENDING" if claimed else "ENQUEUED"
         found = self._client.list_workflows(
-            queue_name=self._queue, status="ENQUEUED", load_input=False, load_output=False
+            queue_name=self._queue, status=status, load_input=False, load_output=False
         )
         return {each.workflow_id: str(each.app_version) for each in found}
-
-    def claimed(self) -> list[str]:
-        """Return the executions that a worker has claimed and not ended, also one that died since."""
-        found = self._client.list_workflows(
-            queue_name=self._queue, status="PENDING", load_input=False, load_output=False
-        )
-        return [each.workflow_id for each in found]
 
     def close(self) -> None:
         """Close the connections."""
@@ -93,6 +87,7 @@ class Engine:
             serializer=DBOSPortableJSONSerializer(),
             log_level="CRITICAL",
             sys_db_pool_size=4,
+            notification_coalesce_sec=POLL_S,  # nothing is notified; by default it looks a hundred times a second
             run_migrations=False,
         )
         DBOS(config=config)

@@ -8,20 +8,25 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lopen.application.command_context import CommandContext
-from lopen.application.open_store import NOWHERE
+from lopen.application.open_store import NOWHERE, now, open_store, store_of
 from lopen.core.errors import LopenError
 from lopen.core.hashing import content_hash
 from lopen.core.person import cache_folder, required
 from lopen.git.errors import GitError
-from lopen.queue.checkpoint import restore
-from lopen.queue.shared import LEASE_S, SharedQueue
+from lopen.git.refs import BRANCH_PREFIX, HEADS
+from lopen.queue.shared import LEASE_S, BuildOrder, SharedQueue
+from lopen.store.archives import archive_session
+from lopen.store.changed_rows import restore
 from lopen.store.database import Database
 from lopen.store.folder import state_folder
 from lopen.store.sessions import SessionStore
+from lopen.workflow import changes
+from lopen.workflow.session import Approval
 
 if TYPE_CHECKING:
     from lopen.queue.engine import Executions
@@ -32,7 +37,13 @@ LEAST_FREE = 32 * 1024**2  # bytes in the cache folder, without which no build g
 
 def project_id(root: Path) -> str:
     """Return what all clones of a project have in common: its first commits."""
-    roots = git(root, "rev-list", "--max-parents=0", "HEAD").split()
+    try:
+        roots = git(root, "rev-list", "--max-parents=0", "HEAD").split()
+    except GitError as error:
+        raise LopenError(
+            f"{root} is no git repository with a commit, by which the queue knows a project",
+            hint="change to a clone of the project, or name one: lopen -C FOLDER",
+        ) from error
     return content_hash(" ".join(sorted(roots)))[:12]
 
 
@@ -89,7 +100,7 @@ class OpenQueue:
         """
         lost = self.shared.placed(state="running", expired_s=0.0)
         if claimed:
-            unclaimed = self.executions.unclaimed()
+            unclaimed = self.executions.found(claimed=False)
             queued = self.shared.placed(state="queued", expired_s=LEASE_S)
             lost += [placed for placed in queued if self.executions.id(placed) not in unclaimed]
         for placed in lost:
@@ -99,7 +110,7 @@ class OpenQueue:
                 yield placed.order.module
         if claimed:  # a worker that died behind the last word of its build has not ended the execution
             left = [*self.shared.placed(state="running"), *self.shared.placed(state="queued")]
-            for execution in {*self.executions.claimed()} - {self.executions.id(each) for each in left}:
+            for execution in {*self.executions.found(claimed=True)} - {self.executions.id(o) for o in left}:
                 self.executions.cancel(execution)
 
     def close(self) -> None:
@@ -120,6 +131,58 @@ def open_queue(context: CommandContext) -> OpenQueue:
 
     shared = open_shared(context)
     return OpenQueue(shared, Executions(shared.url, shared.project))
+
+
+def approve_again(store: SessionStore, order: BuildOrder) -> None:
+    """Seal the order's approval here, also in the session that has it."""
+    given = dict(order.approval)
+    given |= {"at": datetime.fromisoformat(given["at"])}
+    given |= {name: tuple(given[name]) for name in ("changed", "test_removals")}
+    text = order.documents.get(f"specs/{order.module}/SPECIFICATION.md", "")
+    approval = store.approve(order.module, Approval(**given), text)
+    session = store.latest(module=order.module)
+    if session is not None:
+        store.save(changes.renew_approval(session, approval), now())
+
+
+def bring_home(context: CommandContext, module: str | None) -> None:
+    """Archive the sessions of builds that are complete here, with their branches; `module`: that of one alone.
+
+    Raises:
+        LopenError: the module is not complete, and no session of this project's own tells anything of it.
+    """
+    with closing(open_shared(context)) as shared:
+        for placed in shared.placed(module):
+            store, name, id = open_store(context, new=True), placed.order.module, placed.told.get("session")
+            own = store_of(store, name).latest(module=name)
+            if placed.state != "complete" and own is None and module is not None:
+                worker = f" on {placed.worker}" if placed.worker else ""
+                raise LopenError(
+                    f"{name} is in the queue, not complete: {placed.state}{worker}",
+                    hint=f"lopen queue list, and its log: lopen log {name}",
+                )
+            if placed.state != "complete" or (own is not None and (own.id == id or not own.finished)):
+                continue
+            branch, address = (
+                BRANCH_PREFIX + name,
+                remote_address(context.root, context.load().settings.queue.remote),
+            )
+            if address != str(context.root):
+                git(
+                    context.root, "fetch", "--quiet", "--no-tags", address, f"{HEADS}{branch}:{HEADS}{branch}"
+                )
+            kept = SessionStore(Database(NOWHERE), archives=store.archives)
+            rows = shared.checkpointed(name)
+            restore(kept.database, rows)
+            restore(store.database, (r for r in rows if r[0] == "budgets" and f'"module:{name}"' in r[1]))
+            if store.approval(name) is None:
+                approve_again(store, placed.order)
+            for older in store.ids(module=name):
+                archive_session(store, older, now())
+            archive_session(kept, str(id), now())
+            [row] = kept.database.connection.execute("SELECT * FROM archived")
+            store.database.write("INSERT OR REPLACE INTO archived VALUES (?, ?, ?, ?, ?, ?)", tuple(row))
+            context.say(f"{name} was built elsewhere: its branch and its session are here now")
 
 
 def kept_sessions(context: CommandContext, module: str) -> SessionStore | None:

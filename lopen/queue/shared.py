@@ -108,13 +108,16 @@ def patient(method: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(method)
     def call(*arguments: P.args, **named: P.kwargs) -> T:
-        give_up_at = time.monotonic() + AWAY_S
+        give_up_at, warn = time.monotonic() + AWAY_S, getattr(arguments[0], "warn", None)
         while True:
             try:
                 return method(*arguments, **named)
-            except DatabaseAway:
+            except DatabaseAway as error:
                 if time.monotonic() > give_up_at:
                     raise
+                if warn is not None:
+                    warn(f"{error.message}; it is asked again for {AWAY_S:.0f} s")
+                    warn = None
                 time.sleep(RETRY_S)
 
     return call
@@ -122,6 +125,8 @@ def patient(method: Callable[P, T]) -> Callable[P, T]:
 
 class SharedQueue(SharedPace):
     """The tables of one project in the queue's database."""
+
+    warn: Callable[[str], None] | None = None  # is told that the database is away
 
     def __init__(self, url: str, project: str) -> None:
         """Connect, and make the tables if there are none. Raises `StorageError`."""
@@ -151,14 +156,19 @@ class SharedQueue(SharedPace):
             with self._engine.begin() as connection:
                 yield connection
         except sa.exc.SQLAlchemyError as error:
-            where = self._engine.url.render_as_string(hide_password=True)
             reason = str(getattr(error, "orig", None) or error).partition("\n")[0]
             away = isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError) or getattr(
                 error, "connection_invalidated", False
             )
             raise (DatabaseAway if away else StorageError)(
-                f"the queue's database {where}: {reason}", hint="is it running? lopen config show queue"
+                f"the queue's database {self.address}: {reason}",
+                hint="see the address: lopen config show queue",
             ) from error
+
+    @property
+    def address(self) -> str:
+        """The address without its password."""
+        return self._engine.url.render_as_string().replace("+psycopg", "", 1)
 
     def _run(self, connection: sa.Connection, sql: str, **values: Any) -> sa.CursorResult[Any]:
         text = sql.replace("NOW()", self._now)

@@ -17,6 +17,7 @@ from lopen.application.open_store import open_store
 from lopen.core.errors import ExitCode, LopenError, Stopped, StorageError
 from lopen.core.person import cache_folder
 from lopen.files.workplace import module_documents
+from lopen.git.errors import GitError, no_identity
 from lopen.limits.records import new_id
 from lopen.queue.builds import Build, Ending, default_jobs
 from lopen.queue.crew import Crew
@@ -54,15 +55,27 @@ def add(context: CommandContext, modules: Sequence[str], options: RunOptions, pr
             hint=f"git push {remote} HEAD",
         )
     with closing(open_queue(context)) as queue:
-        others = [p for p in queue.shared.placed() if p.order.module in modules and p.state != "complete"]
-        earlier = {placed.order.group for placed in others}
+        if own and queue.shared.url.startswith("postgresql"):
+            context.warn(f"there is no remote {remote}: only workers in {context.root} can build this")
+        others = {p.order.module: p for p in queue.shared.placed() if p.order.module in modules}
+        earlier = {placed.order.group for placed in others.values() if placed.state != "complete"}
         group = options.group or (earlier.pop() if len(earlier) == 1 else "") or new_id()
         options = replace(options, group=group)
         for module in in_order({name: spec.after for name, spec in specs.items()}, modules):
-            queue.shared.place(_order(context.root, store, specs[module], start, options), priority)
+            order = _order(context.root, store, specs[module], start, options)
+            before = others.get(module)
+            if before and (before.state, before.order.spec_hash, options.new) == (
+                "complete",
+                order.spec_hash,
+                False,
+            ):
+                context.say(f"{module} is complete; to build it anew: lopen queue add {module} --new")
+                continue
+            queue.shared.place(order, priority)
             context.say(f"{module} is in the queue")
             context.emit("queued", module=module, priority=priority)
         queue.begin_ready()
+    context.say("next: lopen queue (what runs where); to build on this machine: lopen worker")
 
 
 def _order(
@@ -104,6 +117,7 @@ class FromQueue:
                 self.engine.claimed.put((module, fence, execution))
             elif self.queue.shared.take(module, fence, self.name):
                 self.fences[module] = fence, execution
+                self.say(f"{module}: begins")
                 return Build(module)
             else:
                 execution.set_result("it was queued anew, or removed")
@@ -119,7 +133,8 @@ class FromQueue:
         told = {"reason": ending.reason or "its process ended without a result"} if self.open else {}
         with suppress(Fenced):  # it has given the lease back, or lost it
             self.queue.shared.release(ending.module, fence, "failed" if self.open else "waiting", told)
-        self.say(f"{ending.module}: {ending.result}{f': {ending.reason}' if ending.reason else ''}")
+        result = ending.result if self.open or ending.result == "complete" else "handed back"
+        self.say(f"{ending.module}: {result}{f': {ending.reason}' if ending.reason else ''}")
         execution.set_result(ending.result)
         self.queue.begin_ready()
 
@@ -132,6 +147,11 @@ def work(context: CommandContext, jobs: int | None, name: str, *, until_idle: bo
             "a worker needs bubblewrap, and it does not work here",
             hint="install it, or say what to use instead: lopen config set --user sandbox.mode landlock",
         )
+    email = "GIT_AUTHOR_EMAIL" in os.environ
+    with suppress(GitError):
+        email = email or bool(git(context.root, "config", "--get", "user.email"))
+    if not email:
+        raise no_identity()
     queue, own_name = open_queue(context), name or f"{os.uname().nodename}-{os.getpid()}"
     count = jobs or default_jobs()
     engine = Engine(queue.shared.url, queue.shared.project, count)
@@ -163,9 +183,15 @@ def work(context: CommandContext, jobs: int | None, name: str, *, until_idle: bo
         except StorageError as error:  # it may be back at the next look
             context.warn(error.message)
 
-    if others := sum(version != __version__ for version in queue.executions.unclaimed().values()):
-        context.warn(f"{others} builds in the queue are for another version of lopen")
-    context.say(f"worker {own_name} takes builds of {context.root.name}, {count} at a time")
+    queue.shared.warn = context.warn
+    if others := {*queue.executions.found(claimed=False).values()} - {__version__}:
+        context.warn(
+            f"builds in the queue wait for a worker of lopen {', '.join(others)}, and this is {__version__};"
+            " to build them here, order them again: lopen queue add MODULE"
+        )
+    context.say(
+        f"worker {own_name} takes builds of {context.root.name}, {count} at a time, from {queue.shared.address}"
+    )
     crew = Crew(context.root, count, source.arguments, look, context.say)
     code = ExitCode.OK
     try:

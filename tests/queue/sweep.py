@@ -37,7 +37,7 @@ QUIET_S = (2.0, 8.0)  # between two kills
 ANSWER_S = 0.5
 TASKS = ("Write it", "Extend it")
 REQUESTS = 1 + len(TASKS)  # of the work on a module, and one of the judge a task
-AHEAD = 8  # answers that may be given before the kills that belong to them
+AHEAD = 8  # answers that may be given before the first kill; the last one waits for the last kill
 REFUSING_S = 20.0
 STOPS = 2
 
@@ -69,7 +69,8 @@ class Model:
             self.paid[name, f"t{number}"] += 1
             progress = len(self.paid)
         time.sleep(ANSWER_S if self.kills else 0)
-        while (progress - AHEAD) * self.kills > self.killed * REQUESTS * len(self.names):
+        later = REQUESTS * len(self.names) - AHEAD
+        while (progress - AHEAD) * self.kills > self.killed * later:
             time.sleep(0.1)
             if time.monotonic() > self._begun + LONGEST_S:
                 break

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from lopen.core.errors import LopenError
 from lopen.queue.engine import Executions
-from lopen.queue.opening import OpenQueue
+from lopen.queue.opening import OpenQueue, project_id
 from lopen.queue.shared import BuildOrder, DatabaseAway, Fenced, SharedQueue
 from tests.queue.conftest import taken
+from tests.queue.postgres import PostgresServer
 
 ALPHA = BuildOrder("alpha", "", {}, {}, "", "")
 
@@ -68,9 +70,33 @@ def test_the_execution_of_a_worker_that_died_behind_the_last_word_of_its_build_i
         database.execute("UPDATE workflow_status SET status = 'PENDING'")  # as a worker claims it
 
     assert list(queue.take_over_dead(claimed=True)) == []
-    assert queue.executions.claimed() == [queue.executions.id(placed)]
+    assert [*queue.executions.found(claimed=True)] == [queue.executions.id(placed)]
     shared.take("alpha", placed.fence, "one")
     shared.release("alpha", placed.fence, "complete", {})
     assert list(queue.take_over_dead(claimed=True)) == []
-    assert queue.executions.claimed() == []
+    assert queue.executions.found(claimed=True) == {}
     queue.close()
+
+
+def test_a_worker_is_told_at_once_that_the_database_is_away(
+    shared_postgres: PostgresServer, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue, heard = SharedQueue(database, "project"), list[str]()
+
+    def come_back(text: str) -> None:
+        heard.append(text)
+        shared_postgres.start()
+
+    queue.warn = come_back
+    monkeypatch.setattr("lopen.queue.shared.RETRY_S", 0.0)
+    shared_postgres.stop()
+    assert queue.placed() == []
+    [told] = heard
+    assert told.startswith(f"the queue's database {database}: "), told
+    assert told.endswith("it is asked again for 120 s")
+    queue.close()
+
+
+def test_a_folder_without_commits_has_no_queue(tmp_path: Path) -> None:
+    with pytest.raises(LopenError, match="is no git repository with a commit"):
+        project_id(tmp_path)

@@ -39,6 +39,13 @@ def test_a_worker_of_this_machine_builds_what_is_ordered(make_project: MakeProje
     orders = {o["module"]: o for o in project.lopen("queue", "list", "--json").named("order")}
     assert [orders[m]["state"] for m in ("alpha", "beta")] == ["complete", "complete"], orders
     assert [project.holds(f"{m}.py", "beta") for m in ("alpha", "beta")] == [True, True]
+    assert f"2 at a time, from sqlite:///{project.root}/.lopen/queue.db" in worked.out
+    assert "alpha is complete; to build it anew" in project.lopen("queue", "add", "alpha").out
+    again = project.lopen("queue", "retry", "alpha")
+    assert (again.code, "it is complete" in again.err) == (1, True), again.err
+    merged = project.lopen("merge", "--all")
+    assert (merged.code, merged.out.count("verify-tests passed")) == (0, 2), merged.out + merged.err
+    assert "in the queue: 2 complete" in project.lopen("status").out
 
 
 class Held:
@@ -163,11 +170,18 @@ def test_a_person_answers_from_a_machine_that_runs_no_worker(
     assert (waits["state"], "Whole numbers only?" in waits["reason"]) == ("waits", True), waits
     assert waits["command"].startswith("lopen answer alpha-"), waits
     assert "Whole numbers only?" in two.project.lopen("log", "alpha").out
+    shown = two.project.lopen("status", "alpha")
+    assert (shown.code, "alpha is in the queue, not complete: waits" in shown.err) == (1, True), shown.err
     said = two.project.lopen("answer", "alpha", "yes")
     assert said.code == 0, said.out + said.err
     assert "sent: the worker that takes alpha up next" in said.out
     assert one.worker("--until-idle").wait(TIMEOUT_S) == 0, one.output
     assert state(two)["state"] == "complete", one.output
+    assert "criteria 1/1" in two.project.lopen("status", "alpha").out
+    merged = two.project.lopen("merge", "alpha")
+    assert (merged.code, "verify-tests passed" in merged.out) == (0, True), merged.out + merged.err
+    assert (two.project.root / "alpha.py").exists()
+    assert "Write it: complete" in two.project.lopen("pr", "alpha", "--print").out
 
 
 def test_a_specification_that_is_not_the_approved_one_is_refused_and_named(
@@ -250,6 +264,13 @@ def test_a_module_that_is_removed_while_it_runs_is_dropped_and_can_be_ordered_ag
     assert state(one)["state"] == "complete", two.output
 
 
+def test_a_worker_without_a_name_to_commit_with_does_not_begin(make_project: MakeProject) -> None:
+    project = make_project("alpha")
+    project.git("config", "user.email", "")
+    refused = project.lopen("worker", "--until-idle")
+    assert (refused.code, "git config --global user.email" in refused.err) == (1, True), refused.err
+
+
 def test_an_order_that_is_cancelled_before_a_worker_takes_it_is_never_built(
     make_project: MakeProject, tmp_path: Path, database: str
 ) -> None:
@@ -284,7 +305,7 @@ def test_a_worker_of_another_version_takes_nothing_and_says_so(
     one, two = ordered(make_project, tmp_path, database, lambda _: plan())
     at_start(two, 'import lopen\n\nlopen.__version__ = "99.0"\n')
     newer = two.worker()
-    until(lambda: "1 builds in the queue are for another version of lopen" in two.output)
+    until(lambda: "builds in the queue wait for a worker of lopen" in two.output)
     until(lambda: "takes builds of project" in two.output)
     newer.send_signal(signal.SIGTERM)
     assert newer.wait(TIMEOUT_S) == 0, two.output

@@ -6,6 +6,8 @@ import re
 
 from lopen.queue.opening import project_id
 from lopen.queue.shared import BuildOrder, SharedQueue
+from lopen.server.dashboard.markup import Place
+from lopen.server.dashboard.workers import workers_page
 from tests.e2e.conftest import MakeProject
 from tests.queue.conftest import taken
 from tests.server.serving import serving
@@ -46,3 +48,5 @@ def test_the_page_and_the_metrics_tell_what_runs_where_and_what_waits(make_proje
             assert values["lopen_build_seconds_sum", 'result="waits"'] == 70
         assert "Workers" in re.findall(r"<a[^>]*>([^<]*)</a>", server.client.get("/limits").text)
         queue.close()
+    away = workers_page(Place("project"), [], "the queue's database is away", 0)
+    assert "No worker builds anything" not in away, "nobody knows"

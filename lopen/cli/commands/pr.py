@@ -43,11 +43,11 @@ def pr(
 
     Only a person may run this command.
     """
-    from lopen.application.open_store import looked_up, one_session, open_store, store_with
+    from lopen.application.open_store import looked_up, one_session, open_store, store_of, store_with
     from lopen.application.reports import gone_branch, specification_of
 
     store = open_store(context)
-    session = one_session(store, module)
+    session = one_session(store if module is None else store_of(store, module), module)
     if session.branch is None:
         raise LopenError(f"{session.module} has no branch yet", hint=f"lopen run {session.module}")
     if gone := gone_branch(context, session):

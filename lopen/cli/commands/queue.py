@@ -87,6 +87,8 @@ def show(context: CommandContext) -> ExitCode:
             if each.state in ("waits", "failed") and told.get("reason"):
                 context.say(f"    {told['reason']}")
                 context.say(f"    next: {told.get('command') or f'lopen queue retry {each.order.module}'}")
+        if any(each.state == "complete" for each in placed):
+            context.say("to merge what is complete: lopen merge --all")
         if not placed:
             context.say("the queue is empty; to order a module: lopen queue add MODULE")
     finally:
@@ -117,8 +119,14 @@ def retry(context: CommandContext, module: OneModule) -> ExitCode:
     """Let a build that failed or waits go on, from its last checkpoint."""
     queue = _engine().open_queue(context)
     try:
-        if not queue.shared.placed(module):
+        state = next((placed.state for placed in queue.shared.placed(module)), None)
+        if state is None:
             raise LopenError(f"{module} is not in the queue", hint=f"lopen queue add {module}")
+        if state not in ("failed", "waits"):
+            hint = (
+                f"to build it anew: lopen queue add {module} --new" if state == "complete" else "lopen queue"
+            )
+            raise LopenError(f"{module} neither failed nor waits for you: it is {state}", hint=hint)
         queue.shared.wait_again(module)
         queue.begin_ready()
     finally:

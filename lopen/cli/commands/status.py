@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -11,7 +13,7 @@ from lopen.application.command_context import CommandContext
 from lopen.application.event_lines import MARKS, step_title
 from lopen.cli.command import command
 from lopen.cli.parameters import StatusArgument
-from lopen.core.errors import ExitCode, LopenError
+from lopen.core.errors import ExitCode, LopenError, StorageError
 from lopen.core.money import cost_text, dollars
 from lopen.workflow.next_step import displayed_step
 from lopen.workflow.steps import phase_of
@@ -74,7 +76,27 @@ def status(context: CommandContext, wanted: StatusArgument = None) -> ExitCode:
         if not context.json:
             context.say("\n".join(lines(context, store, session, limits, whole=context.verbose)))
     _tell_waiting(context, store, sessions)
+    if wanted is None and context.has_queue:
+        _tell_queue(context)
     return ExitCode.OK
+
+
+def _tell_queue(context: CommandContext) -> None:
+    """Count the builds of the queue by state in a line."""
+    try:
+        from lopen.queue.opening import open_shared
+
+        with closing(open_shared(context)) as queue:
+            counts = Counter(placed.state for placed in queue.placed())
+    except ModuleNotFoundError:  # the queue is of another installation, which has the extra
+        return
+    except StorageError as error:
+        context.warn(error.message)
+        return
+    if counts:
+        told = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
+        context.say(f"in the queue: {told}; which, and where: lopen queue")
+        context.emit("queue", states=dict(counts))
 
 
 def _tell_waiting(context: CommandContext, store: SessionStore, sessions: Sequence[Session]) -> None:

@@ -29,9 +29,10 @@ def workers_page(place: Place, orders: Sequence[Placed], unknown: str, waits: in
     """Return the page; `unknown`: the reason if the queue cannot be read."""
     running = sorted((o for o in orders if o.state == "running"), key=lambda o: (o.worker, o.order.module))
     others = [order for order in orders if order.state != "running"]
+    if unknown:
+        return frame(place, "Workers", "Workers", el("h1", "Workers"), el("p.notice", unknown), waits=waits)
     body: list[Child] = [
         el("h1", "Workers"),
-        el("p.notice", unknown) if unknown else None,
         section(
             "Builds under way",
             table(
