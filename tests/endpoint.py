@@ -146,7 +146,7 @@ class ScriptedEndpoint:
 
 def asked_criteria(body: Body) -> list[str]:
     """The ids of the acceptance criteria that a request to the judge shows."""
-    return [line.partition(":")[0] for line in _parts(body, "Acceptance criteria").get("criteria", ())]
+    return [line.partition(":")[0] for part in _parts(body, "Acceptance criteria").values() for line in part]
 
 
 def asked_questions(body: Body) -> list[str]:
@@ -178,7 +178,7 @@ def _answering_all(answer: Message, body: Body) -> Message:
     for block in answer.content:
         given = block.get("input")
         if block.get("name") == "submit_verdict" and isinstance(given, dict) and given.get("passed") is True:
-            yes = [{"id": name, "holds": "yes"} for name in asked_criteria(body) if name != "(none)"]
+            yes = [{"id": name, "holds": "yes"} for name in asked_criteria(body)]
             justified = [
                 {"id": name, "answer": "justified", "because": "asked for"} for name in asked_questions(body)
             ]

@@ -20,12 +20,10 @@ from lopen.specification.spec import (
     SKILLS_AND_HOOKS,
     Specification,
 )
-from lopen.verification.findings import Finding
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, State, Task
 
 ASSUMED = "assumed, since nobody answered"
-OWN = "the builder's own assumption: see whether the specification leaves it open"
 ALLOWED = "A person allowed it when approving the specification."
 
 
@@ -82,10 +80,10 @@ def found_done(session: Session, scope: Scope, subject: str) -> list[str]:
     return [p.strip("/") for c in done if scope == "module" or c.id == subject for p in c.evidence]
 
 
-def last_findings(verdicts: Sequence[Verdict], scope: Scope, subject: str) -> tuple[Finding, ...]:
-    """Return the findings of the last verdict on this work, if it did not pass."""
+def last_verdict(verdicts: Sequence[Verdict], scope: Scope, subject: str) -> Verdict | None:
+    """Return the last verdict on this work, if it did not pass."""
     ours = [v for v in verdicts if (v.scope, v.subject) == (scope, subject)]
-    return ours[-1].findings if ours and not accepted(ours[-1]) else ()
+    return ours[-1] if ours and not accepted(ours[-1]) else None
 
 
 def narrower_verdicts(
@@ -118,15 +116,16 @@ def assignment(
     """
     base, text, choices, ids = _described(session, scope, subject, narrower)
     sections = _sections(spec, *choices)
-    overview = spec.outline.get(OVERVIEW) if scope == "module" else None
+    overview = spec.outline.get(OVERVIEW)  # the builder is shown it, too
     if overview is not None and all(address != overview.address for address, _ in sections):
         sections = ((overview.address, spec.outline.full_text(overview)), *sections)
     criteria = tuple((c.id, c.text) for c in spec.criteria if ids is None or c.id in ids)
     due = due_criteria(session, scope, subject, [name for name, _ in criteria])
     own = tuple(f"{task.id}: " for task in session.tree.tasks)
-    assumed = ((text, OWN if text.startswith(own) else ASSUMED) for text in session.dialogue.assumptions)
+    claims = tuple(text for text in session.dialogue.assumptions if text.startswith(own))
+    assumed = ((text, ASSUMED) for text in session.dialogue.assumptions if text not in claims)
     answers = (*session.dialogue.answers, *assumed)
-    work = Assignment(scope, subject, session.module, text, sections, criteria, due, answers)
+    work = Assignment(scope, subject, session.module, text, sections, criteria, due, answers, claims)
     return base or present, work
 
 
@@ -148,7 +147,8 @@ def _described(
     assert task is not None
     assert owner is not None
     nearest_first = (task.spec_sections, owner.spec_sections, every)
-    return task.base, _task_text(task, owner), nearest_first, owner.criteria_of(task)
+    text = "\n".join([_task_text(task, owner), _reason(task, owner)])
+    return task.base, text, nearest_first, owner.criteria_of(task)
 
 
 def _component_text(component: Component, narrower: Sequence[Verdict]) -> str:
@@ -157,15 +157,16 @@ def _component_text(component: Component, narrower: Sequence[Verdict]) -> str:
     return "\n".join([f"Component {component.name}: {component.description}", *tasks])
 
 
+def _reason(task: Task, owner: Component) -> str:
+    if task.added:
+        return "The task was added after planning; its description says why."
+    return f"The task was planned as a part of the component: {owner.description}"
+
+
 def _task_text(task: Task, owner: Component) -> str:
-    why = (
-        "It was added after planning; its description says why."
-        if task.added
-        else f"It was planned as a part of the component: {owner.description}"
-    )
     lines = [f"Task {task.name} (one of {len(owner.tasks)} of component {owner.name}): {task.description}"]
     lines += [f"- {s.name}" for s in task.subtasks]
-    return "\n".join([*lines, f"Why the task exists: {why}"])
+    return "\n".join(lines)
 
 
 def _sections(spec: Specification, *choices: Sequence[str]) -> tuple[tuple[str, str], ...]:

@@ -11,7 +11,7 @@ from lopen.judge.verdict import Scope, Verdict
 from lopen.store.audit import VerifyResult
 from lopen.verification.findings import ChangeQuestion, Finding
 
-_FORMAT = 3  # counts up when the hashed fields change, so that no old verdict answers for new evidence
+_FORMAT = 4  # counts up when the hashed fields change, so that no old verdict answers for new evidence
 
 FileKind = Literal["source", "test", "other"]
 
@@ -27,10 +27,11 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """The text of a file in the tree under judgement."""
+    """The text of a file in the tree under judgement. `lines`: the numbers of those that are shown; none for all."""
 
     path: str
     text: str
+    lines: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,8 @@ class Assignment:
     """The assignment of a piece of work. `subject` is the id or name of the judged work.
 
     `sections` are (heading path, text) and `criteria` (id, text) of the specification, `due` the ids of the criteria that
-    need the judge's `yes`. `answers` are (question, answer) of the person, and assumptions.
+    need the judge's `yes`. `answers` are (question, answer) of the person, and of lopen where nobody answered. `claims`
+    are the builder's own assumptions.
     """
 
     scope: Scope
@@ -49,11 +51,12 @@ class Assignment:
     criteria: tuple[tuple[str, str], ...]
     due: tuple[str, ...] = ()
     answers: tuple[tuple[str, str], ...] = ()
+    claims: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedChange:
-    """The change under judgement, between the git trees `base_tree` and `tree`.
+    """The change under judgement, between the git trees `base_tree` and `tree`; `diff` begins at the event `since`.
 
     `files` are the files that differ. `source` is the final text of the files that the work's words name, or that step 3
     names for a done component; `files` lists these, too. `tests` are (path, names).
@@ -65,6 +68,7 @@ class JudgedChange:
     files: tuple[ChangedFile, ...]
     source: tuple[SourceFile, ...] = ()
     tests: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    since: str = "the work began"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +96,13 @@ NO_BUILDER = BuilderWork()  # where lopen judges by itself
 class EarlierVerdicts:
     """What earlier verdicts said: `established` are (name, verdict) of the accepted ones on narrower work.
 
-    `carried` are (criterion, subject, missing evidence) of the criteria that these left open. `findings` are the last
-    verdict's on the same work, if it did not pass.
+    `carried` are (criterion, subject, missing evidence) of the criteria that these left open. `last` is the last verdict
+    on the same work, if it did not pass.
     """
 
     established: tuple[tuple[str, Verdict], ...] = ()
     carried: tuple[tuple[str, str, str], ...] = ()
-    findings: tuple[Finding, ...] = ()
+    last: Verdict | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,8 @@ class Evidence:
 
     `findings` are lopen's own: an error among them fails the work without a judge. `questions` are the questions that
     the judge must answer. `removals` are the reasons for which removed tests are not an error by themselves.
-    `builder` holds a claim of the builder, and the commands that it ran.
+    `builder` holds a claim of the builder, and the commands that it ran. `failed_before` are lopen's notes on commands that
+    failed before the work began.
     """
 
     work: Assignment
@@ -118,6 +123,7 @@ class Evidence:
     earlier: EarlierVerdicts = EarlierVerdicts()
     removals: tuple[str, ...] = ()
     builder: BuilderWork = NO_BUILDER
+    failed_before: tuple[str, ...] = ()
 
 
 def evidence_hash(evidence: Evidence) -> str:
@@ -136,6 +142,7 @@ def evidence_hash(evidence: Evidence) -> str:
         "criteria": sorted(evidence.work.criteria),
         "sections": sorted(evidence.work.sections),
         "answers": sorted(evidence.work.answers),
+        "claims": sorted(evidence.work.claims),
         "results": sorted({(r.tool, r.command, r.passed, str(r.exit_code)) for r in evidence.results}),
         "description": evidence.work.description if unchanged else "",
     }

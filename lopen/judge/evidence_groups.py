@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lopen.judge.diff_files import is_text, numbered_diff, numbered_source, split_diff, visible
-from lopen.judge.evidence import ChangedFile, Evidence
+from lopen.judge.evidence import ChangedFile, Evidence, SourceFile
+from lopen.judge.verdict import Verdict
 from lopen.models.prompts.sizes import units
 from lopen.store.audit import VerifyResult
 from lopen.verification.findings import ChangeQuestion, Finding
@@ -18,6 +19,7 @@ FINDINGS_SHOWN = 40  # of each severity
 LONGEST_FINDING = 500
 KIND_WORDS = 4  # of a finding's message
 LONGEST_NOTE = 2_000
+LAST_VERDICT = "the last verdict on this work"
 
 # Largest share of the whole that each group may take. The diff and the source get all that is left.
 SHARES = {
@@ -85,15 +87,18 @@ def order_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
     work = evidence.work
     described = [(work.subject, visible(work.description).split("\n"))]
     yield _group("What the work was to do", "description", whole, described)
-    criteria = [("criteria", [f"{name}: {_one_line(text)}" for name, text in work.criteria] or ["(none)"])]
-    if work.due:
-        criteria.append(("answer each of these", [", ".join(map(_one_line, work.due))]))
+    due = [f"{name}: {_one_line(text)}" for name, text in work.criteria if name in work.due]
+    others = [f"{name}: {_one_line(text)}" for name, text in work.criteria if name not in work.due]
+    criteria = [
+        (name, lines) for name, lines in (("answer each of these", due), ("criteria", others)) if lines
+    ]
     yield _group("Acceptance criteria", "criteria", whole, criteria)
     sections = [(name[:300], visible(text).split("\n")) for name, text in work.sections]
     yield _group("Sections of the specification", "sections", whole, sections)
     if work.answers:
         answers = [("answers", [f"{quoted(q)} -> {quoted(a)}" for q, a in work.answers])]
-        yield _group("Decisions: the person's answers, and assumptions", "answers", whole, answers)
+        title = "Decisions: the person's answers, and what was assumed where nobody answered"
+        yield _group(title, "answers", whole, answers)
 
 
 def work_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
@@ -113,12 +118,21 @@ def work_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
     ]
     if ran:
         yield _group("Commands that the builder ran on its way, oldest first", "commands", whole, ran)
-    if evidence.builder.note:
-        note = [("note", visible(evidence.builder.note[:LONGEST_NOTE]).split("\n"))]
-        yield _group("The builder's note: a claim, not evidence", "note", whole, note)
-    if earlier.findings:
-        title = "Found by the last verdict on this work: see whether each is mended now"
-        yield _group(title, "earlier", whole, [("earlier", list(_finding_lines(earlier.findings)))])
+    if evidence.failed_before:
+        told = [("notes", [line for note in evidence.failed_before for line in visible(note).split("\n")])]
+        yield _group(
+            "Failed before the work began: what the work did not touch is no fault of it",
+            "commands",
+            whole,
+            told,
+        )
+    claims = [evidence.builder.note[:LONGEST_NOTE]] if evidence.builder.note else []
+    claims += evidence.work.claims
+    if claims:
+        said = [("claims", [line for claim in claims for line in visible(claim).split("\n")])]
+        yield _group("The builder's words and own assumptions: claims, not evidence", "note", whole, said)
+    if earlier.last is not None:
+        yield from _last_verdict(earlier.last, whole, answers=evidence.change.since == LAST_VERDICT)
     if earlier.established:
         title = "Accepted verdicts on narrower pieces of this work"
         yield _group(title, "established", whole, [("verdicts", list(_established_lines(evidence)))])
@@ -133,6 +147,23 @@ def work_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
             f"{quoted(path)}: {', '.join(map(_one_line, names))}" for path, names in evidence.change.tests
         ]
         yield _group("Tests by file", "tests", whole, [("tests", listed)])
+
+
+def _last_verdict(last: Verdict, whole: int, *, answers: bool) -> Iterator[EvidenceGroup]:
+    """Yield what the last verdict on the same work asked for; lopen's own findings are found anew."""
+    asked = [f for f in last.findings if f.severity != "info" and f.by != "lopen"]
+    if asked:
+        title = "Found by the last verdict on this work: see whether each is mended now"
+        yield _group(title, "earlier", whole, [("earlier", list(_finding_lines(asked)))])
+    if answers:
+        title = "What the last verdict answered, of the work as it was then"
+        yield _group(title, "established", whole, [("answers", list(_answer_lines(last)))])
+
+
+def _answer_lines(verdict: Verdict) -> Iterator[str]:
+    for result in verdict.criteria:
+        shown = f": {_one_line(result.evidence[:LONGEST_FINDING])}" if result.evidence else ""
+        yield f"{_one_line(result.id)}: {result.holds}{shown}"
 
 
 def _finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
@@ -204,9 +235,7 @@ def _established_lines(evidence: Evidence) -> Iterator[str]:
     for name, verdict in evidence.earlier.established:
         how = "accepted by a person" if verdict.by_person else f"passed ({verdict.confidence})"
         yield f"{verdict.subject} {quoted(name)}: {how}: {_one_line(verdict.summary[:LONGEST_FINDING])}"
-        for result in verdict.criteria:
-            shown = f": {_one_line(result.evidence[:LONGEST_FINDING])}" if result.evidence else ""
-            yield f"  {_one_line(result.id)}: {result.holds}{shown}"
+        yield from (f"  {line}" for line in _answer_lines(verdict))
 
 
 def file_groups(evidence: Evidence, unshown: EvidenceGroup, room: int) -> Iterator[EvidenceGroup]:
@@ -220,11 +249,15 @@ def file_groups(evidence: Evidence, unshown: EvidenceGroup, room: int) -> Iterat
     for part in split_diff(evidence.change.diff):  # a file that became a link has two parts
         if is_text(part.text):
             diffs[part.path] = "\n".join(filter(None, (diffs.get(part.path), numbered_diff(part))))
-    source = {file.path: numbered_source(file.text) for file in evidence.change.source if is_text(file.text)}
-    diff = EvidenceGroup("Diff since the work began", max(0, room))
+    source = {file.path: _source(file) for file in evidence.change.source if is_text(file.text)}
+    diff = EvidenceGroup(f"Diff since {evidence.change.since}", max(0, room))
     for path in sorted(diffs, key=order):
         diff.add(path, diffs[path])
-    final = EvidenceGroup("Final source of the files that the work names", diff.room)
+    rejected = evidence.change.since == LAST_VERDICT
+    diff.cut = rejected  # what that verdict saw and nothing changed since is not shown again
+    whose = "the last verdict" if rejected else "the work"
+    final = EvidenceGroup(f"Final source of the files that {whose} names", diff.room)
+    final.cut = any(file.lines for file in evidence.change.source)
     for path in sorted(source, key=order):
         final.add(path, source[path])
     missing = _missing(evidence, {name for name, _ in diff.parts}, {name for name, _ in final.parts})
@@ -233,6 +266,14 @@ def file_groups(evidence: Evidence, unshown: EvidenceGroup, room: int) -> Iterat
     yield diff
     if evidence.change.source:
         yield final
+
+
+def _source(file: SourceFile) -> str:
+    if not file.lines:
+        return numbered_source(file.text)
+    lines = file.text.splitlines()
+    shown = [f"{n} {visible(lines[n - 1])}" for n in file.lines]
+    return "\n".join([*shown, f"[{len(shown)} of {len(lines)} lines are shown; read_file gives the rest]"])
 
 
 def _missing(evidence: Evidence, in_diff: set[str], in_source: set[str]) -> list[ChangedFile]:

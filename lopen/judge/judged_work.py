@@ -12,7 +12,7 @@ from lopen.judge.assignment import (
     TestRemovals,
     assignment,
     found_done,
-    last_findings,
+    last_verdict,
     narrower_verdicts,
     unjudged_tasks,
 )
@@ -30,6 +30,7 @@ from lopen.judge.change import (
 )
 from lopen.judge.evidence import (
     NO_BUILDER,
+    Assignment,
     BuilderWork,
     ChangedFile,
     EarlierVerdicts,
@@ -37,8 +38,10 @@ from lopen.judge.evidence import (
     JudgedChange,
     SourceFile,
 )
+from lopen.judge.evidence_groups import LAST_VERDICT
 from lopen.judge.rubric import EVIDENCE_TOKENS
-from lopen.judge.verdict import BREADTH, Scope, Verdict, accepted, left_open
+from lopen.judge.verdict import BREADTH, Scope, Verdict, accepted, left_open, outcome
+from lopen.specification.documents import DOCUMENTS, LARGE_DOCUMENT, lines_about
 from lopen.specification.spec import Specification
 from lopen.store.audit import VerifyResult
 from lopen.verification.examination import Examination, Runs, examine
@@ -49,9 +52,10 @@ from lopen.verification.test_files import ExaminedChange, FileChange, Unchanged
 from lopen.verification.test_reader import TestCase, read_tests
 from lopen.verification.test_run import TestRun
 from lopen.verification.verifier import Verifier
-from lopen.workflow.session import Session
+from lopen.workflow.session import FAILS_BEFORE_ANY_WORK, Session
 
 MOST_UNCHANGED = 2_000  # files that are read for tests that run no longer
+FAILS_NOW = FAILS_BEFORE_ANY_WORK.partition(" ")[2]
 MOST_NAMED = 10  # unchanged files that a judge is shown because the work's own words name them
 
 
@@ -81,38 +85,75 @@ def evidence_for(work: JudgedWork, *, control: bool) -> Evidence:
     change = compared_trees(repository, base, tree, session.module)
     largest = EVIDENCE_TOKENS * 8  # bytes; a larger file never fits into the evidence
     parts = narrower_verdicts(session, scope, subject, narrower)
-    whole = {c.path for c in change.files}
     stated = [assigned.description, *(text for _, text in assigned.criteria)]
-    shown = _named_files(repository, tree, found_done(session, scope, subject), stated, whole)
+    last = last_verdict(verdicts, scope, subject)
+    told, since = _judged_tree(session, scope, subject, narrower)
+    if last is not None and _goes_on(last, assigned, change, repository):
+        told, since = LAST_VERDICT, last.tree
+    unseen = compared_trees(repository, since, tree, session.module) if since else change
+    if last is not None and told == LAST_VERDICT:
+        names, wanted = _in_question(last, assigned)
+        shown = _named_files(repository, tree, names, wanted, {c.path for c in unseen.files if not c.before})
+    else:
+        names = found_done(session, scope, subject)
+        shown = _named_files(repository, tree, names, stated, {c.path for c in change.files})
     removals = TestRemovals(session, work.spec, tuple(name for name, _ in assigned.sections))
     examined = _examined(work, change, removals, " ".join(stated), control=control)
-    since = _judged_tree(session, scope, subject, narrower)
-    unseen = compared_trees(repository, since, tree, session.module) if since else change
     seen = {path: text for path, text in _texts(change).items() if path not in {c.path for c in unseen.files}}
     ran = work.verifier.test_runs().get(tree, TestRun()) if seen else TestRun()
     tests = listed_tests(ran, seen)
     return Evidence(
         work=assigned,
         change=JudgedChange(
-            base, tree, _diff(repository, unseen, largest), _files(change, shown), tuple(shown), tests
+            base, tree, _diff(repository, unseen, largest), _files(change, shown), tuple(shown), tests, told
         ),
         results=work.results,
         findings=(*_own_findings(work, change), *examined.findings),
         questions=examined.questions,
-        earlier=EarlierVerdicts(parts, left_open(narrower), last_findings(verdicts, scope, subject)),
+        earlier=EarlierVerdicts(parts, left_open(narrower), last),
         removals=tuple(sorted(removals.given)),
         builder=work.builder,
+        failed_before=tuple(note for note in session.dialogue.notes if FAILS_NOW in note),
     )
 
 
-def _judged_tree(session: Session, scope: Scope, subject: str, narrower: Sequence[Verdict]) -> str:
-    """Return the tree up to which accepted verdicts saw a wider piece of work, all but its last task; "" for none.
+def _goes_on(last: Verdict, assigned: Assignment, change: ComparedTrees, repository: Repository) -> bool:
+    """Tell whether it is enough to show the change since a rejection: it answered every criterion of the same
+    specification, on the same work as it was then.
+    """
+    paper = f"specs/{assigned.module}/SPECIFICATION.md"
+    same = last.tree and last.tree != change.tree and last.base_tree == change.base
+    answered = {result.id for result in last.criteria if result.holds != "cannot_tell"}
+    return (
+        bool(same)
+        and outcome(last) == "rejected"
+        and answered >= {name for name, _ in assigned.criteria}
+        and repository.entries(last.tree).get(paper) == repository.entries(change.tree).get(paper)
+    )
 
-    The change up to that tree is listed, and read where a criterion rests on it.
+
+def _in_question(last: Verdict, assigned: Assignment) -> tuple[list[str], list[str]]:
+    """Return the files that a rejection names, and the words of the criteria that it found not to hold."""
+    asked = [f for f in last.findings if f.severity != "info" and f.by != "lopen"]
+    unmet = {r.id: r.evidence for r in last.criteria if r.holds != "yes"}
+    unmet |= {f.criterion: f.message for f in asked if f.criterion}
+    words = (w for name, text in assigned.criteria if name in unmet for w in (text, unmet[name]))
+    return [f.path for f in asked if f.path], [*words]
+
+
+def _judged_tree(
+    session: Session, scope: Scope, subject: str, narrower: Sequence[Verdict]
+) -> tuple[str, str]:
+    """Return the event from which on the change is shown, and its tree, "" for the beginning of the work.
+
+    Of a wider piece of work accepted verdicts saw all but its last task. The change up to theirs is listed, and read
+    where a criterion rests on it.
     """
     components = [c for c in session.tree.components if scope == "module" or c.id == subject]
     unjudged = sum(1 for c in components for _ in unjudged_tasks(c, narrower))
-    return narrower[-1].tree if narrower and scope != "task" and unjudged <= 1 else ""
+    if narrower and scope != "task" and unjudged <= 1:
+        return "the last accepted verdict", narrower[-1].tree
+    return "the work began", ""
 
 
 def _passing_tests(work: JudgedWork, change: ComparedTrees) -> VerifyResult | None:
@@ -196,7 +237,15 @@ def _named_files(
     sizes = repository.blob_sizes(wanted.values())
     contents = repository.blob_contents(b for b, size in sizes.items() if size <= LARGEST_COMPARED)
     texts = {p: contents[blob].decode("utf-8", "replace") for p, blob in wanted.items() if blob in contents}
-    return [SourceFile(path, text) for path, text in texts.items()]
+    return [SourceFile(path, text, _shown_lines(path, text, stated)) for path, text in texts.items()]
+
+
+def _shown_lines(path: str, text: str, stated: Sequence[str]) -> tuple[int, ...]:
+    """Return the lines of a large document that the work's words are about; none where all is shown."""
+    if not path.lower().endswith(DOCUMENTS):
+        return ()
+    lines = lines_about(path, text, "\n".join(stated), most=LARGE_DOCUMENT * 2)
+    return tuple(lines) if len(lines) < len(text.splitlines()) else ()
 
 
 def _diff(repository: Repository, change: ComparedTrees, largest: int) -> str:

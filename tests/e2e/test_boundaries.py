@@ -114,11 +114,13 @@ def test_a_wider_boundary_builds_on_the_narrower_verdicts(make_project: MakeProj
     )
     project.build_module()
     task, module = map(opening, project.oracle_requests)
-    assert "Why the task exists: It was planned" in task
+    assert "The task was planned as a part of the component" in task
     assert 'calc-t1 "One": passed (high): One adds.\n  AC-1: yes: one.py:1' in module
     assert "1 +def add(a, b):" in task.partition("# Diff since the work began")[2]
     assert '"one.py": ' in module.partition("# Not shown")[2]  # an accepted verdict saw it; the tools show it
     assert "Task Two (one of 2" in module
     assert "Task One" not in module
-    assert module.partition("# Diff since the work began")[2].count("+def add(a, b):") == 1  # two.py's alone
+    assert (
+        module.partition("# Diff since the last accepted verdict")[2].count("+def add(a, b):") == 1
+    )  # two.py's alone
     assert '"test_one.py": ' in module.partition("# Tests by file")[2]

@@ -48,12 +48,88 @@ def test_the_judge_sees_files_named_its_earlier_findings_and_the_task(make_proje
     first, second = map(shown, project.oracle_requests)
     assert "off by one" not in first
     assert "off by one" in second.partition("# Found by the last verdict on this work")[2]
+    named = first.partition("# Final source of the files that the work names")[2]
+    assert all(text in named for text in ("A project.", "UNCHANGED USAGE", "OTHER = 1"))
+    assert "return a + b" in second.partition("# Final source of the files that the last verdict names")[2]
+    assert "can be read with the tools" in second
     for asked in (first, second):
-        named = asked.partition("# Final source of the files that the work names")[2]
-        assert all(text in named for text in ("A project.", "UNCHANGED USAGE", "OTHER = 1"))
         assert "UNNAMED" not in asked
         assert "Write it, with its tests." in asked, "the task of a module with one task"
         assert "It computes." in asked, "the specification's overview"
+
+
+def test_after_a_rejection_the_judge_is_shown_the_change_since_then_and_what_that_verdict_answered(
+    make_project: MakeProject,
+) -> None:
+    seen = {"id": "AC-1", "holds": "yes", "evidence": "calc.py:2 adds"}
+    lacks = {"id": "AC-2", "holds": "no", "evidence": "names.py has no third name"}
+    found = [
+        {"severity": "warning", "message": "the first name is short", "path": "names.py", "line": 1},
+        {"severity": "info", "message": "tidy all in all"},
+    ]
+    names = "".join(f"NAME_{n} = {n}\n" for n in range(40))
+    tidy = ("run_command", {"command": "true --tidy"})
+    first = (
+        *code(),
+        ("write_file", {"path": "names.py", "content": names}),
+        tidy,
+        tidy,
+        *verified("calc-t1"),
+    )
+    mended = ("edit_file", {"path": "names.py", "old_text": "NAME_39 = 39\n", "new_text": "NAME_39 = 3\n"})
+    silent = verdict(False, criteria=[lacks], findings=found)
+    answered = verdict(False, criteria=[seen, lacks], findings=found)
+    again = ("write_file", {"path": "more.py", "content": "MORE = 1\n"})
+    script = [plan(component("core", "AC-1", "AC-2")), tools(*first), tools(mended, *verified("calc-t1"))]
+    project = make_project(
+        [*script, tools(again, *verified("calc-t1"))], oracle=[silent, answered, verdict()]
+    )
+    project.build_module(text=specification(criteria=("add(1, 2) is 3", "names.py has a third name")))
+    whole, second, third = map(shown, project.oracle_requests)
+
+    assert whole.count("AC-1: ") == 1
+    assert "answer each of these" in whole
+    assert whole.count("The part core.") == 1
+    assert whole.count("true --tidy") == 1
+    assert "def add" in second, "a verdict that left a criterion without an answer did not see it all"
+    assert "# What the last verdict answered" not in second
+    assert "# Diff since the last verdict on this work" in third
+    assert "MORE = 1" in third
+    assert "def add" not in third
+    assert '"calc.py": ' in third.partition("# Not shown")[2]
+    assert "NAME_39 = 3" in third.partition("# Final source")[2], "the rejection names it"
+    answers = third.partition("# What the last verdict answered")[2].partition("\n# ")[0]
+    assert "AC-1: yes: calc.py:2 adds" in answers
+    assert "AC-2: no: names.py has no third name" in answers
+    asked = third.partition("# Found by the last verdict on this work")[2].partition("\n# ")[0]
+    assert "the first name is short" in asked
+    assert "tidy all in all" not in asked
+
+
+def test_of_a_large_document_that_the_work_did_not_change_the_judge_is_shown_what_the_work_names(
+    make_project: MakeProject,
+) -> None:
+    project = make_project([plan(), *[tools(*code(), *verified("calc-t1"))]])
+    story = "A long story.\n" * 1_000
+    project.write("docs/guide.md", f"# Guide\n\n## Story\n\n{story}\n## Adding\n\n`addAll` adds.\n")
+    project.write(
+        "test_old.py",
+        "import unittest\n\nclass Old(unittest.TestCase):\n    def test_it(self):\n        pass\n",
+    )
+    project.commit("Before")
+    lint = "test -e calc.py || { echo no such code; false; }"
+    project.build_module(
+        text=specification(criteria=("addAll() adds as guide.md says",), commands={"verify-lint": lint})
+    )
+    asked = shown(project.oracle_requests[0])
+    named = asked.partition("# Final source of the files that the work names")[2]
+    assert "1008 `addAll` adds." in named
+    assert "3 ## Story" in named
+    assert "A long story." not in asked
+    assert "of 1008 lines are shown; read_file gives the rest" in named
+    before = asked.partition("# Failed before the work began")[2].partition("\n# ")[0]
+    assert "verify-lint fails on the code that is there" in before
+    assert "no such code" in before
 
 
 def test_what_the_judge_cannot_be_shown_blocks(make_project: MakeProject) -> None:
@@ -94,7 +170,7 @@ def test_the_judge_is_told_the_note_as_a_claim_and_what_the_person_answered(
 
     assert resumed.code == 0, resumed.err
     shown = opening(project.oracle_requests[0])
-    assert "a claim, not evidence" in shown
+    assert "claims, not evidence" in shown
     assert note in shown
     assert '"Half up?" -> "half up it is"' in shown
     ran_by_builder = shown.partition("# Commands that the builder ran")[2]

@@ -42,7 +42,7 @@ def test_the_message_holds_all_of_small_evidence_in_the_order_of_its_weight() ->
             'command: "pytest -q"',
             "passed: true, exit code: 0",
             "| 3 passed",
-            "a claim, not evidence",
+            "claims, not evidence",
             "see line 1",
             "1 +def add(a, b): return a + b",
         )
