@@ -63,7 +63,7 @@ def test_after_a_rejection_the_judge_is_shown_the_change_since_then_and_what_tha
 ) -> None:
     seen = {"id": "AC-1", "holds": "yes", "evidence": "calc.py:2 adds"}
     lacks = {"id": "AC-2", "holds": "no", "evidence": "names.py has no third name"}
-    found = [
+    found: list[dict[str, Any]] = [
         {"severity": "warning", "message": "the first name is short", "path": "names.py", "line": 1},
         {"severity": "info", "message": "tidy all in all"},
     ]
