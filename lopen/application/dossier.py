@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 from math import inf
@@ -262,7 +262,7 @@ class Proof:
     """A criterion with what it rests on: the tasks that were to meet it, the tests, and the verdict that said so.
 
     `verdict` is the name of the one that decided, "" where none did. Its evidence names `tests` by their own names, or
-    `files` with the tests in each, or names that no test run ran (`missing`). `rejections` counts the verdicts that
+    `test_files` with the tests in each, or names that no test run ran (`missing_tests`). `rejections` counts the verdicts that
     did not pass and answered "no" or "cannot tell" to it.
     """
 
@@ -270,8 +270,8 @@ class Proof:
     criterion: CriterionState
     tasks: tuple[Task, ...] = ()
     tests: tuple[str, ...] = ()
-    files: Mapping[str, int] = field(default_factory=dict)
-    missing: tuple[str, ...] = ()
+    test_files: Mapping[str, int] = field(default_factory=dict)
+    missing_tests: tuple[str, ...] = ()
     verdict: str = ""
     by_person: bool = False
     rejections: int = 0
@@ -280,6 +280,12 @@ class Proof:
     def evidence(self) -> str:
         """The judge's words on it; where a verdict has none, that is said."""
         return self.criterion.evidence or ("the judge named no evidence" if self.verdict else "")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the proof for a program."""
+        own = asdict(self)
+        own |= own.pop("criterion") | {"tasks": [task.id for task in self.tasks]}
+        return own | {"commits": [task.commit for task in self.tasks if task.commit]}
 
 
 def proofs(session: Session, history: History) -> tuple[Proof, ...]:

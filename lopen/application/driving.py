@@ -15,7 +15,8 @@ from lopen.application.command_context import CommandContext, ResumeOptions, Run
 from lopen.application.decisions import checked, show
 from lopen.application.demo_project import RECORDED, as_demo, plays_recording
 from lopen.application.estimate import preview
-from lopen.application.open_store import created, one_session, open_store, store_of
+from lopen.application.open_store import created, one_session, open_store
+from lopen.application.reports import built_session, closing_lines
 from lopen.application.reverting import refuse_unfinished
 from lopen.application.workplaces import require_repository
 from lopen.core.errors import ExitCode, LopenError, Stopped, StorageError, WrongUsage, did_you_mean
@@ -24,7 +25,6 @@ from lopen.loop.context import SessionContext
 from lopen.models.messages import NoCredentials
 from lopen.sandbox.ancestry import deny_inspection
 from lopen.settings.schema import Settings
-from lopen.specification.drift import compare_hashes, section_hashes
 from lopen.specification.modules import find_modules, module_name, spec_path
 from lopen.specification.spec import load_specification
 from lopen.store.folder import module_lock, require_free
@@ -62,14 +62,8 @@ def drive_module(
         require_free(context.root, module)
     if only == "requirement_gathering" and not options.prompt:
         _ask_to_draft(context, module, loaded.settings.models.requirement_gathering)
-    last = store_of(store, module).latest(module=module)
-    if (
-        last is not None
-        and last.finished
-        and not options.new
-        and not options.prompt
-        and unchanged(context, last)
-    ):
+    last = None if options.new or options.prompt else built_session(context.root, store, module)
+    if last is not None:
         write_plan(context.root, last)  # a killed process may not have written it
         context.say(f"{module} is complete (session {last.id}) and its specification has not changed")
         tell_next(context, last)
@@ -100,7 +94,7 @@ def drive_module(
 def drive_session(context: CommandContext, wanted: str | None, options: ResumeOptions) -> ExitCode:
     """Resume a session; do nothing if it is finished."""
     store = open_store(context)
-    session = one_session(store, wanted)
+    session = one_session(context, store, wanted)
     if session.finished:
         context.say(f"{session.id} is complete: nothing to resume")
         context.emit("already_complete", session=session.id, module=session.module)
@@ -159,15 +153,6 @@ def _ask_to_draft(context: CommandContext, module: str, model: str) -> None:
         raise WrongUsage(f"{missing}, and no -p says what it should do", hint=hint)
     if not answer:
         raise LopenError("nothing was drafted", hint=hint)
-
-
-def unchanged(context: CommandContext, session: Session) -> bool:
-    """Return True if the session built the specification as it is now."""
-    try:
-        spec = load_specification(spec_path(context.root, session.module), module=session.module)
-    except LopenError:
-        return False
-    return not compare_hashes(session.plan.sections, section_hashes(spec.outline)).any
 
 
 def _drive(
@@ -284,8 +269,6 @@ _DESKTOP = (
 
 def tell_next(context: CommandContext, session: Session) -> None:
     """Say where the work of a complete session is, or the commands that show, merge and propose it."""
-    from lopen.application.reports import closing_lines
-
     if not context.json:
         for line in closing_lines(context, session):
             context.say(line)

@@ -11,7 +11,7 @@ from lopen.application.merging import (
     merge_module,
     verify_merge,
 )
-from lopen.application.open_store import open_store, store_of
+from lopen.application.open_store import newest_session, open_store
 from lopen.application.workplaces import person_repository, temporary_workplace
 from lopen.core.clock import SystemClock
 from lopen.core.errors import LopenError
@@ -65,7 +65,7 @@ def start_on_earlier(context: CommandContext, settings: Settings, store: Session
 
 
 def _complete(context: CommandContext, store: SessionStore, module: str, earlier: str) -> Session:
-    session = store_of(store, earlier).latest(module=earlier)
+    session = newest_session(store, earlier)
     if session is None or not session.finished:
         raise LopenError(
             f"{module} comes after {earlier}, which is not complete",
@@ -113,7 +113,7 @@ def merge_all(context: CommandContext, into: str | None) -> None:
     after = {name: load_specification(spec_path(context.root, name), module=name).after for name in names}
     complete = []
     for name in in_order(after, names):
-        session = store_of(store, name).latest(module=name)
+        session = newest_session(store, name)
         if session is not None and session.finished and session.branch is not None:
             complete.append(name)
         else:

@@ -5,18 +5,19 @@ that.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
+from typing import NamedTuple
 
 from lopen.application.command_context import CommandContext
 from lopen.application.event_lines import step_title
 from lopen.application.open_store import looked_up, open_store
-from lopen.core.errors import ExitCode, LopenError
+from lopen.application.reports import specification_of
+from lopen.core.errors import ExitCode
 from lopen.core.money import dollars
 from lopen.limits.budget import BudgetState
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
 from lopen.specification.modules import spec_path
-from lopen.specification.spec import Specification, load_specification
+from lopen.specification.spec import Specification
 from lopen.store.sessions import SessionStore
 from lopen.workflow import changes
 from lopen.workflow.next_step import assess, displayed_step
@@ -87,27 +88,39 @@ def learned(
     )
 
 
+class Expected(NamedTuple):
+    """The range of tokens and of cost of a build, the cost None where a price is not known; and both in words."""
+
+    tokens: tuple[int, int]
+    usd: Range | None
+    words: str
+
+
 def expected(
-    context: CommandContext, spec: Specification, settings: Settings, model: str = ""
-) -> tuple[tuple[int, int], Range | None, str]:
-    """Return the range of tokens and of cost of the build of `spec`, and both in words. `model`: for every phase."""
+    store: SessionStore,
+    budgets: Sequence[BudgetState],
+    spec: Specification,
+    settings: Settings,
+    model: str = "",
+) -> Expected:
+    """Return what the build of `spec` may cost, from finished builds, else from its size. `model`: for every phase."""
     tokens = estimated_tokens(len(spec.criteria), len(spec.text))
     cost = estimated_cost(tokens, [model] if model else [settings.models.planning, settings.models.building])
     source = "a range, from the specification's size"
-    store = open_store(context)
-    budgets = looked_up(context, store.database).budgets
     if not model and (known := learned(store, budgets, len(spec.criteria))):
         builds, tokens, cost = known
         source = f"from {builds} finished build{'' if builds == 1 else 's'} of this project"
     shown = "price unknown" if cost is None else " to ".join(dollars(usd) for usd in cost)
-    return tokens, cost, f"may cost {shown} ({tokens[0]:,} to {tokens[1]:,} tokens): {source}"
+    return Expected(tokens, cost, f"may cost {shown} ({tokens[0]:,} to {tokens[1]:,} tokens): {source}")
 
 
 def tell(context: CommandContext, spec: Specification, settings: Settings, model: str = "") -> None:
     """Print the possible cost of the build of `spec`, and the limits. `model` is the one for every phase, if one is
     given.
     """
-    tokens, cost, words = expected(context, spec, settings, model)
+    store = open_store(context)
+    budgets = looked_up(context, store.database).budgets
+    tokens, cost, words = expected(store, budgets, spec, settings, model)
     budget, counted = settings.budget, settings.budget.enabled
     limits = {
         "budget.max_cost_usd": budget.max_cost_usd,
@@ -142,8 +155,7 @@ def preview(
 
     settings = loaded.settings
     check_models(context, loaded, model)
-    with suppress(LopenError):  # without a specification there is nothing to estimate
-        spec = load_specification(spec_path(context.root, session.module), module=session.module)
+    if spec := specification_of(context.root, session.module):
         tell(context, spec, settings, model)
     step, models = displayed_step(session), settings.models
     drafted = spec_path(context.root, session.module).exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lopen.application.command_context import TO_START, CommandContext, nothing_here
-from lopen.application.open_store import one_session, store_of, the_one
+from lopen.application.open_store import newest_session, one_session, the_one
 from lopen.application.reports import is_approved, merged_into
 from lopen.core.errors import WrongUsage
 from lopen.specification.modules import find_modules
@@ -14,7 +14,11 @@ from lopen.workflow.session import Session
 
 
 def the_session(
-    store: SessionStore, wanted: str | None, fits: Callable[[Session], bool], state: str
+    context: CommandContext,
+    store: SessionStore,
+    wanted: str | None,
+    fits: Callable[[Session], bool],
+    state: str,
 ) -> Session:
     """Return the session that a person names, else the only unfinished one that `fits`, which `state` words.
 
@@ -22,7 +26,7 @@ def the_session(
         WrongUsage: several fit, or none does.
     """
     if wanted is not None:
-        return one_session(store, wanted)
+        return one_session(context, store, wanted)
     found = {s.module: s for s in store.readable(store.ids(unfinished=True)) if fits(s)}
     return found[the_one("session", list(found), state)]
 
@@ -31,7 +35,7 @@ def module_to_build(context: CommandContext, store: SessionStore) -> str:
     """Return the only module that is not complete."""
 
     def is_left(module: str) -> bool:
-        last = _latest(store, module)
+        last = newest_session(store, module)
         return last is None or not last.finished
 
     return the_one("module", _modules(context, is_left), "is left to build")
@@ -47,14 +51,10 @@ def module_to_merge(context: CommandContext, store: SessionStore) -> str:
     """Return the only complete module whose branch is not merged."""
 
     def is_due(module: str) -> bool:
-        last = _latest(store, module)
+        last = newest_session(store, module)
         return last is not None and last.finished and bool(last.branch) and not merged_into(context, last)
 
     return the_one("module", _modules(context, is_due), "is complete and not merged")
-
-
-def _latest(store: SessionStore, module: str) -> Session | None:
-    return store_of(store, module).latest(module=module)
 
 
 def _modules(context: CommandContext, fits: Callable[[str], bool]) -> list[str]:

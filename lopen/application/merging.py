@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
 from lopen.application.command_context import CommandContext, ResumeOptions
-from lopen.application.open_store import open_store, store_of
+from lopen.application.open_store import one_session, open_store, store_with
 from lopen.application.reports import merged_into
 from lopen.application.wiring import StandIns, wired
 from lopen.application.workplaces import temporary_workplace
@@ -22,7 +21,6 @@ from lopen.git.repository import Repository
 from lopen.guardrails.completion import tool_name
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
-from lopen.specification.modules import find_modules, require_known
 from lopen.store.audit import VerifyResult
 from lopen.store.folder import is_worked_on, module_lock
 from lopen.store.sessions import SessionStore
@@ -55,7 +53,7 @@ def merge_module(context: CommandContext, module: str, into: str | None) -> None
     Raises:
         LopenError: the module is not complete, the branches cannot be merged, or a verify command does not pass.
     """
-    store, session = complete_session(context.root, open_store(context), module)
+    store, session = complete_session(context, module)
     settings = context.load().settings
     secrets = KnownSecrets(context.root, os.environ)
     with module_lock(context.root, module), temporary_workplace(context.root, settings, secrets) as place:
@@ -82,18 +80,16 @@ def merge_module(context: CommandContext, module: str, into: str | None) -> None
     context.say(f"to delete the branch: git branch -d {merge.branch}")
 
 
-def complete_session(root: Path, store: SessionStore, module: str) -> tuple[SessionStore, Session]:
+def complete_session(context: CommandContext, module: str) -> tuple[SessionStore, Session]:
     """Return the module's newest session, which must be complete, with the store that holds it.
 
     An archive keeps no approval: the project's counts.
     """
-    approval, store = store.approval(module), store_of(store, module)
-    session = store.latest(module=module, unfinished=True) or store.latest(module=module)
-    if session is None:
-        require_known(module, find_modules(root))
-        raise LopenError(f"{module} has no session", hint=f"to build it: lopen run {module}")
+    store = open_store(context)
+    approval, store = store.approval(module), store_with(store, module)
+    session = one_session(context, store, module)
     if not session.finished:
-        if is_worked_on(root, module):
+        if is_worked_on(context.root, module):
             raise LopenError(f"{module} is being built", hint=f"to follow it: lopen attach {module}")
         raise LopenError(f"{module} is not complete", hint=f"go on with: lopen resume {session.id}")
     if session.branch is None:

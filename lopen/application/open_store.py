@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lopen.application.command_context import CommandContext
-from lopen.core.errors import LopenError, StoreUnreachable, WrongUsage
+from lopen.core.errors import LopenError, StoreUnreachable, WrongUsage, did_you_mean
 from lopen.core.events import AlertRaised, Recorded, Subscriber
 from lopen.core.person import unkept
 from lopen.limits.admin_actions import NoSuch
@@ -22,6 +22,7 @@ from lopen.limits.budget import BudgetState
 from lopen.limits.circuits import CircuitState, RuleBook, cooled, rule_book
 from lopen.limits.store import LimitsStore
 from lopen.settings.schema import Settings
+from lopen.specification.modules import find_modules
 from lopen.store.database import Database, ForeignDatabase, UnreadableDatabase
 from lopen.store.folder import (
     ARCHIVES_FOLDER,
@@ -32,7 +33,7 @@ from lopen.store.folder import (
     require_plain,
     state_folder,
 )
-from lopen.store.sessions import SessionStore
+from lopen.store.sessions import NoSuchSession, SessionStore
 from lopen.workflow.session import Session
 
 INITIAL_FILES = {".gitignore", "config.toml"}  # of `.lopen/` before the first session
@@ -122,28 +123,32 @@ def _settle(context: CommandContext, store: SessionStore) -> None:
         settle(context, store, cut_off)
 
 
-def store_with(store: SessionStore, session_id: str) -> SessionStore:
-    """Return the store with the session: the project's, or its archive, read into memory (writes are lost)."""
-    from lopen.store.archives import archive_path, open_archive
+def store_with(store: SessionStore, wanted: str) -> SessionStore:
+    """Return the store with that session, or with that module's newest one: the project's, or the session's archive,
+    read into memory (writes are lost).
+    """
+    from lopen.store.archives import archive_path, newest_archived, open_archive
 
-    if session_id in store.ids() or archive_path(store.archives, session_id) is None:
-        return store  # which says why, where it has no such session
-    return open_archive(store.archives, session_id)
-
-
-def store_of(store: SessionStore, module: str) -> SessionStore:
-    """Return the store with the module's newest session: the project's, or that session's archive."""
-    if store.ids(module=module):
+    if wanted in store.ids() or store.ids(module=wanted):
         return store
-    from lopen.store.archives import archive_path, newest_archived
-
-    archived = newest_archived(store.database, module)
-    there = archived is not None and archive_path(store.archives, archived) is not None
-    return store_with(store, archived) if archived is not None and there else store
+    archived = newest_archived(store.database, wanted) or wanted
+    there = archive_path(store.archives, archived) is not None
+    return open_archive(store.archives, archived) if there else store
 
 
-def one_session(store: SessionStore, wanted: str | None) -> Session:
-    """Return the session with that id, else the module's latest; without a name the latest unfinished one."""
+def newest_session(store: SessionStore, module: str) -> Session | None:
+    """Return the module's newest session, archived or not; None before its first one."""
+    return store_with(store, module).latest(module=module)
+
+
+def one_session(context: CommandContext, store: SessionStore, wanted: str | None) -> Session:
+    """Return the session with that id, or the module's newest; without a name the latest unfinished one.
+
+    Raises:
+        LopenError: there is none, or it is archived; `store_with` opens it to be looked at.
+    """
+    from lopen.store.archives import archive_path
+
     if wanted is None:
         found = store.latest(unfinished=True) or store.latest()
         if found is None:
@@ -151,17 +156,32 @@ def one_session(store: SessionStore, wanted: str | None) -> Session:
         return found
     if wanted in store.ids():
         return store.load(wanted)
-    found = store.latest(module=wanted, unfinished=True) or store.latest(module=wanted)
-    if found is not None:
+    if (found := store.latest(module=wanted)) is not None:
         return found
-    from lopen.store.archives import archive_path
-
     if archive_path(store.archives, wanted) is not None:
         raise LopenError(
             f"{wanted} is complete and archived; it cannot be resumed or changed",
             hint=f"to show it: lopen status {wanted}",
         )
-    return store.load(wanted)
+    try:
+        return store.load(wanted)  # which says of one that is set aside why
+    except NoSuchSession:
+        modules = find_modules(context.root)
+        if wanted in modules:
+            hint = f"to start one: lopen run {wanted}"
+            raise LopenError(f"{wanted} has no session yet", hint=hint) from None
+        hint = did_you_mean(
+            wanted, (*modules, *store.ids()), "to list them: lopen status, lopen session list"
+        )
+        raise NoSuchSession(f"there is no module and no session named {wanted}", hint=hint) from None
+
+
+def shown_session(context: CommandContext, wanted: str | None) -> tuple[SessionStore, Session]:
+    """Open the project's sessions; return the one to be looked at, archived or not, and the store that holds it."""
+    store = open_store(context)
+    if wanted is not None:
+        store = store_with(store, wanted)
+    return store, one_session(context, store, wanted)
 
 
 STORE_HINT = "start it, or use the local store: lopen config set --user budget.store sqlite"

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -16,29 +15,28 @@ from lopen.application import dossier
 from lopen.application.command_context import CommandContext
 from lopen.application.decisions import changes_since
 from lopen.application.dossier import History, Pace
-from lopen.application.estimate import estimated_cost, estimated_tokens, learned
+from lopen.application.estimate import expected
 from lopen.application.event_lines import STEP_TITLES, act_words, line
-from lopen.application.open_store import ProjectLimits, looked_up, store_of, store_with
+from lopen.application.open_store import ProjectLimits, looked_up, store_with
 from lopen.application.reports import (
+    SessionFacts,
     Standstill,
-    held_criteria,
+    dialogue_object,
     merged_into,
-    requests_under_way,
-    standstill,
+    read_session,
+    specification_of,
+    task_object,
 )
 from lopen.core import events as e
-from lopen.core.errors import LopenError
 from lopen.limits.admin_actions import NoSuch
 from lopen.limits.budget import BudgetState
 from lopen.limits.circuits import CircuitState
 from lopen.settings.schema import Settings
 from lopen.specification.drift import spec_hash
-from lopen.specification.modules import find_modules, spec_path
-from lopen.specification.spec import Specification, load_specification
-from lopen.store.audit import last_failure
+from lopen.specification.modules import find_modules
+from lopen.specification.spec import Specification
 from lopen.store.folder import is_worked_on
 from lopen.store.sessions import SessionStore
-from lopen.workflow.next_step import displayed_step
 from lopen.workflow.pauses import Confirmation, FailuresInRow, Question, asks_now
 from lopen.workflow.session import Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
@@ -57,18 +55,14 @@ class Act:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
-    """A decision that a module waits for.
+class Wait(Standstill):
+    """A decision that a module waits for: the standstill with what a person wants to see before they decide.
 
-    `kind` is that of the standstill; `findings` are those of the verdict that led here, `output` the end of the failed
-    verification. `changes` are those of the specification since its last approval. `at_terminal`: a process waits too.
+    `findings` are those of the verdict that led here, `output` the end of the failed verification. `changes` are those
+    of the specification since its last approval. `at_terminal`: a process waits too.
     """
 
-    kind: str
-    message: str
     since: datetime | None = None
-    mend: str = ""
-    command: str = ""
     question: Question | None = None
     task: Task | None = None
     findings: tuple[Mapping[str, Any], ...] = ()
@@ -187,38 +181,12 @@ class Dossier:
         """Return the dossier for a program."""
         module = {k: v for k, v in asdict(self.module).items() if k not in ("act", "wait", "task", "tasks")}
         return module | {
-            "tasks": [
-                {
-                    "id": t.id,
-                    "name": t.name,
-                    "state": t.state.value,
-                    "commit": t.commit,
-                    "skipped": t.given_up,
-                }
-                for t in self.session.tree.tasks
-            ],
+            "tasks": [task_object(task) | {"skipped": task.given_up} for task in self.session.tree.tasks],
             "timeline": asdict(self.line),
-            "criteria": [asdict(p.criterion) | self._proof(p) for p in self.proofs],
+            "criteria": [proof.to_json() for proof in self.proofs],
             "verdicts": list(self.history.verdicts),
-            "answers": [
-                {"question": asked, "answer": answer} for asked, answer in self.session.dialogue.answers
-            ],
-            "assumptions": list(self.session.dialogue.assumptions),
-            "accepted": list(self.session.dialogue.accepted),
+            **dialogue_object(self.session),
             "survived_mutants": list(dossier.survivors(self.history)),
-        }
-
-    def _proof(self, proof: dossier.Proof) -> dict[str, Any]:
-        return {
-            "number": proof.number,
-            "tasks": [task.id for task in proof.tasks],
-            "commits": [task.commit for task in proof.tasks if task.commit],
-            "tests": list(proof.tests),
-            "test_files": dict(proof.files),
-            "missing_tests": list(proof.missing),
-            "verdict": proof.verdict,
-            "by_person": proof.by_person,
-            "rejections": proof.rejections,
         }
 
 
@@ -254,39 +222,35 @@ def _costs(store: SessionStore, since: datetime) -> Iterator[tuple[datetime, flo
 
 def standing(reading: Reading, module: str, wanted: str | None = None) -> Standing:
     """Return a module with its newest session, or with the `wanted` one; before its first one, without."""
-    found, spec = reading.store, None
-    with suppress(LopenError):
-        spec = load_specification(spec_path(reading.context.root, module), module=module)
-    found = store_with(found, wanted) if wanted else store_of(found, module)
+    root = reading.context.root
+    found, spec = store_with(reading.store, wanted or module), specification_of(root, module)
     session = found.load(wanted) if wanted else found.latest(module=module)
-    described = spec.description if spec else ""
     if session is None:
         return _unstarted(reading, module, spec)
-    history, held = reading.history(found, session), is_worked_on(reading.context.root, module)
+    history, held = reading.history(found, session), is_worked_on(root, module)
     working = held and not session.finished and not asks_now(session.pause)
     line = timeline_of(session, history, working=working)
     spent = next((b.cost_usd for b in reading.limits.budgets if b.budget_id == f"session:{session.id}"), None)
-    still = standstill(reading.context.root, found, session)
+    facts = read_session(root, found, session)
     merged = reading.merged_into(session) if session.finished else ""
-    step = displayed_step(session)
     return Standing(
         module,
-        described,
+        spec.description if spec else "",
         session.id,
-        _state(session, step, still, merged),
-        STEP_TITLES[step],
+        _state(facts, merged),
+        STEP_TITLES[facts.step],
         session.branch or "",
         session.task,
         progress(session.tree),
         (
-            len(held_criteria(session, history.verdicts)),
+            len(facts.held),
             len(session.plan.criteria) or len(spec.criteria if spec else ()),
         ),
         dossier.tests_passing(history),
         dossier.mutants_noticed(session, history),
         dossier.pace(session, line, sum(row.cost_usd for row in line.rows) if spent is None else spent),
-        _act(found, session, history) if working else None,
-        replace(_wait(reading, found, session, history, still, spec), at_terminal=held) if still else None,
+        _act(found, facts, history) if working else None,
+        _wait(reading, facts, history, spec, at_terminal=held),
         merged,
     )
 
@@ -309,12 +273,13 @@ STATES = {  # kind of a standstill → the state as a person reads it
 }
 
 
-def _state(session: Session, step: Step, still: Standstill | None, merged: str) -> str:
-    if session.finished:
+def _state(facts: SessionFacts, merged: str) -> str:
+    if facts.session.finished:
         return "merged" if merged else "complete"
-    if still is not None:
-        return STATES.get(still.kind, "stopped")
-    return "planning" if step in PLANNING_STEPS or step is Step.DRAFT_SPECIFICATION else "working"
+    if facts.waits is not None:
+        return STATES.get(facts.waits.kind, "stopped")
+    planning = facts.step in PLANNING_STEPS or facts.step is Step.DRAFT_SPECIFICATION
+    return "planning" if planning else "working"
 
 
 def _unstarted(reading: Reading, module: str, spec: Specification | None) -> Standing:
@@ -326,17 +291,12 @@ def _unstarted(reading: Reading, module: str, spec: Specification | None) -> Sta
         return replace(
             shown,
             state="approved",
-            wait=Wait("approved", "it is approved and not built yet", command=f"lopen run {module}"),
+            wait=Wait("approved", "it is approved and not built yet", "", f"lopen run {module}"),
         )
     if spec.problems or spec.unwritten:
         return shown
-    message = "its specification waits for your approval"
-    wait = Wait(
-        "gate",
-        message,
-        command=f"lopen approve {module} --run",
-        estimate_usd=_estimate(reading, spec),
-    )
+    message, command = "its specification waits for your approval", f"lopen approve {module} --run"
+    wait = Wait("gate", message, "", command, estimate_usd=_estimate(reading, spec))
     return replace(shown, state="to approve", wait=wait)
 
 
@@ -344,42 +304,39 @@ def _estimate(reading: Reading, spec: Specification) -> tuple[float, float] | No
     """Return what the build may cost: from finished builds, else from the specification's size; worked out once."""
     key = spec.module, spec_hash(spec.outline)
     if key not in reading.estimates:
-        models = reading.settings.models
-        known = learned(reading.store, reading.limits.budgets, len(spec.criteria))
-        tokens = estimated_tokens(len(spec.criteria), len(spec.text))
-        reading.estimates[key] = (
-            known[2] if known else estimated_cost(tokens, [models.planning, models.building])
-        )
+        reading.estimates[key] = expected(reading.store, reading.limits.budgets, spec, reading.settings).usd
     return reading.estimates[key]
 
 
-def _act(store: SessionStore, session: Session, history: History) -> Act | None:
+def _act(store: SessionStore, facts: SessionFacts, history: History) -> Act | None:
     """Return what the session's process does: its running call, the newest notice, or its request to the model."""
     if not history.events:
         return None
-    newest, call = history.events[-1], dossier.running_call(store, session.id)
-    asked = tuple(requests_under_way(store, session))
+    newest, call = history.events[-1], dossier.running_call(store, facts.session.id)
     match newest.event:
         case e.Notice() | e.Waiting() | e.ModelRetry():
-            return Act(line(newest.event) or "", newest.ts, asked)
+            return Act(line(newest.event) or "", newest.ts, facts.asked)
     if call is not None:
-        return Act(act_words(call[0]), call[1], asked)
+        return Act(act_words(call[0]), call[1], facts.asked)
     models = (
         r.event.model
         for r in reversed(history.events)
         if isinstance(r.event, e.IterationStarted | e.TurnEnded)
     )
-    return Act(f"{next(models, 'the model')} is at work", newest.ts, asked)
+    return Act(f"{next(models, 'the model')} is at work", newest.ts, facts.asked)
 
 
 def _wait(
     reading: Reading,
-    store: SessionStore,
-    session: Session,
+    facts: SessionFacts,
     history: History,
-    still: Standstill,
     spec: Specification | None,
-) -> Wait:
+    *,
+    at_terminal: bool,
+) -> Wait | None:
+    session, still = facts.session, facts.waits
+    if still is None:
+        return None
     task, findings, output = None, (), ""
     reason = session.pause.reason if isinstance(session.pause, Confirmation) else None
     if isinstance(reason, FailuresInRow):
@@ -390,20 +347,22 @@ def _wait(
         about = [v for v in history.verdicts if subject in (v.get("task"), v["subject"])]
         failed = [v for v in about if not v["passed"]]
         findings = tuple(failed[-1]["findings"]) if failed else ()
-        ran = last_failure(store.database, session.id)
-        output = ran.excerpt() if ran and not findings else ""
+        output = facts.failure.excerpt() if facts.failure and not findings else ""
     given = reading.store.approval(session.module)
     at_gate = still.kind == "gate" and spec is not None
     return Wait(
         still.kind,
         still.message,
-        history.events[-1].ts if history.events else session.created_at,
         still.mend,
         still.command,
+        still.cause,
+        still.ways,
+        history.events[-1].ts if history.events else session.created_at,
         session.pause if isinstance(session.pause, Question) else None,
         task,
         findings,
         output,
         tuple(changes_since(spec, given)) if at_gate and spec and given else (),
         _estimate(reading, spec) if at_gate and spec else None,
+        at_terminal,
     )

@@ -62,7 +62,7 @@ def replay_session(context: CommandContext, wanted: str, options: RunOptions) ->
         ReplayDiverged: the session pauses where the recorded one continued.
     """
     store, clock = open_store(context), SystemClock()
-    found = one_session(store, wanted)
+    found = one_session(context, store, wanted)
     recording = recording_path(context.root, found.id)
     if not recording.exists():
         raise LopenError(

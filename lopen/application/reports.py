@@ -1,25 +1,24 @@
-"""The states of modules, sessions and tasks, for every shell: plain objects for `--json` and the API, and the pause
-of a session.
-"""
+"""The facts of a session, a task and a record, for every shell; each is read once, and every view formats it."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from lopen.application.command_context import CommandContext
-from lopen.application.open_store import looked_up, store_of
+from lopen.application.open_store import looked_up, newest_session
 from lopen.core.clock import SystemClock
 from lopen.core.errors import LopenError, did_you_mean
 from lopen.core.events import SessionFailed, from_fields
 from lopen.judge.verdict import established, rejection, verdict_from_json
 from lopen.limits.admin_actions import NoSuch
 from lopen.limits.budget import BudgetState
+from lopen.limits.report import instant
 from lopen.specification.modules import find_modules
 from lopen.store.archives import ArchivedSession, archived_sessions, open_archive
 from lopen.store.audit import (
@@ -41,6 +40,7 @@ from lopen.workflow.task_tree import State, Task, progress
 
 if TYPE_CHECKING:
     from lopen.git.repository import Repository
+    from lopen.sandbox.known_secrets import KnownSecrets
     from lopen.specification.spec import Specification
 
 
@@ -90,81 +90,6 @@ def criterion_states(
         yield CriterionState(name, session.plan.criteria.get(name, ""), found["holds"], found["evidence"])
 
 
-def session_object(root: Path, store: SessionStore, session: Session) -> dict[str, Any]:
-    """Return the status of a session for a program."""
-    scope, verdicts = scope_of(session), store.verdicts(session.id)
-    judged = {v["subject"]: v["passed"] for v in verdicts if v["scope"] == "task"}
-    return {
-        "session": session.id,
-        "module": session.module,
-        "status": shown_status(root, session),
-        "step": displayed_step(session).value,
-        "phase": phase_of(displayed_step(session)),
-        "iterations": {"used": session.limits.iterations, "granted": session.limits.iterations_granted},
-        "scope": {"completed": scope.completed, "original": scope.original},
-        "branch": session.branch,
-        "components": [
-            {
-                "id": c.id,
-                "name": c.name,
-                "state": c.state.value,
-                "criteria": list(c.criteria),
-                "tasks": [
-                    {
-                        "id": t.id,
-                        "name": t.name,
-                        "state": t.state.value,
-                        "commit": t.commit,
-                        "failures": t.failures,
-                        "judged": judged.get(t.id),
-                    }
-                    for t in c.tasks
-                ],
-            }
-            for c in session.tree.components
-        ],
-        "verdicts": verdicts[-10:],
-        "answers": [{"question": asked, "answer": answer} for asked, answer in session.dialogue.answers],
-        "assumptions": list(session.dialogue.assumptions),
-        "accepted": list(session.dialogue.accepted),
-        "waiting": waiting_object(root, store, session),
-        "asked": requests_under_way(store, session),
-    }
-
-
-def session_summary(root: Path, store: SessionStore, session: Session | ArchivedSession) -> dict[str, Any]:
-    """Return a session, archived or not, as one row of a list."""
-    created = session.created_at.isoformat(timespec="seconds").replace("+00:00", "Z")
-    own: dict[str, Any]
-    if isinstance(session, ArchivedSession):
-        own = {"session": session.session, "status": "archived", "step": Step.REPEAT.value, "waiting": None}
-        own |= {"tasks_done": session.tasks_done, "tasks": session.tasks}
-    else:
-        done = progress(session.tree)
-        own = {"session": session.id, "status": shown_status(root, session)}
-        own |= {"step": displayed_step(session).value, "waiting": waiting_object(root, store, session)}
-        own |= {"tasks_done": done.tasks_done, "tasks": done.tasks}
-    return own | {"module": session.module, "created_at": created}
-
-
-def module_object(root: Path, store: SessionStore, name: str, budget: BudgetState | None) -> dict[str, Any]:
-    """Return a module: its state, its progress, and its budget's tokens and cost."""
-    session = store_of(store, name).latest(module=name)
-    done = progress(session.tree) if session else None
-    approved = store.approval(name) is not None
-    return {
-        "session": session.id if session else "",
-        "module": name,
-        "state": shown_status(root, session) if session else ("approved" if approved else "specified"),
-        "step": displayed_step(session).value if session else None,
-        "tasks_done": done.tasks_done if done else 0,
-        "tasks": done.tasks if done else 0,
-        "tokens": budget.tokens_used if budget else 0,
-        "cost_usd": budget.cost_usd if budget else 0.0,
-        "unpriced_tokens": budget.unpriced_tokens if budget else 0,
-    }
-
-
 INTERRUPTED = "the last run was interrupted; everything up to then is saved"
 
 
@@ -184,73 +109,176 @@ class Standstill:
     ways: str = ""
 
 
-def standstill(root: Path, store: SessionStore, session: Session) -> Standstill | None:
-    """Return the pause of a session; None if it is complete, or a process works on it and asks nothing."""
+@dataclass(frozen=True, slots=True)
+class SessionFacts:
+    """A session as it stands, for every shell; `read_session` reads it once.
+
+    `status` is "interrupted" where it should run and no process works on it, "waiting" where a process asks the
+    person at its terminal. `failure` is the newest failed verification, if its command has not passed since.
+    """
+
+    session: Session
+    status: str
+    verdicts: tuple[Mapping[str, Any], ...]  # all of them, oldest first
+    waits: Standstill | None
+    failure: VerifyResult | None
+    asked: tuple[str, ...]  # by a person, and not done yet
+
+    @property
+    def step(self) -> Step:
+        """The step, as a person is shown it."""
+        return displayed_step(self.session)
+
+    @property
+    def held(self) -> frozenset[str]:
+        """The criteria that are met."""
+        return held_criteria(self.session, self.verdicts)
+
+    def row(self) -> dict[str, Any]:
+        """Return the session as one row of a list, for a program."""
+        session, done = self.session, progress(self.session.tree)
+        return {
+            "session": session.id,
+            "status": self.status,
+            "step": self.step.value,
+            "waiting": None if self.waits is None else asdict(self.waits),
+            "tasks_done": done.tasks_done,
+            "tasks": done.tasks,
+            "module": session.module,
+            "created_at": instant(session.created_at),
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the session with its tree, for a program."""
+        session, scope = self.session, scope_of(self.session)
+        row = self.row()
+        judged = {v["subject"]: v["passed"] for v in self.verdicts if v["scope"] == "task"}
+        return {
+            **{name: row[name] for name in ("session", "module", "status", "step")},
+            "phase": phase_of(self.step),
+            "iterations": {"used": session.limits.iterations, "granted": session.limits.iterations_granted},
+            "scope": {"completed": scope.completed, "original": scope.original},
+            "branch": session.branch,
+            "components": [
+                {
+                    "id": c.id,
+                    "name": c.name,
+                    "state": c.state.value,
+                    "criteria": list(c.criteria),
+                    "tasks": [
+                        task_object(t) | {"failures": t.failures, "judged": judged.get(t.id)} for t in c.tasks
+                    ],
+                }
+                for c in session.tree.components
+            ],
+            "verdicts": self.verdicts[-10:],
+            **dialogue_object(session),
+            "waiting": row["waiting"],
+            "asked": list(self.asked),
+        }
+
+    @property
+    def standstill_lines(self) -> list[str]:
+        """Why it waits, in lines for a person, which end the report on it."""
+        found = self.waits
+        if found is None:
+            return []
+        label = "failed" if found.kind == "failed" else "waits"
+        lines = [f"{label}: {found.message}"] if found.message else []
+        lines += [f"  {line}" for line in (*found.mend.splitlines(), *found.cause)]
+        lines += self.failure.excerpt().splitlines() if self.failure else []
+        lines += [f"  {found.ways}"] if found.ways else []
+        return [*lines, f"next: {found.command}"]
+
+
+def read_session(root: Path, store: SessionStore, session: Session) -> SessionFacts:
+    """Read what is known of a session; `store` holds it."""
+    verdicts = tuple(store.verdicts(session.id))
+    failure = None if session.finished else last_failure(store.database, session.id)
+    status: str = session.status
+    if status == "running" and not is_worked_on(root, session.module):
+        status = "interrupted"
+    elif status == "running" and asks_now(session.pause):
+        status = "waiting"
+    waits = _standstill(root, store, session, status, verdicts)
+    return SessionFacts(session, status, verdicts, waits, failure, tuple(_asked(store, session)))
+
+
+def _standstill(
+    root: Path, store: SessionStore, session: Session, status: str, verdicts: Sequence[Mapping[str, Any]]
+) -> Standstill | None:
+    """Return why a session does not run; None if it is complete, or a process works on it and asks nothing."""
     command, pause = f"lopen resume {session.id}", session.pause
     if pause is not None and pause.kind == "gate" and is_approved(root, store, session.module):
         return Standstill("ready", "the specification is approved by now", "", command)
     if isinstance(pause, Question) and pause.answer is not None:
         return Standstill("ready", pause.message, "", command)
     if pause is not None:
-        cause = rejection(store.verdicts(session.id), getattr(pause, "reason", None))
-        ways = getattr(pause, "ways", "")
-        return Standstill(pause.kind, pause.message, "", pause.command, tuple(cause), ways)
-    if session.status == "failed":
-        if _commands_changed(root, store, session):
+        cause = rejection(verdicts, getattr(pause, "reason", None))
+        return Standstill(
+            pause.kind, pause.message, "", pause.command, tuple(cause), getattr(pause, "ways", "")
+        )
+    if status == "failed":
+        spec, given = specification_of(root, session.module), store.approval(session.module)
+        if spec is not None and given is not None and given.commands != spec.command_lines:
             command = f"lopen approve {session.module} --run"
         return Standstill("failed", *_newest_failure(store, session.id), command)
-    if session.status == "paused":  # by a revert or a skip
+    if status == "paused":  # by a revert or a skip
         return Standstill("ready", "", "", command)
-    if shown_status(root, session) != "interrupted":
-        return None
-    return Standstill("interrupted", INTERRUPTED, "", command)
+    return Standstill("interrupted", INTERRUPTED, "", command) if status == "interrupted" else None
 
 
-def requests_under_way(store: SessionStore, session: Session) -> list[str]:
-    """Return the sentences on what a person asked of a session's process, and it has not done yet."""
-    told = []
+def _asked(store: SessionStore, session: Session) -> Iterator[str]:
+    """Yield a sentence on each request of a person that the session's process has not taken up yet."""
     for request in requested(store.database, session.id):
         match request.kind:
             case "skip":
                 task = session.tree.task(request.body["task"])
                 name = task.name if task else request.body["task"]
-                told.append(f"{name} is skipped when its present attempt ends, unless it passes")
+                yield f"{name} is skipped when its present attempt ends, unless it passes"
             case "tell":
-                told.append("the model hears what you told it with its next turn")
+                yield "the model hears what you told it with its next turn"
             case "pause":
-                told.append("it pauses after its present turn")
-    return told
+                yield "it pauses after its present turn"
 
 
-def waiting_object(root: Path, store: SessionStore, session: Session) -> dict[str, Any] | None:
-    """Return the same for a program."""
-    found = standstill(root, store, session)
-    return None if found is None else asdict(found)
+def archived_row(archived: ArchivedSession) -> dict[str, Any]:
+    """Return an archived session as one row of a list, for a program."""
+    begun, ended = instant(archived.created_at), instant(archived.archived_at)
+    own = {"status": "archived", "step": Step.REPEAT.value, "waiting": None}
+    return asdict(archived) | own | {"created_at": begun, "archived_at": ended}
 
 
-def standstill_lines(root: Path, store: SessionStore, session: Session) -> list[str]:
-    """Return the same as lines for a person, which end the report on a session."""
-    found = standstill(root, store, session)
-    if found is None:
-        return []
-    label = "failed" if found.kind == "failed" else "waits"
-    lines = [f"{label}: {found.message}"] if found.message else []
-    lines += [f"  {line}" for line in (*found.mend.splitlines(), *found.cause)]
-    if failure := last_failure(store.database, session.id):
-        lines += failure.excerpt().splitlines()
-    lines += [f"  {found.ways}"] if found.ways else []
-    return [*lines, f"next: {found.command}"]
+def module_object(root: Path, store: SessionStore, name: str, budget: BudgetState | None) -> dict[str, Any]:
+    """Return a module, for a program: its state, its progress, and its budget's tokens and cost."""
+    session = newest_session(store, name)
+    row = read_session(root, store, session).row() if session else {}
+    return {
+        "session": row.get("session", ""),
+        "module": name,
+        "state": row.get("status") or ("approved" if store.approval(name) else "specified"),
+        "step": row.get("step"),
+        "tasks_done": row.get("tasks_done", 0),
+        "tasks": row.get("tasks", 0),
+        "tokens": budget.tokens_used if budget else 0,
+        "cost_usd": budget.cost_usd if budget else 0.0,
+        "unpriced_tokens": budget.unpriced_tokens if budget else 0,
+    }
 
 
-def shown_status(root: Path, session: Session) -> str:
-    """Return the session's status: "interrupted" where it should run and no process works on it, "waiting" where a
-    process asks the person at its terminal.
-    """
-    if session.status != "running":
-        return session.status
-    if not is_worked_on(root, session.module):
-        return "interrupted"
-    return "waiting" if asks_now(session.pause) else "running"
+def task_object(task: Task) -> dict[str, Any]:
+    """Return a task of a list, for a program."""
+    return {"id": task.id, "name": task.name, "state": task.state.value, "commit": task.commit}
+
+
+def dialogue_object(session: Session) -> dict[str, Any]:
+    """Return what a person and the model settled in a session, for a program."""
+    said = session.dialogue
+    return {
+        "answers": [{"question": asked, "answer": answer} for asked, answer in said.answers],
+        "assumptions": list(said.assumptions),
+        "accepted": list(said.accepted),
+    }
 
 
 def specification_of(root: Path, module: str) -> Specification | None:
@@ -262,6 +290,17 @@ def specification_of(root: Path, module: str) -> Specification | None:
         return load_specification(spec_path(root, module), module=module)
     except LopenError:
         return None
+
+
+def built_session(root: Path, store: SessionStore, module: str) -> Session | None:
+    """Return the module's newest session if it completed the specification as it is now."""
+    from lopen.specification.drift import compare_hashes, section_hashes
+
+    last = newest_session(store, module)
+    spec = specification_of(root, module) if last is not None and last.finished else None
+    if last is None or spec is None:
+        return None
+    return None if compare_hashes(last.plan.sections, section_hashes(spec.outline)).any else last
 
 
 def is_approved(root: Path, store: SessionStore, module: str) -> bool:
@@ -287,12 +326,6 @@ def specification_line(root: Path, store: SessionStore, session: Session) -> lis
     return [f"the specification has changed since its approval: {named}"] if named else []
 
 
-def _commands_changed(root: Path, store: SessionStore, session: Session) -> bool:
-    """Return True if the specification has other verify commands than a person approved."""
-    spec, given = specification_of(root, session.module), store.approval(session.module)
-    return spec is not None and given is not None and given.commands != spec.command_lines
-
-
 def _newest_failure(store: SessionStore, session_id: str) -> tuple[str, str]:
     """Return message and hint of the newest failure; empty if it is archived or unreadable."""
     row = store.database.connection.execute(
@@ -312,15 +345,6 @@ HASH_DIGITS = 8  # of a verdict's hash, in the name that a person sees
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """The use of a task; judging is charged to the session."""
-
-    tokens: int = 0
-    cost_usd: float = 0.0
-    unpriced_tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class TaskDetails:
     """A task with all that is known of it.
 
@@ -337,16 +361,22 @@ class TaskDetails:
     verifications: tuple[VerifyResult, ...]
     verdict: Mapping[str, Any] | None
     earlier: tuple[Mapping[str, Any], ...]
-    spent: Spent
+    tokens: int = 0  # judging is charged to the session
+    cost_usd: float = 0.0
+    unpriced_tokens: int = 0
     diff: str = ""
     diff_unknown: str = ""
+
+    @property
+    def verdicts(self) -> tuple[Mapping[str, Any], ...]:
+        """Its verdicts, oldest first."""
+        return self.earlier if self.verdict is None else (*self.earlier, self.verdict)
 
     def fields(self) -> dict[str, Any]:
         """Return the same as one plain object."""
         whole: dict[str, Any] = asdict(self)
-        task = {name: whole["task"][name] for name in SHOWN_OF_TASK} | {"state": self.task.state.value}
-        spent: dict[str, Any] = whole.pop("spent")
-        return task | spent | {name: value for name, value in whole.items() if name != "task"}
+        task = whole.pop("task")
+        return {name: task[name] for name in SHOWN_OF_TASK} | {"state": self.task.state.value} | whole
 
 
 SHOWN_OF_TASK = (
@@ -467,7 +497,6 @@ def task_details(context: CommandContext, store: SessionStore, session: Session,
         diff, unknown = task_diff(context, session, task), ""
     except LopenError as error:
         diff, unknown = "", error.message
-    spent = Spent(budget.tokens_used, budget.cost_usd, budget.unpriced_tokens) if budget else Spent()
     return TaskDetails(
         task,
         session.id,
@@ -477,7 +506,9 @@ def task_details(context: CommandContext, store: SessionStore, session: Session,
         verifications=tuple(v for v in verifications(store, session.id) if v.task == task.id),
         verdict=verdict,
         earlier=tuple(own[:-1]),
-        spent=spent,
+        tokens=budget.tokens_used if budget else 0,
+        cost_usd=budget.cost_usd if budget else 0.0,
+        unpriced_tokens=budget.unpriced_tokens if budget else 0,
         diff=diff,
         diff_unknown=unknown,
     )
@@ -489,10 +520,10 @@ def task_diff(context: CommandContext, session: Session, task: Task) -> str:
     """
     if task.commit is None and (task.base is None or task.state is State.PENDING):
         return ""
-    with _reading(context, session) as (repository, redact):
-        aside = repository.references.tip(task.aside) if task.aside else None
-        after = task.commit or aside or repository.snapshot()
-        return redact(repository.diff(task.base or _parent(repository, session, after), after))
+    repository, secrets = _opened(context, session)
+    aside = repository.references.tip(task.aside) if task.aside else None
+    after = task.commit or aside or repository.snapshot()
+    return secrets.redact(repository.diff(task.base or _parent(repository, session, after), after))
 
 
 def task_changes(context: CommandContext, session: Session) -> list[tuple[Task, str]]:
@@ -508,14 +539,14 @@ def task_changes(context: CommandContext, session: Session) -> list[tuple[Task, 
 
 def module_diff(context: CommandContext, session: Session) -> str:
     """Return the change of the whole module: from the start of its branch to its commits and the work tree."""
-    with _reading(context, session) as (repository, redact):
-        before = session.start_commit or next((c.base for c in session.tree.components if c.base), None)
-        after = session.branch and repository.branch_tip(session.branch)
-        if session.finished and after is None:  # deleted
-            after = next(reversed([t.commit for t in session.tree.tasks if t.commit]), None)
-        if not session.finished or after is None:
-            after = repository.snapshot()
-        return redact(repository.diff(before, after)) if before else ""
+    repository, secrets = _opened(context, session)
+    before = session.start_commit or next((c.base for c in session.tree.components if c.base), None)
+    after = session.branch and repository.branch_tip(session.branch)
+    if session.finished and after is None:  # deleted
+        after = next(reversed([t.commit for t in session.tree.tasks if t.commit]), None)
+    if not session.finished or after is None:
+        after = repository.snapshot()
+    return secrets.redact(repository.diff(before, after)) if before else ""
 
 
 def merged_into(context: CommandContext, session: Session) -> str | None:
@@ -524,43 +555,37 @@ def merged_into(context: CommandContext, session: Session) -> str | None:
 
 
 def gone_branch(context: CommandContext, session: Session) -> tuple[str, str] | None:
-    """Return what to say of a complete session's branch that was deleted and not merged, and the command that makes it
+    """Return a line on a complete session's branch that was deleted and not merged, and the command that makes it
     again; None where it is there, or merged.
     """
-    merged, gone = _branch_state(context, session)
-    if merged or not gone:
-        return None
-    said = (
-        f"{session.branch} does not exist any more, and its work was not merged into {session.start_branch}"
-    )
-    return said, f"git branch {session.branch} {gone[:12]}"
+    return _branch_state(context, session)[1]
 
 
-def _branch_state(context: CommandContext, session: Session) -> tuple[str | None, str]:
-    """Return the branch that a complete session's work was merged into, and its last commit where its branch is gone."""
+def _branch_state(context: CommandContext, session: Session) -> tuple[str | None, tuple[str, str] | None]:
+    """Return both."""
     commits = [t.commit for t in session.tree.tasks if t.commit]
-    if not (session.finished and commits and session.branch and session.start_branch):
-        return None, ""
-    from lopen.application.workplaces import person_repository
-    from lopen.sandbox.known_secrets import KnownSecrets
-
+    branch, start = session.branch, session.start_branch
+    if not (session.finished and commits and branch and start):
+        return None, None
     with suppress(LopenError):
-        secrets = KnownSecrets(context.root, os.environ)
-        person = person_repository(context.root, context.load().settings, SystemClock(), secrets)
-        tip = person.branch_tip(session.branch)
-        base = person.branch_tip(session.start_branch)  # a clone does not follow it
-        merged = base is not None and person.reachable(tip or commits[-1], base)
-        return session.start_branch if merged else None, "" if tip else commits[-1]
-    return None, ""
+        person, _ = _person_repository(context)
+        tip, base = person.branch_tip(branch), person.branch_tip(start)  # a clone does not follow it
+        if base is not None and person.reachable(tip or commits[-1], base):
+            return start, None
+        if tip is None:
+            said = f"{branch} does not exist any more, and its work was not merged into {start}"
+            return None, (said, f"git branch {branch} {commits[-1][:12]}")
+    return None, None
 
 
 def closing_lines(context: CommandContext, session: Session) -> list[str]:
     """Return where the work of a complete session is, or the commands that show, merge and propose it."""
     if session.branch is None:
         return []
-    if target := merged_into(context, session):
-        return [f"{session.branch} is merged into {target}"]
-    if gone := gone_branch(context, session):
+    merged, gone = _branch_state(context, session)
+    if merged:
+        return [f"{session.branch} is merged into {merged}"]
+    if gone:
         return [gone[0], f"next: {gone[1]}"]
     return [
         f"next: lopen diff {session.module}   (shows the change)",
@@ -569,17 +594,22 @@ def closing_lines(context: CommandContext, session: Session) -> list[str]:
     ]
 
 
-@contextmanager
-def _reading(context: CommandContext, session: Session) -> Iterator[tuple[Repository, Callable[[str], str]]]:
-    """Yield the repository in which the session works, and the removal of secrets from text that is read there."""
-    from lopen.application.workplaces import clones_folder, opened, person_repository
-    from lopen.git.repository import CheckoutOptions
+def _person_repository(context: CommandContext) -> tuple[Repository, KnownSecrets]:
+    from lopen.application.workplaces import person_repository
     from lopen.sandbox.known_secrets import KnownSecrets
 
     secrets = KnownSecrets(context.root, os.environ)
-    person = person_repository(context.root, context.load().settings, SystemClock(), secrets)
+    return person_repository(context.root, context.load().settings, SystemClock(), secrets), secrets
+
+
+def _opened(context: CommandContext, session: Session) -> tuple[Repository, KnownSecrets]:
+    """Return the repository in which the session works, and the secrets to hide in text that is read there."""
+    from lopen.application.workplaces import clones_folder, opened
+    from lopen.git.repository import CheckoutOptions
+
+    person, secrets = _person_repository(context)
     folder = clones_folder(context.root) / session.module
-    yield opened(person, folder, CheckoutOptions(known=secrets.current)) or person, secrets.redact
+    return opened(person, folder, CheckoutOptions(known=secrets.current)) or person, secrets
 
 
 def _parent(repository: Repository, session: Session, commit: str) -> str:

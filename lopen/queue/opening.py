@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lopen.application.command_context import CommandContext
-from lopen.application.open_store import NOWHERE, now, open_store, store_of
+from lopen.application.open_store import NOWHERE, newest_session, now, open_store
 from lopen.core.errors import LopenError
 from lopen.core.hashing import content_hash
 from lopen.core.person import cache_folder, required
@@ -154,7 +154,7 @@ def bring_home(context: CommandContext, module: str | None) -> None:
     with closing(open_shared(context)) as shared:
         for placed in shared.placed(module):
             store, name, id = open_store(context, new=True), placed.order.module, placed.told.get("session")
-            own = store_of(store, name).latest(module=name)
+            own = newest_session(store, name)
             if placed.state != "complete" and own is None and module is not None:
                 worker = f" on {placed.worker}" if placed.worker else ""
                 raise LopenError(

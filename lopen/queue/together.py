@@ -9,10 +9,9 @@ from typing import Any, Protocol
 
 from lopen.application.command_context import CommandContext, ResumeOptions, RunOptions
 from lopen.application.decisions import checked, record, show, specification
-from lopen.application.driving import unchanged
 from lopen.application.estimate import expected
-from lopen.application.open_store import looked_up, open_store, opened_limits, store_of
-from lopen.application.reports import is_approved, standstill
+from lopen.application.open_store import looked_up, newest_session, open_store, opened_limits
+from lopen.application.reports import built_session, is_approved, read_session
 from lopen.application.workplaces import require_repository
 from lopen.core.errors import ExitCode, LopenError, WrongUsage
 from lopen.core.money import cost_text
@@ -25,7 +24,6 @@ from lopen.specification.modules import find_modules, require_known, spec_path
 from lopen.specification.order import in_order
 from lopen.specification.spec import Specification, load_specification
 from lopen.store.sessions import SessionStore
-from lopen.workflow.task_tree import progress
 
 
 class BuildsView(Protocol):
@@ -57,10 +55,11 @@ def preview_together(context: CommandContext, modules: Sequence[str], options: R
     """Tell for each of these modules, or all, whether it would be built, after which others, and at which cost."""
     store, settings = open_store(context), context.load(options.flags()).settings
     selection = _chosen(context, store, modules, options)
+    budgets = looked_up(context, store.database).budgets
     for module, spec in selection.specs.items():
         after = ", ".join(name for name in spec.after if name not in selection.complete)
         waits = module in selection.unapproved
-        cost = expected(context, spec, settings, options.model)[2]
+        cost = expected(store, budgets, spec, settings, options.model).words
         command = f"lopen approve {module}" if waits else f"lopen run {module}"
         unapproved = f"; it waits for your approval: {command}" if waits else ""
         context.say(f"{module}{f', after {after}' if after else ''}: {cost}{unapproved}")
@@ -131,7 +130,7 @@ def _selected(
         name: load_specification(spec_path(context.root, name), module=name)
         for name in find_modules(context.root)
     }
-    complete = frozenset(name for name in every if _is_complete(context, store, name))
+    complete = frozenset(name for name in every if built_session(context.root, store, name))
     selection = Selection({}, complete, [], {})
     for module in in_order({name: every[name].after for name in every}, modules):
         spec = every[module]
@@ -146,13 +145,6 @@ def _selected(
             if not is_approved(context.root, store, module):
                 selection.unapproved.append(module)
     return selection
-
-
-def _is_complete(context: CommandContext, store: SessionStore, module: str) -> bool:
-    """Return True if the module's newest session is complete and built this specification."""
-    last = store_of(store, module).latest(module=module)
-    under_way = store.latest(module=module, unfinished=True) is not None
-    return not under_way and last is not None and last.finished and unchanged(context, last)
 
 
 def _approve(context: CommandContext, store: SessionStore, selection: Selection, *, unattended: bool) -> None:
@@ -259,14 +251,14 @@ def figures(context: CommandContext, module: str) -> dict[str, Any]:
     """Return what a list shows of a module's newest session: its tasks, its cost, and what it waits for."""
     store = open_store(context)
     with closing(store.database):
-        session = store_of(store, module).latest(module=module)
+        session = newest_session(store, module)
         if session is None:
             return {}
-        done = progress(session.tree)
-        found: dict[str, Any] = {"session": session.id, "tasks_done": done.tasks_done, "tasks": done.tasks}
+        facts = read_session(context.root, store, session)
+        found = {name: facts.row()[name] for name in ("session", "tasks_done", "tasks")}
         budgets = {b.budget_id: b for b in looked_up(context, store.database).budgets}
         if own := budgets.get(f"session:{session.id}"):
             found |= {"cost_usd": round(own.cost_usd, 6), "unpriced_tokens": own.unpriced_tokens}
-        if waits := standstill(context.root, store, session):
-            found |= {"reason": waits.message, "command": waits.command}
+        if facts.waits:
+            found |= {"reason": facts.waits.message, "command": facts.waits.command}
         return found

@@ -12,10 +12,12 @@ from pydantic import Field
 from lopen.application.decisions import changes_since, checked, expected, record, recorded_plan, specification
 from lopen.application.open_store import created
 from lopen.application.overview import read_dossier
+from lopen.application.reports import built_session
 from lopen.core.escape import exact, inert
 from lopen.limits.admin_actions import NoSuch
+from lopen.limits.report import instant
 from lopen.server.served import Chosen, OpenProject, Order, Text
-from lopen.server.session_routes import ModuleName, is_built
+from lopen.server.session_routes import ModuleName
 from lopen.specification.drift import Drift, compare_hashes, section_hashes, spec_hash
 from lopen.specification.modules import find_modules
 from lopen.specification.sections import Section
@@ -68,7 +70,7 @@ def gate(opened: OpenProject, module: str) -> dict[str, Any]:
         "plan": recorded_plan(opened.store, spec),
         "approval": None if given is None else _approved(module, given),
         "approved": given is not None and given.spec_hash == digest,
-        "built": is_built(opened, module, digest),
+        "built": built_session(opened.root, opened.store, module) is not None,
         "changes": [] if given is None else [inert(line) for line in changes_since(spec, given)],
         "diff": _diff(opened, spec, given),
     }
@@ -106,8 +108,13 @@ def _unified(before: str, after: str, path: str) -> str:
 
 
 def _approved(module: str, given: Approval) -> dict[str, Any]:
-    at = given.at.isoformat(timespec="seconds").replace("+00:00", "Z")
-    return {"module": module, "at": at, "who": given.who, "note": given.note, "spec_hash": given.spec_hash}
+    return {
+        "module": module,
+        "at": instant(given.at),
+        "who": given.who,
+        "note": given.note,
+        "spec_hash": given.spec_hash,
+    }
 
 
 @routes.post("/{module}/approve")

@@ -17,12 +17,12 @@ from lopen.application.detached import start_detached
 from lopen.application.open_store import store_with
 from lopen.application.reports import (
     TaskDetails,
+    archived_row,
+    built_session,
     details,
     module_object,
     no_details,
-    session_object,
-    session_summary,
-    standstill,
+    read_session,
 )
 from lopen.core.errors import ExitCode, LopenError, StoreUnreachable
 from lopen.limits.admin_actions import NoSuch
@@ -39,10 +39,9 @@ from lopen.server.served import (
     page,
 )
 from lopen.specification.modules import find_modules
-from lopen.store.archives import ArchivedSession, archived_sessions
+from lopen.store.archives import archived_sessions
 from lopen.store.folder import is_worked_on
 from lopen.workflow.pauses import Question
-from lopen.workflow.session import Session
 
 routes = APIRouter(tags=["sessions"])
 SessionId = Annotated[str, Path(max_length=255, description="As `GET /api/sessions` lists it.")]
@@ -123,8 +122,8 @@ def listed_sessions(opened: OpenProject, offset: int, limit: int) -> tuple[list[
     ids, old = opened.store.ids(), archived_sessions(opened.store.database)
     wanted = page(ids, offset, limit)
     rest = page(old, max(0, offset - len(ids)), limit - len(wanted))
-    found: list[Session | ArchivedSession] = [*opened.store.readable(wanted), *rest]
-    return [session_summary(opened.root, opened.store, each) for each in found], len(ids) + len(old)
+    found = [read_session(opened.root, opened.store, s).row() for s in opened.store.readable(wanted)]
+    return [*found, *map(archived_row, rest)], len(ids) + len(old)
 
 
 @routes.get("/api/sessions/{session_id}")
@@ -135,7 +134,7 @@ async def get_session(project: Chosen, session_id: SessionId) -> dict[str, Any]:
         store = store_with(opened.store, session_id)
         session = store.load(session_id)
         question = session.pause if isinstance(session.pause, Question) else None
-        return session_object(opened.root, store, session) | {
+        return read_session(opened.root, store, session).to_json() | {
             "question": None if question is None else asdict(question)
         }
 
@@ -203,22 +202,13 @@ async def run(project: Chosen, module: ModuleName) -> dict[str, Any]:
     def work(opened: OpenProject) -> None:
         if module not in find_modules(opened.root):
             raise NoSuch(f"there is no module {module}", hint="GET /api/modules lists them")
-        approval = opened.store.approval(module)
-        if approval is None:
+        if opened.store.approval(module) is None:
             raise LopenError(f"{module} is not approved", hint=f"lopen approve {module}")
-        if is_built(opened, module, approval.spec_hash):
+        if built_session(opened.root, opened.store, module):
             raise LopenError(f"{module} is complete", hint=f"to build it anew: lopen run {module} --new")
 
     await project.run(work)
     return await _started(project, module, "run", module)
-
-
-def is_built(opened: OpenProject, module: str, digest: str) -> bool:
-    """Return True if the module's latest session completed the specification with that hash."""
-    last = opened.store.latest(module=module)
-    return (
-        last is not None and last.finished and last.approval is not None and last.approval.spec_hash == digest
-    )
 
 
 async def _started(project: ServedProject, module: str, *arguments: str) -> dict[str, Any]:
@@ -231,7 +221,7 @@ async def _started(project: ServedProject, module: str, *arguments: str) -> dict
 
     def work(opened: OpenProject) -> dict[str, Any]:
         session = opened.store.latest(module=module)
-        still = standstill(opened.root, opened.store, session) if session is not None else None
+        still = read_session(opened.root, opened.store, session).waits if session is not None else None
         if failed and still is not None and still.kind == "failed" and still.message:
             raise LopenError(still.message, hint=still.mend)
         if failed:

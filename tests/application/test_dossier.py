@@ -149,7 +149,7 @@ def test_a_proof_names_the_tests_that_the_evidence_names_and_no_other(
         verdicts=(verdict(True, "yes", "22", evidence),), runs={"22": TestRun(3, {"python": ran})}
     )
     first, _ = proofs(session(DONE, OPEN), history)
-    assert (first.tests, first.files, first.missing) == (tests, files, missing)
+    assert (first.tests, first.test_files, first.missing_tests) == (tests, files, missing)
 
 
 def test_a_criterion_is_proven_by_task_commit_tests_and_verdict() -> None:

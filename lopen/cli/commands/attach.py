@@ -30,12 +30,12 @@ def attach(
     from lopen.application.detached import follow
     from lopen.application.event_lines import counted, rows
     from lopen.application.open_store import one_session, open_store
-    from lopen.application.reports import standstill
+    from lopen.application.reports import read_session
     from lopen.cli.rendering.views import mode_for, subscriber
     from lopen.store.folder import is_worked_on
 
     store = open_store(context)
-    found = one_session(store, session)
+    found = one_session(context, store, session)
     shown = Shown(context, store, found.id)
     mode = mode_for(sys.stdout, json=context.json, quiet=False)
     lines = (
@@ -69,7 +69,7 @@ def attach(
     ended = store.load(found.id)
     if ended.finished:
         return ExitCode.OK
-    waits = standstill(context.root, store, ended)
+    waits = read_session(context.root, store, ended).waits
     if waits is not None and ended.status == "paused":
         raise PersonNeeded(waits.message or f"{found.id} is paused", command=waits.command)
     context.say(f"{waits.message if waits else 'the run ended'}; next: lopen resume {found.id}")

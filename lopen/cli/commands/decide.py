@@ -53,7 +53,7 @@ def answer(context: CommandContext, wanted: OptionalOwner = None, words: Optiona
     store = open_store(context)
     named, text = _named_text(wanted, words)
     asks = "waits for an answer"
-    session = the_session(store, named, lambda found: isinstance(found.pause, Question), asks).id
+    session = the_session(context, store, named, lambda found: isinstance(found.pause, Question), asks).id
     question, taken = decisions.answer(context, store, session, text)
     instead = "" if question.answer is None else f" (replaces: {question.answer})"
     text = question.chosen(text)
@@ -89,7 +89,7 @@ def confirm(context: CommandContext, session: OptionalSession = None, note: Note
     def asks(found: Session) -> bool:
         return found.pause is not None and found.pause.kind in ("confirmation", "person")
 
-    session = the_session(store, session, asks, "waits for a confirmation").id
+    session = the_session(context, store, session, asks, "waits for a confirmation").id
     pause = decisions.confirm(context, store, session, note)
     context.say(f"confirmed: {pause.message}")
     context.emit("confirmed", session=session, pause=pause.kind, note=note)
@@ -147,7 +147,7 @@ def tell(context: CommandContext, wanted: OptionalOwner = None, words: OptionalT
 
     store = open_store(context)
     named, said = _named_text(wanted, words)
-    found = the_session(store, named, lambda session: not session.finished, "is unfinished")
+    found = the_session(context, store, named, lambda session: not session.finished, "is unfinished")
     running = decisions.tell(context, store, found.id, said)
     context.say(f"the model hears it with the next turn of {found.id}")
     context.emit("told", session=found.id, text=said, running=running)
@@ -163,7 +163,7 @@ def pause(context: CommandContext, session: OptionalSession = None) -> ExitCode:
     from lopen.application.open_store import one_session, open_store
 
     store = open_store(context)
-    found = ask_to_pause(context, store, one_session(store, session).id)
+    found = ask_to_pause(context, store, one_session(context, store, session).id)
     context.say(f"{found.id} stops at its next safe point, after the current turn")
     context.emit("pause_requested", session=found.id)
     context.say(f"to continue it: lopen resume {found.id}")

@@ -44,19 +44,18 @@ def log(
     from lopen.application.open_store import one_session, open_store, store_with
     from lopen.application.reports import INTERRUPTED
     from lopen.cli.rendering.views import subscriber
-    from lopen.store.archives import archive_path
 
     if follow and last is not None:
         raise WrongUsage("-f and -n exclude each other", hint="see lopen log --help")
     store = open_store(context)
-    if session is not None and archive_path(store.archives, session) is not None:
+    if session is not None:
         store = store_with(store, session)
     elsewhere = _elsewhere(context, store, session)
     store = elsewhere or store
     if elsewhere and follow:
         context.warn(f"{session} is built elsewhere: this is its log as of the last checkpoint")
         follow = False
-    found = one_session(store, session)
+    found = one_session(context, store, session)
 
     verbose = context.verbose or guardrails
     with subscriber("json" if context.json else "plain", sys.stdout, verbose=verbose) as view:

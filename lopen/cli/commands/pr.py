@@ -43,16 +43,14 @@ def pr(
 
     Only a person may run this command.
     """
-    from lopen.application.open_store import looked_up, one_session, open_store, store_of, store_with
+    from lopen.application.open_store import looked_up, shown_session
     from lopen.application.reports import gone_branch, specification_of
 
-    store = open_store(context)
-    session = one_session(store if module is None else store_of(store, module), module)
+    store, session = shown_session(context, module)
     if session.branch is None:
         raise LopenError(f"{session.module} has no branch yet", hint=f"lopen run {session.module}")
     if gone := gone_branch(context, session):
         raise LopenError(gone[0], hint=f"to make it again: {gone[1]}")
-    store = store_with(store, session.id)
     budgets = {b.budget_id: b for b in looked_up(context, store.database).budgets}
     title = title_of(session)
     spec = specification_of(context.root, session.module)

@@ -28,14 +28,11 @@ HtmlOption = Annotated[
 @command
 def report(context: CommandContext, module: LatestModule = None, html: HtmlOption = None) -> ExitCode:
     """Show what proves each criterion of a module: tasks, commits, tests and verdict; with --html also every change."""
-    from lopen.application.open_store import one_session, open_store, store_of
+    from lopen.application.open_store import shown_session
     from lopen.application.overview import Reading, read_dossier
     from lopen.application.reports import task_changes
 
-    store = open_store(context)
-    if module is not None:
-        store = store_of(store, module)
-    session = one_session(store, module)
+    store, session = shown_session(context, module)
     found = read_dossier(Reading(context, store, context.load().settings), session.module, session.id)
     if html is not None:
         from lopen.server.dashboard.markup import Place
@@ -61,21 +58,22 @@ def _lines(found: Dossier) -> Iterator[str]:
     mutants = f", tests noticed {noticed} of {ran} mutants" if ran else ""
     yield f"{module.module}: {module.state}, {met} of {count} criteria met{tests}{mutants}, {dollars(module.pace.spent_usd)} spent"
     for proof in found.proofs:
-        yield from _proof_lines(proof)
+        yield from proof_lines(proof)
 
 
-def _proof_lines(proof: Proof) -> Iterator[str]:
+def proof_lines(proof: Proof) -> Iterator[str]:
+    """Yield what proves a criterion, in lines for a person."""
     state = proof.criterion
     again = f", after {counted(proof.rejections, 'rejection')}" if proof.rejections else ""
     yield f"{proof.number}. {state.id} {state.word}{again}: {state.text}"
     for task in proof.tasks:
-        yield f"     built by {task.name} ({task.id}): {task.commit[:12] if task.commit else task.state.value.replace('_', ' ')}"
+        yield f"     built by {task.name} ({task.id}): {task.commit[:12] if task.commit else 'skipped' if task.given_up else task.state.value.replace('_', ' ')}"
     if proof.tests:
         yield f"     tests: {', '.join(proof.tests)}"
-    for file, count in proof.files.items():
+    for file, count in proof.test_files.items():
         yield f"     tests in {file}: {count}"
-    if proof.missing:
-        yield f"     the judge names tests that no test run has: {', '.join(proof.missing)}"
+    if proof.missing_tests:
+        yield f"     the judge names tests that no test run has: {', '.join(proof.missing_tests)}"
     if proof.verdict:
         said = "a person accepted it" if proof.by_person else "the judge"
         yield f"     {said} ({proof.verdict}): {proof.evidence}"

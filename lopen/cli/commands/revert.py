@@ -33,14 +33,11 @@ def revert(
     from lopen.application.open_store import one_session, open_store
     from lopen.application.reports import merged_into
     from lopen.application.reverting import revert_session
-    from lopen.specification.modules import find_modules, require_known
 
     if undo and to is not None:
         raise WrongUsage("--undo and --to exclude each other", hint="see lopen revert --help")
     store = open_store(context)
-    if module is not None and module not in store.ids() and store.latest(module=module) is None:
-        require_known(module, find_modules(context.root))
-    session = one_session(store, module)
+    session = one_session(context, store, module)
     if not undo and (target := merged_into(context, session)):
         context.warn(
             f"{session.branch} is merged into {target}, which the revert leaves as it is; to undo a merge: git revert"

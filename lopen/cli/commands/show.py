@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,9 +18,7 @@ from lopen.store.audit import CallRecord, VerifyResult
 from lopen.workflow.task_tree import State
 
 if TYPE_CHECKING:
-    from lopen.application.dossier import Proof
     from lopen.application.reports import RecordDetails, TaskDetails
-    from lopen.workflow.session import Session
 
 ShownArgument = Annotated[
     str,
@@ -49,20 +46,12 @@ def show(context: CommandContext, wanted: ShownArgument) -> ExitCode:
     from lopen.application.dossier import proof_of
     from lopen.application.open_store import open_store
     from lopen.application.reports import TaskDetails, details
+    from lopen.cli.commands.report import proof_lines
 
     store = open_store(context)
     for session, proof in proof_of(store, wanted):
-        told, names = asdict(proof.criterion), [task.id for task in proof.tasks]
-        context.emit(
-            "criterion",
-            session=session.id,
-            **told,
-            tasks=names,
-            tests=list(proof.tests),
-            verdict=proof.verdict,
-        )
-        if not context.json:
-            context.say("\n".join(_proof_lines(session, proof)))
+        context.emit("criterion", session=session.id, **proof.to_json())
+        context.say("\n".join([f"criterion of {session.module}, session {session.id}:", *proof_lines(proof)]))
         return ExitCode.OK
     found = details(context, store, wanted)
     fields = found.fields()
@@ -79,11 +68,11 @@ def show(context: CommandContext, wanted: ShownArgument) -> ExitCode:
 @command
 def diff(context: CommandContext, task: DiffTask = None, stat: StatOption = False) -> ExitCode:
     """Show what a task or module changed; without a name, what the latest session has changed since it began."""
-    from lopen.application.open_store import one_session, open_store, store_of
+    from lopen.application.open_store import newest_session, one_session, open_store
     from lopen.application.reports import find_task, gone_branch, module_diff, task_diff
 
     store = open_store(context)
-    session = one_session(store, None) if task is None else store_of(store, task).latest(module=task)
+    session = one_session(context, store, None) if task is None else newest_session(store, task)
     if session is not None:
         if gone := gone_branch(context, session):
             context.warn(f"{gone[0]}; to make it again: {gone[1]}")
@@ -107,20 +96,6 @@ def stat_lines(diff: str) -> Iterator[str]:
         yield f"{part.path}: +{marks['+']} -{marks['-']}"
 
 
-def _proof_lines(session: Session, proof: Proof) -> Iterator[str]:
-    criterion = proof.criterion
-    yield f"{criterion.id} of {session.module} {proof.criterion.word}: {criterion.text}"
-    if proof.evidence:
-        yield f"evidence: {proof.evidence}"
-    for task in proof.tasks:
-        state = "skipped" if task.given_up else task.state.value.replace("_", " ")
-        yield f"task: {task.id} {task.name}: {state}"
-    yield from (f"test: {test}" for test in proof.tests)
-    if proof.verdict:
-        by = ", accepted by a person" if proof.by_person else ""
-        yield f"verdict: {proof.verdict}{by}; to see it: lopen show {proof.verdict}"
-
-
 def _task_lines(found: TaskDetails) -> Iterator[str]:
     task = found.task
     state = f"skipped: {task.given_up}" if task.given_up else task.state.value.replace("_", " ")
@@ -139,12 +114,11 @@ def _task_lines(found: TaskDetails) -> Iterator[str]:
     for criterion in found.criteria:
         told = f"  {criterion.id} {criterion.word}: {criterion.text}"
         yield f"{told} ({criterion.evidence})" if criterion.evidence else told
-    for verdict in (*found.earlier, *([found.verdict] if found.verdict else [])):
+    for verdict in found.verdicts:
         yield from verdict_lines(verdict)
     yield from _among_others(found.verifications)
-    spent = found.spent
-    cost = cost_text(spent.cost_usd, spent.unpriced_tokens)
-    yield f"cost: {spent.tokens:,} tokens, {cost} (judging is counted for the session)"
+    cost = cost_text(found.cost_usd, found.unpriced_tokens)
+    yield f"cost: {found.tokens:,} tokens, {cost} (judging is counted for the session)"
     yield f"commit: {task.commit}" if task.commit else "not committed"
     if found.diff_unknown:
         yield f"the diff cannot be read: {found.diff_unknown}"

@@ -13,14 +13,14 @@ from lopen.application.command_context import CommandContext
 from lopen.application.event_lines import MARKS, step_title
 from lopen.cli.command import command
 from lopen.cli.parameters import StatusArgument
-from lopen.core.errors import ExitCode, LopenError, StorageError
+from lopen.core.errors import ExitCode, StorageError
 from lopen.core.money import cost_text, dollars
-from lopen.workflow.next_step import displayed_step
 from lopen.workflow.steps import phase_of
 from lopen.workflow.task_tree import State, TaskTree, progress
 
 if TYPE_CHECKING:
     from lopen.application.open_store import ProjectLimits
+    from lopen.application.reports import SessionFacts
     from lopen.store.sessions import SessionStore
     from lopen.workflow.session import Session
 
@@ -34,48 +34,50 @@ def status(context: CommandContext, wanted: StatusArgument = None) -> ExitCode:
 
     It fits one screen; with -v also the step, and every finished task, budget and verdict.
     """
-    from lopen.application.open_store import looked_up, open_store, store_of, store_with
-    from lopen.application.reports import session_object, standstill
+    from lopen.application.open_store import looked_up, open_store, shown_session
+    from lopen.application.reports import read_session
     from lopen.application.servers import running_servers
-    from lopen.store.audit import last_failure
 
-    store = open_store(context)
     if wanted is not None:
-        store = store_with(store_of(store, wanted), wanted)
+        store, session = shown_session(context, wanted)
+        sessions = [session]
+    else:
+        store = open_store(context)
+        newest = store.latest()
+        sessions = list(store.readable(store.ids(unfinished=True))) or ([newest] if newest else [])
     limits = looked_up(context, store.database)
     project: dict[str, Any] = {
         "servers": [{"url": s.url, "pid": s.pid} for s in running_servers(context.root)]
     }
-    if wanted is not None:
-        sessions = [_named(context, store, wanted)]
-    else:
-        newest = store.latest()
-        sessions = list(store.readable(store.ids(unfinished=True))) or ([newest] if newest else [])
+    if wanted is None:
         project["modules"] = _tell_modules(context, store, sessions, limits)
     for server in project["servers"]:
         context.say(f"server: {server['url']} (to open it: lopen serve --link --open)")
     if not sessions:
         context.emit("status", session="", **project)
-    for session in sessions:
-        failed = None if session.finished else last_failure(store.database, session.id)
-        waits = standstill(context.root, store, session)
+    found = [read_session(context.root, store, session) for session in sessions]
+    for facts in found:
+        session, waits = facts.session, facts.waits
         own = next((b for b in limits.budgets if b.budget_id == f"session:{session.id}"), None)
         context.emit(
             "status",
-            **session_object(context.root, store, session),
+            **facts.to_json(),
             tokens=None if own is None else own.tokens_used,
             cost_usd=None if own is None else own.cost_usd,
             next=f"lopen {'merge' if session.finished else 'attach'} {session.module}"
             if waits is None
             else waits.command,
-            failed_verification=None if failed is None else asdict(failed),
+            failed_verification=None if facts.failure is None else asdict(facts.failure),
             limits_unknown=limits.unknown or None,
             **project,
         )
         project = {}  # told once
         if not context.json:
-            context.say("\n".join(lines(context, store, session, limits, whole=context.verbose)))
-    _tell_waiting(context, store, sessions)
+            context.say("\n".join(lines(context, store, facts, limits, whole=context.verbose)))
+    waiting = {f.session.module: f.waits.command for f in found if f.waits and f.waits.kind != "failed"}
+    if len(sessions) > 1 and waiting:
+        told = [f"{len(waiting)} {'waits' if len(waiting) == 1 else 'wait'} for you:"]
+        context.say("\n".join([*told, *(f"  {module}: {each}" for module, each in sorted(waiting.items()))]))
     if wanted is None and context.has_queue:
         _tell_queue(context)
     return ExitCode.OK
@@ -97,31 +99,6 @@ def _tell_queue(context: CommandContext) -> None:
         told = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
         context.say(f"in the queue: {told}; which, and where: lopen queue")
         context.emit("queue", states=dict(counts))
-
-
-def _tell_waiting(context: CommandContext, store: SessionStore, sessions: Sequence[Session]) -> None:
-    """Say at the end which of several modules wait for the person, each with its command."""
-    from lopen.application.reports import standstill
-
-    found = ((s.module, standstill(context.root, store, s)) for s in sessions)
-    waits = {module: each for module, each in found if each is not None and each.kind != "failed"}
-    if len(sessions) > 1 and waits:
-        told = [f"{len(waits)} {'waits' if len(waits) == 1 else 'wait'} for you:"]
-        context.say(
-            "\n".join([*told, *(f"  {module}: {each.command}" for module, each in sorted(waits.items()))])
-        )
-
-
-def _named(context: CommandContext, store: SessionStore, wanted: str) -> Session:
-    """Return the module's latest session, or the session with that id."""
-    from lopen.specification.modules import find_modules, require_known
-    from lopen.store.sessions import NoSuchSession
-
-    try:
-        return store.latest(module=wanted) or store.load(wanted)
-    except NoSuchSession:
-        require_known(wanted, find_modules(context.root))
-        raise LopenError(f"{wanted} has no session yet", hint=f"to start one: lopen run {wanted}") from None
 
 
 def _tell_modules(
@@ -153,53 +130,44 @@ def _tell_modules(
 def lines(
     context: CommandContext,
     store: SessionStore,
-    session: Session,
+    facts: SessionFacts,
     limits: ProjectLimits,
     *,
-    whole: bool = True,
+    whole: bool,
 ) -> list[str]:
     """Return the status of a session as lines for a person; without `whole` on one screen.
 
     On one screen the tree is shortened, and parts in order are left out.
     """
-    from lopen.application.reports import (
-        closing_lines,
-        held_criteria,
-        present_verdicts,
-        requests_under_way,
-        shown_status,
-        specification_line,
-        standstill_lines,
-    )
+    from lopen.application.reports import closing_lines, present_verdicts, specification_line
+    from lopen.application.workplaces import clone_of  # imports git
     from lopen.judge.verdict import verdict_from_json
 
-    done = progress(session.tree)
-    head = [f"{session.module}: {shown_status(context.root, session)} (session {session.id})"]
+    session, done = facts.session, progress(facts.session.tree)
+    head = [f"{session.module}: {facts.status} (session {session.id})"]
     if whole and not session.finished:
-        step = displayed_step(session)
-        head.append(f"{step_title(step)} ({phase_of(step).replace('_', ' ')})")
+        head.append(f"{step_title(facts.step)} ({phase_of(facts.step).replace('_', ' ')})")
     if done.components:
-        held = len(held_criteria(session, store.verdicts(session.id)))
         head.append(
-            f"criteria {held}/{len(session.plan.criteria)} · components {done.components_done}/{done.components}"
+            f"criteria {len(facts.held)}/{len(session.plan.criteria)} · components {done.components_done}/{done.components}"
             f" · tasks {done.tasks_done}/{done.tasks}"
         )
     tail = [*limits.lines, *_spent(session, limits, whole=whole)]
-    newest = {verdict["subject"]: verdict for verdict in store.verdicts(session.id)}
+    newest = {verdict["subject"]: verdict for verdict in facts.verdicts}
     present = [v for v in present_verdicts(store, session) if newest[v["subject"]] == v]
     verdicts = present[-3 if whole else -1 :]
-    waits = standstill_lines(context.root, store, session)
-    for verdict in verdicts[:-1] if any(line.startswith("  verdict") for line in waits) else verdicts:
+    for verdict in verdicts[:-1] if facts.waits and facts.waits.cause else verdicts:
         tail += verdict_from_json(verdict).lines
     tail += [f"branch: {session.branch}"] if session.branch else []
-    tail += work_tree_lines(context, session)
+    clone = clone_of(context.root, session.module)
+    tail += [f"works in: {clone}"] if clone else []
     tail += specification_line(context.root, store, session)
     if whole:
         tail += [f"decided by a person: {asked} {answer}" for asked, answer in session.dialogue.answers]
         tail += [f"assumed: {line}" for line in session.dialogue.assumptions]
         tail += [f"accepted by a person: {line}" for line in session.dialogue.accepted]
-    tail += [f"asked: {sentence}" for sentence in requests_under_way(store, session)]
-    tail += waits
+    tail += [f"asked: {sentence}" for sentence in facts.asked]
+    tail += facts.standstill_lines
     tail += closing_lines(context, session) if session.finished else []
     tree, room = tree_lines(session.tree, session.plan.selected), max(4, SCREEN - len(head) - len(tail) - 1)
     if not whole and len(tree) > room:
@@ -242,14 +210,6 @@ def _spent(session: Session, limits: ProjectLimits, *, whole: bool) -> list[str]
     paused = session.pause is not None and session.pause.kind == "circuit"  # which says the same
     open_ones = [c for c in circuits if whole or (c.state != "closed" and not paused)]
     return [*told, *(line for c in open_ones for line in circuit_lines(c, limits.book, now))]
-
-
-def work_tree_lines(context: CommandContext, session: Session) -> list[str]:
-    """Name lopen's clone, in which the session works."""
-    from lopen.application.workplaces import clone_of  # imports git
-
-    path = clone_of(context.root, session.module)
-    return [f"works in: {path}"] if path else []
 
 
 def tree_lines(tree: TaskTree, selected: str | None) -> list[str]:

@@ -267,8 +267,11 @@ def _proof(proof: Proof) -> Child:
         prose(proof.evidence),
         el("small", f" {notes}") if notes else None,
         named or None,
-        [el("span.below", plural(n, "test"), " in ", el("code", file)) for file, n in proof.files.items()],
-        [el("span.below.bad", "no test run has ", el("code", name)) for name in proof.missing],
+        [
+            el("span.below", plural(n, "test"), " in ", el("code", file))
+            for file, n in proof.test_files.items()
+        ],
+        [el("span.below.bad", "no test run has ", el("code", name)) for name in proof.missing_tests],
     ]
 
 

@@ -34,7 +34,6 @@ def task_page(shown: ModuleView, found: TaskDetails) -> str:
     commit: Child = el("code", task.commit[:12]) if task.commit else "none yet"
     row = next((row for row in shown.dossier.line.rows if row.task == task.id), None)
     failed = [el("li", prose(reason)) for reason in task.reasons]
-    given = [*found.earlier, *([found.verdict] if found.verdict else [])]
     criteria = [
         ([el("b", c.id), " ", prose(c.text)], chip(c.word), prose(c.evidence)) for c in found.criteria
     ]
@@ -49,16 +48,16 @@ def task_page(shown: ModuleView, found: TaskDetails) -> str:
             "dl.facts.panel",
             fact("component", found.component),
             fact("commit", commit),
-            fact("spent", cost_text(found.spent.cost_usd, found.spent.unpriced_tokens)),
+            fact("spent", cost_text(found.cost_usd, found.unpriced_tokens)),
             fact("took", duration(round(row.worked_s)) if row else "–"),
-            fact("rejections", sum(v["subject"] == task.id and not v["passed"] for v in given)),
+            fact("rejections", sum(v["subject"] == task.id and not v["passed"] for v in found.verdicts)),
             fact("attempts not accepted", task.failures) if task.failures else None,
         ),
         el("p.notice", "Skipped: ", prose(task.given_up)) if task.given_up else None,
         section("Why attempts failed", el("ul.findings", failed)) if failed else None,
         section(
             "Verdicts",
-            [verdict(shown, v, whole=True) for v in reversed(given)]
+            [verdict(shown, v, whole=True) for v in reversed(found.verdicts)]
             or empty("The judge has not seen this task yet."),
         ),
         section("Criteria", table(("Criterion", "State", "Proven by="), criteria, "Criteria"))
