@@ -30,7 +30,7 @@ from lopen.limits.opening import open_limits
 from lopen.sandbox.ancestry import ancestor_commands, enclosing_session, nearest_ancestor_in, runs_below_lopen
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.specification.drift import compare_hashes, section_hashes, spec_hash
-from lopen.specification.modules import module_name
+from lopen.specification.modules import spec_path
 from lopen.specification.spec import Problem, Specification, load_specification
 from lopen.store.folder import (
     Locked,
@@ -141,8 +141,8 @@ LONGEST_LINE = 100  # of a task's description at the gate
 
 def specification(root: Path, store: SessionStore, module: str) -> Specification:
     """Load the module's current specification and store its criterion ids."""
-    path = root / "specs" / module_name(module) / "SPECIFICATION.md"
-    spec = load_specification(path, module=module, known_ids=store.known_criteria(module))
+    known = store.known_criteria(module)
+    spec = load_specification(spec_path(root, module), module=module, known_ids=known)
     store.remember_criteria(module, {c.id: c.text for c in spec.criteria})
     return spec
 
@@ -302,23 +302,20 @@ def answer(context: CommandContext, store: SessionStore, session_id: str, text: 
     """
     question = _open_question(store, session_id, text)
     text = question.chosen(text)
-    given = PersonRequest("answer", {"text": text})
     try:
         with module_lock(context.root, store.load(session_id).module):
             question = _open_question(store, session_id, text)
-            after = changes.ask_person(store.load(session_id), replace(question, answer=text))
+            secrets = KnownSecrets(context.root, os.environ)
+            journal = Journal(store, store.load(session_id), SystemClock(), redact=secrets.redact)
             event = QuestionAsked(question.text, question.options, question.default, text)
-            body = KnownSecrets(context.root, os.environ).redact(event.body())
-            now = datetime.now(UTC)
             with store.database.transaction():
                 take_requests(store.database, session_id, "answer")
-                store.save(after, now)
-                store.append_event(session_id, now, event.name, body)
+                journal.save(changes.ask_person(journal.session, replace(question, answer=text)), event)
             return question, False
     except Locked:  # a terminal shows the question
         with store.database.transaction():
             take_requests(store.database, session_id, "answer")
-            add_request(store.database, session_id, given)
+            add_request(store.database, session_id, PersonRequest("answer", {"text": text}))
         return question, True
 
 
@@ -328,14 +325,12 @@ def _open_question(store: SessionStore, session_id: str, text: str) -> Question:
     if not isinstance(question, Question):  # a run closes the question when it uses the answer
         raise LopenError(f"{session_id} has no open question", hint=f"lopen status {session.module}")
     if not text.strip():
-        raise _empty(session_id, question)
+        default = question.default
+        hint = (
+            f"to use the default: lopen answer {session_id} {shlex.quote(default)}" if default.strip() else ""
+        )
+        raise WrongUsage(f"the answer is empty; the question is: {question.text}", hint=hint)
     return question
-
-
-def _empty(session: str, question: Question) -> WrongUsage:
-    default = question.default
-    hint = f"to use the default: lopen answer {session} {shlex.quote(default)}" if default.strip() else ""
-    return WrongUsage(f"the answer is empty; the question is: {question.text}", hint=hint)
 
 
 def tell(context: CommandContext, store: SessionStore, session_id: str, text: str) -> bool:
@@ -371,10 +366,8 @@ def skip(
             session = _session_with(store, task)
             secrets = KnownSecrets(context.root, os.environ)
             journal = Journal(store, session, SystemClock(), redact=secrets.redact)
-            place = None
-            if clone_of(context.root, session.module) is not None:
-                settings = context.load().settings
-                place = workplace_of(context, settings, store, session, SystemClock(), secrets)
+            has_clone = clone_of(context.root, session.module) is not None
+            place = workplace_of(context, store, session, secrets) if has_clone else None
             session = skip_task(journal, place, task, reason, keep=keep)
             write_plan(context.root, session)
             return session, True

@@ -141,10 +141,9 @@ def follow(
     """
     last = after
     while not left():
-        running = is_worked_on(root, session.module) and _status(store, session.id) == "running"
-        records = list(
-            store.events(session.id, after=last)
-        )  # after the look, so that earlier events are not lost
+        running = is_worked_on(root, session.module) and store.load(session.id).status == "running"
+        # after the look, so that no earlier event is lost
+        records = list(store.events(session.id, after=last))
         last = records[-1].seq if records else last
         yield records
         if not running:
@@ -154,10 +153,3 @@ def follow(
         if left() or not is_worked_on(root, session.module):
             return
         time.sleep(FOLLOW_S)
-
-
-def _status(store: SessionStore, session_id: str) -> str:
-    """Return a session's status without reading its tree."""
-    sql = "SELECT status FROM sessions WHERE id=?"
-    row = store.database.connection.execute(sql, (session_id,)).fetchone()
-    return str(row[0]) if row else ""

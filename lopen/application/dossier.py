@@ -26,7 +26,7 @@ from lopen.core import events as e
 from lopen.judge.verdict import accepted, outcome, verdict_from_json
 from lopen.store.audit import AuditTrail, VerifyResult, verifications
 from lopen.store.sessions import SessionStore
-from lopen.verification.mutation_check import mutation_from_json
+from lopen.verification.mutation_check import MutantOutcome, mutation_from_json
 from lopen.verification.runners import count_tests
 from lopen.verification.test_run import TestRun, run_from_json
 from lopen.workflow.session import Session
@@ -406,24 +406,20 @@ def tests_passing(history: History) -> int | None:
 def mutants_noticed(session: Session, history: History) -> tuple[int, int]:
     """Return how many mutants the tests noticed of those that ran, in the last check of each task."""
     kept = {t.id for t in session.tree.tasks if not t.given_up}
-    checks = {
-        v.task: mutation_from_json(v.found)
-        for v in history.verifications
-        if v.tool == "mutation_check" and v.found is not None and v.task in kept
-    }
-    ran = [o.noticed for check in checks.values() for o in check.outcomes if o.noticed is not None]
+    ran = [o.noticed for task, o in _outcomes(history) if task in kept and o.noticed is not None]
     return sum(ran), len(ran)
 
 
 def survivors(history: History) -> tuple[str, ...]:
     """Return the mutants that no test noticed in the last check of each task, each once."""
-    checks = {
-        v.task: mutation_from_json(v.found)
-        for v in history.verifications
-        if v.tool == "mutation_check" and v.found is not None
-    }
-    outcomes = (outcome for check in checks.values() for outcome in check.outcomes)
-    return tuple(dict.fromkeys(str(each) for each in outcomes if each.noticed is False))
+    return tuple(dict.fromkeys(str(each) for _, each in _outcomes(history) if each.noticed is False))
+
+
+def _outcomes(history: History) -> Iterator[tuple[str | None, MutantOutcome]]:
+    """Yield the outcome of each mutant in the last check of each task."""
+    checks = {v.task: v.found for v in history.verifications if v.tool == "mutation_check" and v.found}
+    for task, found in checks.items():
+        yield from ((task, outcome) for outcome in mutation_from_json(found).outcomes)
 
 
 def judged(verdict: Mapping[str, Any]) -> str:

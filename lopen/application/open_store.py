@@ -236,6 +236,10 @@ class ProjectLimits:
     unknown: str = ""
     book: RuleBook = field(default_factory=RuleBook)
 
+    def of(self, owner: str) -> BudgetState | None:
+        """Return the budget with that id, such as `session:ID`; None where it is not counted or cannot be read."""
+        return next((budget for budget in self.budgets if budget.budget_id == owner), None)
+
     @property
     def lines(self) -> list[str]:
         """Return the reason for people, if the limits are unknown."""

@@ -230,7 +230,7 @@ def standing(reading: Reading, module: str, wanted: str | None = None) -> Standi
     history, held = reading.history(found, session), is_worked_on(root, module)
     working = held and not session.finished and not asks_now(session.pause)
     line = timeline_of(session, history, working=working)
-    spent = next((b.cost_usd for b in reading.limits.budgets if b.budget_id == f"session:{session.id}"), None)
+    budget = reading.limits.of(f"session:{session.id}")
     facts = read_session(root, found, session)
     merged = reading.merged_into(session) if session.finished else ""
     return Standing(
@@ -248,7 +248,7 @@ def standing(reading: Reading, module: str, wanted: str | None = None) -> Standi
         ),
         dossier.tests_passing(history),
         dossier.mutants_noticed(session, history),
-        dossier.pace(session, line, sum(row.cost_usd for row in line.rows) if spent is None else spent),
+        dossier.pace(session, line, budget.cost_usd if budget else sum(row.cost_usd for row in line.rows)),
         _act(found, facts, history) if working else None,
         _wait(reading, facts, history, spec, at_terminal=held),
         merged,

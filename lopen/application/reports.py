@@ -490,9 +490,7 @@ def task_details(context: CommandContext, store: SessionStore, session: Session,
     wider = [v for v in verdicts if v["subject"] in (owner.id, session.module)] if task.commit else []
     covering = [v for v in verdicts if v in own or v in wider]
     verdict = next(reversed(own or wider), None)
-    budget = next(
-        (b for b in looked_up(context, store.database).budgets if b.budget_id == f"task:{task.id}"), None
-    )
+    budget = looked_up(context, store.database).of(f"task:{task.id}")
     try:
         diff, unknown = task_diff(context, session, task), ""
     except LopenError as error:

@@ -6,14 +6,15 @@ import json
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lopen.application.command_context import CommandContext
+from lopen.core.clock import SystemClock
 from lopen.core.errors import LopenError, did_you_mean
 from lopen.core.events import Reverted
-from lopen.store.journal import ConversationStore
+from lopen.store.journal import ConversationStore, Journal
 from lopen.store.sessions import SessionStore
 from lopen.workflow import changes
 from lopen.workflow.session import RevertIntent, Session
@@ -93,15 +94,13 @@ def _open_place(context: CommandContext, store: SessionStore, session: Session) 
         LopenError: the session has no branch, or a checkout of the person stands on it.
     """
     from lopen.application.workplaces import workplace_of
-    from lopen.core.clock import SystemClock
     from lopen.sandbox.known_secrets import KnownSecrets
 
     if session.branch is None:
         raise LopenError(
             f"{session.module} has no commits to revert to", hint="commits start after the approval"
         )
-    settings, secrets = context.load().settings, KnownSecrets(context.root, os.environ)
-    place = workplace_of(context, settings, store, session, SystemClock(), secrets)
+    place = workplace_of(context, store, session, KnownSecrets(context.root, os.environ))
     if place.person.branch_tip(session.branch) is None:
         raise LopenError(
             f"branch {session.branch} does not exist any more", hint="to undo merged work: git revert COMMIT"
@@ -116,28 +115,26 @@ def _open_place(context: CommandContext, store: SessionStore, session: Session) 
     return place
 
 
-def reverts(store: SessionStore, session: Session) -> list[tuple[str, Reverted]]:
-    """Return the session's reverts with their times, oldest first."""
-    rows = store.database.connection.execute(
-        "SELECT ts, body FROM events WHERE session=? AND name=? ORDER BY seq", (session.id, Reverted.name)
-    )
-    return [(row["ts"], Reverted(**json.loads(row["body"]))) for row in rows]
+def _latest(store: SessionStore, session: Session) -> Reverted | None:
+    """Return the session's latest revert; None where there is none, or its event is archived."""
+    row = store.database.connection.execute(
+        "SELECT body FROM events WHERE session=? AND name=? ORDER BY seq DESC LIMIT 1",
+        (session.id, Reverted.name),
+    ).fetchone()
+    return Reverted(**json.loads(row["body"])) if row else None
 
 
 def _skip_without_work(store: SessionStore, session: Session) -> Reverted | None:
     """Return the latest revert if it is the skip of a task from which nothing was put aside."""
-    latest = next((event for _, event in reversed(reverts(store, session))), None)
+    latest = _latest(store, session)
     return latest if latest is not None and latest.skipped and not latest.backup and not latest.undo else None
 
 
 def _reopened(store: SessionStore, session: Session, skipped: Reverted) -> tuple[Session, Reverted]:
     """Open the skipped task again; no file changes."""
     event = replace(skipped, reopened=(skipped.skipped,), undo=True)
-    changed, now = changes.reopen_skipped(session, skipped.skipped), datetime.now(UTC)
-    with store.database.transaction():
-        store.save(changed, now)
-        store.append_event(session.id, now, event.name, body(event))
-    return changed, event
+    changed = changes.reopen_skipped(session, skipped.skipped)
+    return Journal(store, session, SystemClock(), redact=str).save(changed, event), event
 
 
 def _backup_to_restore(store: SessionStore, session: Session, repository: Repository) -> Backup:
@@ -147,17 +144,17 @@ def _backup_to_restore(store: SessionStore, session: Session, repository: Reposi
     Raises:
         LopenError: there is no backup, or it was restored already.
     """
-    interrupted, before = session.intents.revert, reverts(store, session)
+    interrupted, before = session.intents.revert, _latest(store, session)
     if interrupted is not None and not interrupted.undo:
         name: str | None = interrupted.backup
-    elif before and before[-1][1].undo:
+    elif before is not None and before.undo:
         raise LopenError(
             "nothing is left to undo: the latest revert is undone",
             hint=f"to revert again: lopen revert {session.module} --to TASK; "
-            f"work from after that revert is kept in {before[-1][1].backup}",
+            f"work from after that revert is kept in {before.backup}",
         )
-    else:  # old events may be archived
-        name = before[-1][1].backup if before else repository.references.latest_backup_name(session.id)
+    else:
+        name = before.backup if before is not None else repository.references.latest_backup_name(session.id)
     backup = repository.read_backup(name) if name else None
     if backup is None:
         raise LopenError(f"{session.id} has no backup to restore", hint=f"lopen status {session.module}")
@@ -225,11 +222,9 @@ def recorded(
     restored = {t.id: by_task[t.id] for t in session.tree.tasks if t.open and t.id in by_task}
     done = "restored the work of" if intent.undo else "reverted the work to"
     note = f"A person {done} commit {intent.commit[:12]}; what was there is kept in {intent.backup}."
-    now = datetime.now(UTC)
     changed = changes.record_revert(session, removed, restored, note)
     reopened = removed
-    if intent.undo and (before := reverts(store, session)):  # old events may be archived
-        _, undone = before[-1]
+    if intent.undo and (undone := _latest(store, session)) is not None:
         changed = changes.record_verified(changed, undone.verified, complete=undone.complete)
         changed = changes.reopen_skipped(changed, undone.skipped)
         reopened = [*removed, *filter(None, [undone.skipped])]
@@ -243,15 +238,9 @@ def recorded(
         session.finished,
     )
     with store.database.transaction():
-        store.save(changed, now)
+        Journal(store, session, SystemClock(), redact=str).save(changed, event)
         ConversationStore(store.database, session.id, redact=str).clear()  # it rests on files that are gone
-        store.append_event(session.id, now, event.name, body(event))
     return changed, event
-
-
-def body(event: Reverted) -> str:
-    """Return the event's fields as stored."""
-    return json.dumps(asdict(event))
 
 
 def settle(context: CommandContext, store: SessionStore, ids: Sequence[str]) -> None:
@@ -274,27 +263,21 @@ def settle(context: CommandContext, store: SessionStore, ids: Sequence[str]) -> 
 
 def _settle(context: CommandContext, store: SessionStore, session: Session) -> None:
     from lopen.application.workplaces import workplace_of
-    from lopen.core.clock import SystemClock
     from lopen.files.skipped_work import put_aside
     from lopen.sandbox.known_secrets import KnownSecrets
-    from lopen.store.journal import Journal
     from lopen.store.project_documents import write_plan
 
     intent = session.intents.revert
     if intent is None or session.branch is None:
         return
-    settings, clock = context.load().settings, SystemClock()
     secrets = KnownSecrets(context.root, os.environ)
-    place = workplace_of(context, settings, store, session, clock, secrets)
-    repository = place.repository
-    tip, summary = (
-        repository.branch_tip(session.branch),
-        f"a revert to {intent.commit[:12]} was interrupted",
-    )
+    place = workplace_of(context, store, session, secrets)
+    repository, summary = place.repository, f"a revert to {intent.commit[:12]} was interrupted"
+    tip = repository.branch_tip(session.branch)
     backup = f"backup: {intent.backup}"
     if intent.skipped:
         place.publish_backup(repository.backup(session.id))  # files may be newer
-        put_aside(Journal(store, session, clock, redact=secrets.redact), place)
+        put_aside(Journal(store, session, SystemClock(), redact=secrets.redact), place)
         context.warn(f"the work of {intent.skipped}, which you skipped, is now put aside; {backup}")
         return
     if tip == intent.head:  # also the case if only uncommitted work was to be removed
@@ -303,7 +286,7 @@ def _settle(context: CommandContext, store: SessionStore, session: Session) -> N
         )
         return
     if tip != intent.commit:
-        store.save(changes.intend_revert(session, None), clock.now())
+        store.save(changes.intend_revert(session, None), datetime.now(UTC))
         context.warn(f"{summary}, and {session.branch} has moved since: nothing is changed; {backup}")
         return
     place.move_back(session.branch, intent.head, intent.commit)

@@ -83,7 +83,7 @@ def wired(
     stand_ins = stand_ins or StandIns()
     clock, secrets = stand_ins.clock, KnownSecrets(context.root, os.environ)
     check_templates(settings.workflow.templates)
-    place = stand_ins.place or workplace_of(context, settings, store, session, clock, secrets)
+    place = stand_ins.place or workplace_of(context, store, session, secrets, settings, clock)
     home, root = place.home, place.root
     sandbox = sandbox_of(context, settings, place, session.id)
     with ExitStack() as stack:

@@ -54,17 +54,18 @@ def person_repository(root: Path, settings: Settings, clock: Clock, secrets: Kno
 
 def workplace_of(
     context: CommandContext,
-    settings: Settings,
     store: SessionStore,
     session: Session,
-    clock: Clock,
     secrets: KnownSecrets,
+    settings: Settings | None = None,
+    clock: Clock | None = None,
 ) -> Workplace:
     """Return the session's place of work, made if needed. The caller holds the module's lock.
 
     Also remove clones of finished sessions that have no uncommitted work; the place's notices name them.
     """
-    person = person_repository(context.root, settings, clock, secrets)
+    settings = settings or context.load().settings
+    person = person_repository(context.root, settings, clock or SystemClock(), secrets)
     folder = clones_folder(context.root)
     options = CheckoutOptions(settings.git.sign, secrets.current)
     removed = tuple(_remove_finished(context, store, person, options, session.module))

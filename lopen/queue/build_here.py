@@ -292,9 +292,8 @@ def _restore_work(inner: CommandContext, store: SessionStore, module: str) -> No
         work, parent = git(inner.root, "rev-parse", WORK + module, f"{WORK}{module}^").split()
     except GitError:
         return
-    settings, secrets = inner.load().settings, KnownSecrets(inner.root, os.environ)
     with module_lock(inner.root, module):
-        place = workplace_of(inner, settings, store, session, SystemClock(), secrets)
+        place = workplace_of(inner, store, session, KnownSecrets(inner.root, os.environ))
         clone = place.repository
         if place.person.branch_tip(session.branch) != parent:
             return

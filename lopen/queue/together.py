@@ -256,8 +256,7 @@ def figures(context: CommandContext, module: str) -> dict[str, Any]:
             return {}
         facts = read_session(context.root, store, session)
         found = {name: facts.row()[name] for name in ("session", "tasks_done", "tasks")}
-        budgets = {b.budget_id: b for b in looked_up(context, store.database).budgets}
-        if own := budgets.get(f"session:{session.id}"):
+        if own := looked_up(context, store.database).of(f"session:{session.id}"):
             found |= {"cost_usd": round(own.cost_usd, 6), "unpriced_tokens": own.unpriced_tokens}
         if facts.waits:
             found |= {"reason": facts.waits.message, "command": facts.waits.command}

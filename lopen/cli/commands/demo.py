@@ -107,10 +107,9 @@ def _show(context: CommandContext) -> ExitCode:
     )
     for held in criterion_states(session, verdicts, session.plan.criteria):
         context.say(f"  {held.id} {held.word}: {held.text}")
-    for budget in looked_up(context, store.database).budgets:
-        if budget.budget_id == f"session:{session.id}":
-            spent = f"{dollars(budget.cost_usd)}, {budget.tokens_used:,} tokens"
-            context.say(f"Spent: {spent} when it was recorded, nothing now")
+    if budget := looked_up(context, store.database).of(f"session:{session.id}"):
+        spent = f"{dollars(budget.cost_usd)}, {budget.tokens_used:,} tokens"
+        context.say(f"Spent: {spent} when it was recorded, nothing now")
     context.say("To look at it:\n  lopen status\n  lopen log\n  lopen report")
     context.emit(
         "demo_complete",

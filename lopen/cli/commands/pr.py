@@ -51,11 +51,11 @@ def pr(
         raise LopenError(f"{session.module} has no branch yet", hint=f"lopen run {session.module}")
     if gone := gone_branch(context, session):
         raise LopenError(gone[0], hint=f"to make it again: {gone[1]}")
-    budgets = {b.budget_id: b for b in looked_up(context, store.database).budgets}
+    budget = looked_up(context, store.database).of(f"session:{session.id}")
     title = title_of(session)
     spec = specification_of(context.root, session.module)
     described = spec.description if spec else ""
-    body = "\n".join(report(store, session, budgets.get(f"session:{session.id}"), described))
+    body = "\n".join(report(store, session, budget, described))
     found = () if print_ else (find_on_path(name, context.root) for name in ("gh", "glab"))
     program = next((path for path in found if path), None)
     remote = _git(context, "remote").splitlines()

@@ -58,15 +58,14 @@ def status(context: CommandContext, wanted: StatusArgument = None) -> ExitCode:
     found = [read_session(context.root, store, session) for session in sessions]
     for facts in found:
         session, waits = facts.session, facts.waits
-        own = next((b for b in limits.budgets if b.budget_id == f"session:{session.id}"), None)
+        act = "merge" if session.finished else "attach"
+        own = limits.of(f"session:{session.id}")
         context.emit(
             "status",
             **facts.to_json(),
             tokens=None if own is None else own.tokens_used,
             cost_usd=None if own is None else own.cost_usd,
-            next=f"lopen {'merge' if session.finished else 'attach'} {session.module}"
-            if waits is None
-            else waits.command,
+            next=waits.command if waits else f"lopen {act} {session.module}",
             failed_verification=None if facts.failure is None else asdict(facts.failure),
             limits_unknown=limits.unknown or None,
             **project,
@@ -109,10 +108,9 @@ def _tell_modules(
     from lopen.application.reports import module_object
     from lopen.specification.modules import find_modules
 
-    budgets = {b.budget_id: b for b in limits.budgets}
     names, every = find_modules(context.root), []
     for name in names:
-        found = module_object(context.root, store, name, budgets.get(f"module:{name}"))
+        found = module_object(context.root, store, name, limits.of(f"module:{name}"))
         spent = f"{found['tokens']:,} tokens, {cost_text(found['cost_usd'], found['unpriced_tokens'])}"
         if limits.unknown:
             found |= dict.fromkeys(("tokens", "cost_usd", "unpriced_tokens"))
