@@ -66,7 +66,8 @@ def drive_module(
     if last is not None:
         write_plan(context.root, last)  # a killed process may not have written it
         context.say(f"{module} is complete (session {last.id}) and its specification has not changed")
-        tell_next(context, last)
+        for line in closing_lines(context, last):
+            context.say(line)
         context.emit("already_complete", session=last.id, module=module)
         return ExitCode.OK
     if not drafts:
@@ -252,7 +253,8 @@ def finish(context: CommandContext, loop: SessionContext, session: Session, only
     if line:
         context.say(line)
     elif session.finished:
-        tell_next(context, session)
+        for line in closing_lines(context, session):
+            context.say(line)
     return code
 
 
@@ -265,13 +267,6 @@ _DESKTOP = (
     "XDG_RUNTIME_DIR",
     "DBUS_SESSION_BUS_ADDRESS",
 )
-
-
-def tell_next(context: CommandContext, session: Session) -> None:
-    """Say where the work of a complete session is, or the commands that show, merge and propose it."""
-    if not context.json:
-        for line in closing_lines(context, session):
-            context.say(line)
 
 
 def notify(loop: SessionContext, code: ExitCode, message: str) -> None:

@@ -169,7 +169,7 @@ def one_session(context: CommandContext, store: SessionStore, wanted: str | None
         modules = find_modules(context.root)
         if wanted in modules:
             hint = f"to start one: lopen run {wanted}"
-            raise LopenError(f"{wanted} has no session yet", hint=hint) from None
+            raise NoSuch(f"{wanted} has no session yet", hint=hint) from None
         hint = did_you_mean(
             wanted, (*modules, *store.ids()), "to list them: lopen status, lopen session list"
         )
@@ -294,12 +294,6 @@ def no_such(kind: str, wanted: str) -> NoSuch:
 def now() -> datetime:
     """Return the current time, UTC."""
     return datetime.now(UTC)
-
-
-def tell(context: CommandContext, lines: list[str]) -> None:
-    """Print lines for people; nothing with `--json`, where each object has its own line."""
-    if not context.json:
-        context.say("\n".join(lines))
 
 
 def kept_alerts(settings: Settings, database: Database, hide: Callable[[str], str]) -> Subscriber:

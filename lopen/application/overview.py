@@ -17,7 +17,7 @@ from lopen.application.decisions import changes_since
 from lopen.application.dossier import History, Pace
 from lopen.application.estimate import expected
 from lopen.application.event_lines import STEP_TITLES, act_words, line
-from lopen.application.open_store import ProjectLimits, looked_up, store_with
+from lopen.application.open_store import ProjectLimits, looked_up, one_session, store_with
 from lopen.application.reports import (
     SessionFacts,
     Standstill,
@@ -37,7 +37,7 @@ from lopen.specification.modules import find_modules
 from lopen.specification.spec import Specification
 from lopen.store.folder import is_worked_on
 from lopen.store.sessions import SessionStore
-from lopen.workflow.pauses import Confirmation, FailuresInRow, Question, asks_now
+from lopen.workflow.pauses import Confirmation, FailuresInRow, Question
 from lopen.workflow.session import Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
 from lopen.workflow.task_tree import Progress, Task, progress
@@ -167,7 +167,7 @@ def look_over(reading: Reading) -> ProjectOverview:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Dossier:
     """A module with a session: the values of its pages, its report and its JSON."""
 
@@ -175,7 +175,11 @@ class Dossier:
     session: Session
     history: History
     line: dossier.Timeline
-    proofs: tuple[dossier.Proof, ...]
+
+    @cached_property
+    def proofs(self) -> tuple[dossier.Proof, ...]:
+        """The proof of each criterion."""
+        return dossier.proofs(self.session, self.history)
 
     def to_json(self) -> dict[str, Any]:
         """Return the dossier for a program."""
@@ -192,24 +196,14 @@ class Dossier:
 
 def read_dossier(reading: Reading, module: str, wanted: str | None = None) -> Dossier:
     """Return the dossier of a module's newest session, or of the `wanted` one; raise `NoSuch` where it has none."""
-    shown = standing(reading, module, wanted)
-    if not shown.session:
-        known = find_modules(reading.context.root)
-        if module not in known:
-            raise NoSuch(
-                f"there is no module {module}", hint=f"the modules are: {', '.join(known) or 'none yet'}"
-            )
-        raise NoSuch(f"{module} has no session yet", hint=f"to start one: lopen run {module}")
-    store = store_with(reading.store, shown.session)
-    session = store.load(shown.session)
+    store = store_with(reading.store, wanted or module)
+    session = one_session(reading.context, store, wanted or module)
     if session.module != module:
         raise NoSuch(
             f"{session.id} is a session of {session.module}, not of {module}",
             hint="to list them: lopen session list",
         )
-    history = reading.history(store, session)
-    line = timeline_of(session, history, working=shown.act is not None)
-    return Dossier(shown, session, history, line, dossier.proofs(session, history))
+    return _dossier(reading, store, session)
 
 
 def _costs(store: SessionStore, since: datetime) -> Iterator[tuple[datetime, float]]:
@@ -220,20 +214,26 @@ def _costs(store: SessionStore, since: datetime) -> Iterator[tuple[datetime, flo
     return ((datetime.fromisoformat(row["ts"]), row["usd"] or 0.0) for row in rows.fetchall())
 
 
-def standing(reading: Reading, module: str, wanted: str | None = None) -> Standing:
-    """Return a module with its newest session, or with the `wanted` one; before its first one, without."""
-    root = reading.context.root
-    found, spec = store_with(reading.store, wanted or module), specification_of(root, module)
-    session = found.load(wanted) if wanted else found.latest(module=module)
-    if session is None:
-        return _unstarted(reading, module, spec)
-    history, held = reading.history(found, session), is_worked_on(root, module)
-    working = held and not session.finished and not asks_now(session.pause)
-    line = timeline_of(session, history, working=working)
+def standing(reading: Reading, module: str) -> Standing:
+    """Return a module with its newest session; before its first one, without."""
+    store = store_with(reading.store, module)
+    session = store.latest(module=module)
+    return _unstarted(reading, module) if session is None else _dossier(reading, store, session).module
+
+
+def _dossier(reading: Reading, store: SessionStore, session: Session) -> Dossier:
+    root, module = reading.context.root, session.module
+    facts, spec = read_session(root, store, session), specification_of(root, module)
+    history = reading.history(store, session)
+    working = facts.status == "running"
+    state: dossier.Progressing = "complete" if session.finished else "working" if working else "waiting"
+    names = {task.id: task.name for task in session.tree.tasks}
+    approved = session.approval.at if session.approval else None
+    line = dossier.timeline(history.events, names, datetime.now(UTC), state, approved)
     budget = reading.limits.of(f"session:{session.id}")
-    facts = read_session(root, found, session)
+    spent = budget.cost_usd if budget else sum(row.cost_usd for row in line.rows)
     merged = reading.merged_into(session) if session.finished else ""
-    return Standing(
+    shown = Standing(
         module,
         spec.description if spec else "",
         session.id,
@@ -242,25 +242,15 @@ def standing(reading: Reading, module: str, wanted: str | None = None) -> Standi
         session.branch or "",
         session.task,
         progress(session.tree),
-        (
-            len(facts.held),
-            len(session.plan.criteria) or len(spec.criteria if spec else ()),
-        ),
+        (len(facts.held), len(session.plan.criteria) or len(spec.criteria if spec else ())),
         dossier.tests_passing(history),
         dossier.mutants_noticed(session, history),
-        dossier.pace(session, line, budget.cost_usd if budget else sum(row.cost_usd for row in line.rows)),
-        _act(found, facts, history) if working else None,
-        _wait(reading, facts, history, spec, at_terminal=held),
+        dossier.pace(session, line, spent),
+        _act(store, facts, history) if working else None,
+        _wait(reading, facts, history, spec),
         merged,
     )
-
-
-def timeline_of(session: Session, history: History, *, working: bool) -> dossier.Timeline:
-    """Return the session's timeline up to now."""
-    names = {task.id: task.name for task in session.tree.tasks}
-    state: dossier.Progressing = "complete" if session.finished else "working" if working else "waiting"
-    approved = session.approval.at if session.approval else None
-    return dossier.timeline(history.events, names, datetime.now(UTC), state, approved)
+    return Dossier(shown, session, history, line)
 
 
 STATES = {  # kind of a standstill → the state as a person reads it
@@ -282,7 +272,8 @@ def _state(facts: SessionFacts, merged: str) -> str:
     return "planning" if planning else "working"
 
 
-def _unstarted(reading: Reading, module: str, spec: Specification | None) -> Standing:
+def _unstarted(reading: Reading, module: str) -> Standing:
+    spec = specification_of(reading.context.root, module)
     if spec is None:
         return Standing(module)
     approval = reading.store.approval(module)
@@ -326,14 +317,7 @@ def _act(store: SessionStore, facts: SessionFacts, history: History) -> Act | No
     return Act(f"{next(models, 'the model')} is at work", newest.ts, facts.asked)
 
 
-def _wait(
-    reading: Reading,
-    facts: SessionFacts,
-    history: History,
-    spec: Specification | None,
-    *,
-    at_terminal: bool,
-) -> Wait | None:
+def _wait(reading: Reading, facts: SessionFacts, history: History, spec: Specification | None) -> Wait | None:
     session, still = facts.session, facts.waits
     if still is None:
         return None
@@ -364,5 +348,5 @@ def _wait(
         output,
         tuple(changes_since(spec, given)) if at_gate and spec and given else (),
         _estimate(reading, spec) if at_gate and spec else None,
-        at_terminal,
+        is_worked_on(reading.context.root, session.module),
     )

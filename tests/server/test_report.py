@@ -27,7 +27,7 @@ def test_a_reviewer_reads_what_proves_each_criterion(make_project: MakeProject, 
         assert served["criteria"] == found["criteria"]
         assert found["criteria"][0]["commits"] == [commit]
         page_of_none = server.client.get("/modules/none", headers={"accept": "text/html"})
-        assert (page_of_none.status_code, "there is no module none" in page_of_none.text) == (404, True)
+        assert (page_of_none.status_code, "no session named none" in page_of_none.text) == (404, True)
         of_another = server.client.get(
             f"/modules/none?session={found['session']}", headers={"accept": "text/html"}
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.application.open_store import no_such, now, opened_limits, resource_limits, rules, tell, the_one
+from lopen.application.open_store import no_such, now, opened_limits, resource_limits, rules, the_one
 from lopen.cli.command import command, group
 from lopen.cli.parameters import NO_REASON, ReasonOption
 from lopen.core.errors import ExitCode, WrongUsage
@@ -60,7 +60,7 @@ def show_budgets(context: CommandContext, budget_id: OneBudget = None) -> ExitCo
         context.emit("budget", **report.budget_object(state))
     for incident in granted:
         context.emit("incident", **report.incident_object(incident))
-    tell(context, [*report.budget_lines(states), *report.incident_log(granted)])
+    context.say("\n".join([*report.budget_lines(states), *report.incident_log(granted)]))
     return ExitCode.OK
 
 
@@ -84,7 +84,7 @@ def extend_budget(
         budget_id = budget_id or the_one("budget", [b.budget_id for b in store.budgets() if b.stopped])
         state = admin_actions.extend_budget(store, budget_id, granted, reason, now())
     context.emit("budget_extended", reason=reason, additional_tokens=granted, **report.budget_object(state))
-    tell(context, report.budget_lines([state]) + _released(context, release_budget, budget_id))
+    context.say("\n".join(report.budget_lines([state]) + _released(context, release_budget, budget_id)))
     return ExitCode.OK
 
 
@@ -98,7 +98,7 @@ def reset_budget(context: CommandContext, budget_id: BudgetId) -> ExitCode:
     with opened_limits(context) as (store, _):
         state = admin_actions.reset_budget(store, budget_id, now())
     context.emit("budget_reset", **report.budget_object(state))
-    tell(context, report.budget_lines([state]) + _released(context, release_budget, budget_id))
+    context.say("\n".join(report.budget_lines([state]) + _released(context, release_budget, budget_id)))
     return ExitCode.OK
 
 
@@ -134,7 +134,7 @@ def show_circuits(context: CommandContext, circuit_id: OneCircuit = None) -> Exi
         lines += report.circuit_lines(state, book, present)
         lines += report.resource_lines(resources, book["external_api"].threshold)
     memory = memory_line(context.root / ".lopen")
-    tell(context, [*lines, memory, report.incident_line(report.incident_counts(happened, present))])
+    context.say("\n".join([*lines, memory, report.incident_line(report.incident_counts(happened, present))]))
     return ExitCode.OK
 
 
@@ -151,7 +151,7 @@ def incidents(context: CommandContext, circuit_id: OneOwner = None) -> ExitCode:
         raise no_such("circuit", circuit_id)
     for incident in found:
         context.emit("incident", **report.incident_object(incident))
-    tell(context, report.incident_log(found) or ["No incidents."])
+    context.say("\n".join(report.incident_log(found) or ["No incidents."]))
     return ExitCode.OK
 
 
@@ -169,7 +169,7 @@ def acknowledge_circuit(context: CommandContext, circuit_id: OpenCircuit = None)
     context.emit("circuit_acknowledged", **report.circuit_object(state, rules(settings)))
     nothing = [] if state.state == "half_open" else ["Nothing is paused: there is nothing to acknowledge."]
     lines = report.circuit_lines(state, rules(settings), now())
-    tell(context, nothing + lines + _released(context, release_circuit, circuit_id))
+    context.say("\n".join(nothing + lines + _released(context, release_circuit, circuit_id)))
     return ExitCode.OK
 
 
@@ -184,7 +184,7 @@ def reset_circuit(context: CommandContext, circuit_id: CircuitId) -> ExitCode:
         state = admin_actions.reset_circuit(store, circuit_id, now())
     context.emit("circuit_reset", **report.circuit_object(state, rules(settings)))
     lines = report.circuit_lines(state, rules(settings), now())
-    tell(context, lines + _released(context, release_circuit, circuit_id))
+    context.say("\n".join(lines + _released(context, release_circuit, circuit_id)))
     return ExitCode.OK
 
 
@@ -213,7 +213,7 @@ def list_alerts(context: CommandContext, budget: BudgetOption = None, every: All
     for alert in found:
         context.emit("alert", **report.alert_object(alert))
     none = ["No alerts."] if every else ["No new alerts; lopen alerts list --all shows acknowledged ones."]
-    tell(context, report.alert_lines(found) or none)
+    context.say("\n".join(report.alert_lines(found) or none))
     return ExitCode.OK
 
 
@@ -228,5 +228,5 @@ def acknowledge_alert(context: CommandContext, alert_id: AlertId) -> ExitCode:
         found = [admin_actions.acknowledge_alert(store, each) for each in wanted]
     for alert in found:
         context.emit("alert_acknowledged", **report.alert_object(alert))
-    tell(context, report.alert_lines(found) or ["No new alerts."])
+    context.say("\n".join(report.alert_lines(found) or ["No new alerts."]))
     return ExitCode.OK
