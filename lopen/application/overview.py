@@ -222,6 +222,7 @@ def standing(reading: Reading, module: str) -> Standing:
 
 
 def _dossier(reading: Reading, store: SessionStore, session: Session) -> Dossier:
+    """Read the session once, and put its values together."""
     root, module = reading.context.root, session.module
     facts, spec = read_session(root, store, session), specification_of(root, module)
     history = reading.history(store, session)
@@ -229,9 +230,9 @@ def _dossier(reading: Reading, store: SessionStore, session: Session) -> Dossier
     state: dossier.Progressing = "complete" if session.finished else "working" if working else "waiting"
     names = {task.id: task.name for task in session.tree.tasks}
     approved = session.approval.at if session.approval else None
-    line = dossier.timeline(history.events, names, datetime.now(UTC), state, approved)
+    drawn = dossier.timeline(history.events, names, datetime.now(UTC), state, approved)
     budget = reading.limits.of(f"session:{session.id}")
-    spent = budget.cost_usd if budget else sum(row.cost_usd for row in line.rows)
+    spent = budget.cost_usd if budget else sum(row.cost_usd for row in drawn.rows)
     merged = reading.merged_into(session) if session.finished else ""
     shown = Standing(
         module,
@@ -245,12 +246,12 @@ def _dossier(reading: Reading, store: SessionStore, session: Session) -> Dossier
         (len(facts.held), len(session.plan.criteria) or len(spec.criteria if spec else ())),
         dossier.tests_passing(history),
         dossier.mutants_noticed(session, history),
-        dossier.pace(session, line, spent),
+        dossier.pace(session, drawn, spent),
         _act(store, facts, history) if working else None,
         _wait(reading, facts, history, spec),
         merged,
     )
-    return Dossier(shown, session, history, line)
+    return Dossier(shown, session, history, drawn)
 
 
 STATES = {  # kind of a standstill → the state as a person reads it
