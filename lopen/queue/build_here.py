@@ -23,7 +23,6 @@ from lopen.application.driving import drive_module
 from lopen.application.open_store import open_store
 from lopen.application.workplaces import clones_folder, workplace_of
 from lopen.core import events as e
-from lopen.core.clock import SystemClock
 from lopen.core.errors import ExitCode, LopenError, Stopped, StorageError
 from lopen.core.person import cache_folder, required
 from lopen.git.clones import GIT_FOLDER
