@@ -41,7 +41,7 @@ from lopen.judge.evidence import (
 from lopen.judge.evidence_groups import LAST_VERDICT
 from lopen.judge.rubric import EVIDENCE_TOKENS
 from lopen.judge.verdict import BREADTH, Scope, Verdict, accepted, left_open, outcome
-from lopen.specification.documents import DOCUMENTS, LARGE_DOCUMENT, lines_about
+from lopen.specification.documents import DOCUMENTS, lines_about
 from lopen.specification.spec import Specification
 from lopen.store.audit import VerifyResult
 from lopen.verification.examination import Examination, Runs, examine
@@ -56,6 +56,7 @@ from lopen.workflow.session import FAILS_BEFORE_ANY_WORK, Session
 
 MOST_UNCHANGED = 2_000  # files that are read for tests that run no longer
 FAILS_NOW = FAILS_BEFORE_ANY_WORK.partition(" ")[2]
+MOST_OF_A_DOCUMENT = 40_000  # characters; a turn in which the judge reads the rest costs more than this
 MOST_NAMED = 10  # unchanged files that a judge is shown because the work's own words name them
 
 
@@ -244,7 +245,7 @@ def _shown_lines(path: str, text: str, stated: Sequence[str]) -> tuple[int, ...]
     """Return the lines of a large document that the work's words are about; none where all is shown."""
     if not path.lower().endswith(DOCUMENTS):
         return ()
-    lines = lines_about(path, text, "\n".join(stated), most=LARGE_DOCUMENT * 2)
+    lines = lines_about(path, text, "\n".join(stated), most=MOST_OF_A_DOCUMENT)
     return tuple(lines) if len(lines) < len(text.splitlines()) else ()
 
 

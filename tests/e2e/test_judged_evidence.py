@@ -110,7 +110,7 @@ def test_of_a_large_document_that_the_work_did_not_change_the_judge_is_shown_wha
     make_project: MakeProject,
 ) -> None:
     project = make_project([plan(), *[tools(*code(), *verified("calc-t1"))]])
-    story = "A long story.\n" * 1_000
+    story = "A long story.\n" * 3_000
     project.write("docs/guide.md", f"# Guide\n\n## Story\n\n{story}\n## Adding\n\n`addAll` adds.\n")
     project.write(
         "test_old.py",
@@ -123,10 +123,10 @@ def test_of_a_large_document_that_the_work_did_not_change_the_judge_is_shown_wha
     )
     asked = shown(project.oracle_requests[0])
     named = asked.partition("# Final source of the files that the work names")[2]
-    assert "1008 `addAll` adds." in named
+    assert "3008 `addAll` adds." in named
     assert "3 ## Story" in named
     assert "A long story." not in asked
-    assert "of 1008 lines are shown; read_file gives the rest" in named
+    assert "of 3008 lines are shown; read_file gives the rest" in named
     before = asked.partition("# Failed before the work began")[2].partition("\n# ")[0]
     assert "verify-lint fails on the code that is there" in before
     assert "no such code" in before
