@@ -12,15 +12,16 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from lopen.application.command_context import CommandContext, ResumeOptions, RunOptions
-from lopen.application.decisions import checked, show
+from lopen.application.decisions import checked
 from lopen.application.demo_project import RECORDED, as_demo, plays_recording
 from lopen.application.estimate import preview
-from lopen.application.open_store import created, one_session, open_store
+from lopen.application.open_store import created, looked_up, one_session, open_store
 from lopen.application.reports import built_session, closing_lines
 from lopen.application.reverting import refuse_unfinished
 from lopen.application.workplaces import require_repository
 from lopen.core.errors import ExitCode, LopenError, Stopped, StorageError, WrongUsage, did_you_mean
 from lopen.core.files import signature_at
+from lopen.core.money import apart, cents_above
 from lopen.loop.context import SessionContext
 from lopen.models.messages import NoCredentials
 from lopen.sandbox.ancestry import deny_inspection
@@ -56,7 +57,7 @@ def drive_module(
     found = None if options.new else store.latest(module=module, unfinished=True)
     if found is not None:
         if dry_run:
-            return preview(context, store, found, loaded, options.model)
+            return preview(context, store, found, loaded, options)
         return _continue(context, store, found, options, only)
     if not dry_run:
         require_free(context.root, module)
@@ -78,14 +79,12 @@ def drive_module(
     require_repository(context.root, module)
     now = datetime.now(UTC)
     if dry_run:
-        return preview(context, store, Session("", module, now), loaded, options.model)
+        return preview(context, store, Session("", module, now), loaded, options)
     try:
         _require_model(loaded.settings, options)
-    except NoCredentials:
-        if (
-            not drafts and not spec.problems and store.approval(module) is None
-        ):  # what waits for approval needs no key to be read
-            show(context, store, spec)
+    except NoCredentials as error:
+        if not drafts and store.approval(module) is None:
+            error.message += f"; {module} also waits for your approval: lopen approve {module}"
         raise
     store = created(context, store)  # create nothing for a session that cannot start
     session = Session(store.new_id(module, now), module, now)
@@ -114,6 +113,7 @@ def _continue(
     from lopen.models.replay import ReplayMismatch
 
     require_free(context.root, session.module)
+    _refuse_spent_limit(context, store, session, options)
     if plays_recording(store, session, options):
         context, options = as_demo(context), replace(options, model=RECORDED)
     _require_model(context.load(options.flags()).settings, options)
@@ -126,6 +126,21 @@ def _continue(
             f"the demo's recorded answers do not fit what is here now: {error.message}",
             hint=f"to build another one: lopen demo; to go on with a paid model: lopen resume {session.id} --model sonnet",
         ) from error
+
+
+def _refuse_spent_limit(
+    context: CommandContext, store: SessionStore, session: Session, options: ResumeOptions
+) -> None:
+    """Raise `WrongUsage` for a limit that the session's cost has reached already. A group's is raised elsewhere."""
+    own, most = looked_up(context, store.database).of(f"session:{session.id}"), options.max_cost
+    if not most or own is None or own.cost_usd < most or options.group or session.limits.group:
+        return
+    spent, given = apart(own.cost_usd, most)
+    least = cents_above(own.cost_usd * (1 + 1 / max(1, own.requests_used)))
+    raise WrongUsage(
+        f"--max-cost {given.removeprefix('$')} is spent already: {session.id} has cost {spent}",
+        hint=f"the least that goes on: lopen resume {session.id} --max-cost {least}",
+    )
 
 
 def _require_model(settings: Settings, options: ResumeOptions) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lopen.application.command_context import CommandContext
+from lopen.application.command_context import CommandContext, RunOptions
 from lopen.application.event_lines import step_title
 from lopen.application.open_store import looked_up, open_store
 from lopen.application.reports import specification_of
@@ -148,12 +148,12 @@ def tell(context: CommandContext, spec: Specification, settings: Settings, model
 
 
 def preview(
-    context: CommandContext, store: SessionStore, session: Session, loaded: Loaded, model: str
+    context: CommandContext, store: SessionStore, session: Session, loaded: Loaded, options: RunOptions
 ) -> ExitCode:
     """Print the first step of a run, its possible cost, and its first pause. Send, save and ask nothing."""
     from lopen.application.session_model import check_models
 
-    settings = loaded.settings
+    settings, model = loaded.settings, options.model
     check_models(context, loaded, model)
     if spec := specification_of(context.root, session.module):
         tell(context, spec, settings, model)
@@ -165,7 +165,8 @@ def preview(
         step = assess(changes.approve(session, given))
     by_phase = models.building if step is Step.ITERATE_THROUGH_TASKS else models.planning
     asked = model or (models.requirement_gathering if step is Step.DRAFT_SPECIFICATION else by_phase)
-    command = f"lopen approve {session.module} --run" if waits else f"lopen run {session.module}"
+    run = f"lopen run {session.module}{' --new' if options.new else ''}"
+    command = f"lopen approve {session.module} --run" if waits else run
     context.say(f"it would begin with {step_title(step)}; the model asked first is {asked}")
     context.say("it would wait for your approval; nothing was sent" if waits else "nothing was sent")
     context.say(f"next: {command}")

@@ -120,7 +120,7 @@ def _model(event: e.Event) -> str | None:
             choice = f" [{' / '.join(options)}]" if options else ""
             return f"question: {question}{choice}; {'assumed' if assumed else 'answered'}: {answer}"
         case e.GuidanceGiven(text):
-            return f"told the model: {text}"
+            return f"the model's next turn is told: {text}"
         case _:
             return None
 

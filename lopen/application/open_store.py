@@ -147,7 +147,7 @@ def one_session(context: CommandContext, store: SessionStore, wanted: str | None
     Raises:
         LopenError: there is none, or it is archived; `store_with` opens it to be looked at.
     """
-    from lopen.store.archives import archive_path
+    from lopen.store.archives import archive_path, newest_archived
 
     if wanted is None:
         found = store.latest(unfinished=True) or store.latest()
@@ -158,10 +158,11 @@ def one_session(context: CommandContext, store: SessionStore, wanted: str | None
         return store.load(wanted)
     if (found := store.latest(module=wanted)) is not None:
         return found
-    if archive_path(store.archives, wanted) is not None:
+    archived = newest_archived(store.database, wanted) or wanted
+    if archive_path(store.archives, archived) is not None:
         raise LopenError(
-            f"{wanted} is complete and archived; it cannot be resumed or changed",
-            hint=f"to show it: lopen status {wanted}",
+            f"{archived} is archived; it cannot be resumed or changed",
+            hint=f"to show it: lopen status {archived}",
         )
     try:
         return store.load(wanted)  # which says of one that is set aside why

@@ -40,7 +40,8 @@ def revert_session(
     with module_lock(context.root, store.load(session_id).module):
         session = store.load(session_id)
         if undo and (skipped := _skip_without_work(store, session)):
-            return _reopened(store, session, skipped)
+            changed, event = _reopened(store, session, skipped)
+            return _waits_again(context, store, changed), event
         place = _open_place(context, store, session)
         repository = place.repository
         if not undo and to is None and _is_in_place(session, repository):
@@ -56,7 +57,21 @@ def revert_session(
         write_plan(context.root, changed)
         if changed.finished:
             place.close()
-    return changed, event
+        return _waits_again(context, store, changed) if undo else changed, event
+
+
+def _waits_again(context: CommandContext, store: SessionStore, session: Session) -> Session:
+    """Let a session ask again about a task that is no longer skipped: its failed attempts still count."""
+    from lopen.guardrails.guard import GuardFacts
+    from lopen.guardrails.repeated_failures import check
+
+    at, settings = datetime.now(UTC), context.load().settings
+    pause = check(GuardFacts(session, at, settings.workflow.failure_threshold)).pause
+    if session.finished or session.pause is not None or pause is None:
+        return session
+    session = changes.pause_for(session, pause)
+    store.save(session, at)
+    return session
 
 
 def _is_in_place(session: Session, repository: Repository) -> bool:

@@ -25,6 +25,7 @@ from lopen.core.trusted_programs import distrust
 
 P = ParamSpec("P")
 READS_BUILDS = ("status", "show", "diff", "report", "pr", "merge")
+DRIVES = ("run", "plan", "resume")
 SENT_TO_WORKERS = ("answer", "confirm", "pause", "skip", "tell", "budget extend")
 SHARED_OPTIONS = {
     "project": (ProjectOption, None),
@@ -81,8 +82,8 @@ def command(
             require_person(name, context.root)
             if name in SENT_TO_WORKERS and _is_sent(context, name, options):
                 return ExitCode.OK
-        if name in READS_BUILDS:
-            _bring_home(context, options)
+        if name in READS_BUILDS or name in DRIVES:
+            _bring_home(context, options, drives=name in DRIVES)
         if allow is not None:
             allow(name, context.root)
         return call(context, **options)
@@ -109,15 +110,20 @@ def _is_sent(context: CommandContext, name: str, options: dict[str, Any]) -> boo
     return sent(context, name, options)
 
 
-def _bring_home(context: CommandContext, options: dict[str, Any]) -> None:
-    """Bring what the queue's workers have completed, where a module is named or `--all` means every one."""
-    named = next((v for k in ("module", "wanted", "task") if (v := options.get(k))), None)
-    if not context.has_queue or (named is None and not options.get("all")):
+def _bring_home(context: CommandContext, options: dict[str, Any], *, drives: bool) -> None:
+    """Bring what the queue's workers have completed, where a module is named or `--all` means every one.
+
+    `drives`: the command would build, which it may not do with what is in the queue.
+    """
+    one = next((v for k in ("module", "wanted", "task", "session") if (v := options.get(k))), None)
+    named = [one] if one else options.get("modules") or ([None] if options.get("all") else [])
+    if not named or not context.has_queue:
         return
     with suppress(ModuleNotFoundError):  # the queue is of another installation, which has the extra
         from lopen.queue.opening import bring_home
 
-        bring_home(context, named)
+        for each in named:
+            bring_home(context, each, drives=drives)
 
 
 def outside_command(
@@ -148,7 +154,8 @@ class WholeHelpGroup(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the subcommands in the order in which they are defined."""
-        listed = [(name, found) for name in self.list_commands(ctx) if (found := self.get_command(ctx, name))]
+        every = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        listed = [(name, found) for name, found in every if found and not found.hidden]
         with formatter.section("Commands"):
             formatter.write_dl([(name, _first_sentence(found.help or "")) for name, found in listed])
 

@@ -8,7 +8,6 @@ once, and counted when it is back (docs/reference/budgets-and-circuits.md).
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from typing import TypeVar
 from lopen.core.clock import Clock
 from lopen.core.errors import PersonNeeded, StorageError, StoreUnreachable
 from lopen.core.events import Event, Notice
-from lopen.core.money import dollars
+from lopen.core.money import apart, cents_above, dollars
 from lopen.core.process_identity import is_elsewhere, is_gone, this_process
 from lopen.guardrails.guard import BudgetFacts
 from lopen.limits.admin_actions import confirm_budget
@@ -284,10 +283,11 @@ class Meter(SharedPace):
         own = self._latest.get(f"session:{self._session}")
         usual = cost / own.requests_used if own and own.requests_used else 0.0
         request = max(usual, quote(SMALLEST_ANSWER) or 0.0)
-        message = f"this session has cost {dollars(cost)} of the {dollars(self.max_cost)} it may"
+        spent, most = apart(cost, self.max_cost)
+        message = f"this session has cost {spent} of the {most} it may"
         message += f", and another request may cost {dollars(request)}"
-        cents = math.ceil(round(100 * (cost + request), 4))  # the least that goes on
-        raise BudgetReached(PAUSE, message, f"lopen resume {self._session} --max-cost {cents / 100:g}")
+        command = f"lopen resume {self._session} --max-cost {cents_above(cost + request)}"
+        raise BudgetReached(PAUSE, message, command)
 
     def _charge(self, grant: Grant, usage: messages.Usage, cost_usd: float | None, model: str) -> Charge:
         agent = grant.reservation.agent

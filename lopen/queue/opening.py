@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING
 
 from lopen.application.command_context import CommandContext
 from lopen.application.open_store import NOWHERE, newest_session, now, open_store
+from lopen.application.workplaces import clone_of, workplace_of
 from lopen.core.errors import LopenError
 from lopen.core.hashing import content_hash
 from lopen.core.person import cache_folder, required
 from lopen.git.errors import GitError
 from lopen.git.refs import BRANCH_PREFIX, HEADS
 from lopen.queue.shared import LEASE_S, BuildOrder, SharedQueue
+from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.store.archives import archive_session
 from lopen.store.changed_rows import restore
 from lopen.store.database import Database
-from lopen.store.folder import state_folder
+from lopen.store.folder import module_lock, state_folder
 from lopen.store.sessions import SessionStore
 from lopen.workflow import changes
 from lopen.workflow.session import Approval
@@ -145,24 +147,54 @@ def approve_again(store: SessionStore, order: BuildOrder) -> None:
         store.save(changes.renew_approval(session, approval), now())
 
 
-def bring_home(context: CommandContext, module: str | None) -> None:
+def hand_over(context: CommandContext, store: SessionStore, module: str, *, new: bool) -> None:
+    """Archive the unfinished session of a module that is ordered: a module is built here or by workers, never by both.
+
+    Raises:
+        LopenError: it is being built here, or (unless `new`) has begun a task, for which workers would pay again.
+    """
+    own = store.latest(module=module, unfinished=True)
+    if own is None:
+        return
+    if not new and any(task.base or task.commit for task in own.tree.tasks):
+        raise LopenError(
+            f"{own.id} has begun to build {module} here, and workers would begin anew",
+            hint=f"to go on here: lopen resume {own.id}, or to begin anew: lopen queue add {module} --new",
+        )
+    with module_lock(context.root, module):
+        if clone_of(context.root, module) is not None:
+            place = workplace_of(context, store, own, KnownSecrets(context.root, os.environ))
+            place.publish_backup(place.repository.backup(own.id))
+            place.close()
+        archive_session(store, own.id, now(), unfinished=True)
+    context.say(f"{own.id}, which waited here, is archived: the queue builds {module} from its beginning")
+
+
+def bring_home(context: CommandContext, module: str | None, *, drives: bool = False) -> None:
     """Archive the sessions of builds that are complete here, with their branches; `module`: that of one alone.
 
     Raises:
-        LopenError: the module is not complete, and no session of this project's own tells anything of it.
+        LopenError: the module is not complete, and no session of this project's own tells anything of it, or a command
+            `drives` it.
     """
     with closing(open_shared(context)) as shared:
         for placed in shared.placed(module):
             store, name, id = open_store(context, new=True), placed.order.module, placed.told.get("session")
             own = newest_session(store, name)
-            if placed.state != "complete" and own is None and module is not None:
+            if placed.state != "complete" and (own is None or drives) and module is not None:
                 worker = f" on {placed.worker}" if placed.worker else ""
+                here = f"; to build it here: lopen queue remove {name}" if drives else ""
                 raise LopenError(
                     f"{name} is in the queue, not complete: {placed.state}{worker}",
-                    hint=f"lopen queue list, and its log: lopen log {name}",
+                    hint=f"lopen queue list, and its log: lopen log {name}{here}",
                 )
-            if placed.state != "complete" or (own is not None and (own.id == id or not own.finished)):
+            if placed.state != "complete" or (own is not None and own.id == id):
                 continue
+            if own is not None and not own.finished:
+                try:
+                    hand_over(context, store, name, new=False)
+                except LopenError:  # the session here goes further than what was ordered elsewhere, or runs
+                    continue
             branch, address = (
                 BRANCH_PREFIX + name,
                 remote_address(context.root, context.load().settings.queue.remote),
@@ -182,7 +214,7 @@ def bring_home(context: CommandContext, module: str | None) -> None:
             archive_session(kept, str(id), now())
             [row] = kept.database.connection.execute("SELECT * FROM archived")
             store.database.write("INSERT OR REPLACE INTO archived VALUES (?, ?, ?, ?, ?, ?)", tuple(row))
-            context.say(f"{name} was built elsewhere: its branch and its session are here now")
+            context.say(f"{name} was built by a worker: its branch and its session are here now")
 
 
 def kept_sessions(context: CommandContext, module: str) -> SessionStore | None:

@@ -22,7 +22,15 @@ from lopen.limits.records import new_id
 from lopen.queue.builds import Build, Ending, default_jobs
 from lopen.queue.crew import Crew
 from lopen.queue.engine import Engine
-from lopen.queue.opening import OpenQueue, disk_is_full, git, open_queue, remote_address
+from lopen.queue.opening import (
+    OpenQueue,
+    bring_home,
+    disk_is_full,
+    git,
+    hand_over,
+    open_queue,
+    remote_address,
+)
 from lopen.queue.shared import LEASE_S, BuildOrder, Fenced
 from lopen.sandbox.choice import probe
 from lopen.specification.drift import spec_hash
@@ -71,6 +79,7 @@ def add(context: CommandContext, modules: Sequence[str], options: RunOptions, pr
             ):
                 context.say(f"{module} is complete; to build it anew: lopen queue add {module} --new")
                 continue
+            hand_over(context, store, module, new=options.new)
             queue.shared.place(order, priority)
             context.say(f"{module} is in the queue")
             context.emit("queued", module=module, priority=priority)
@@ -106,6 +115,7 @@ class FromQueue:
     engine: Engine
     name: str
     say: Callable[[str], None]
+    bring_home: Callable[[str], None]
     open: bool = True
     fences: dict[str, tuple[int, Future[str]]] = field(default_factory=dict)
 
@@ -136,6 +146,8 @@ class FromQueue:
         result = ending.result if self.open or ending.result == "complete" else "handed back"
         self.say(f"{ending.module}: {result}{f': {ending.reason}' if ending.reason else ''}")
         execution.set_result(ending.result)
+        if ending.result == "complete":
+            self.bring_home(ending.module)
         self.queue.begin_ready()
 
 
@@ -155,7 +167,17 @@ def work(context: CommandContext, jobs: int | None, name: str, *, until_idle: bo
     queue, own_name = open_queue(context), name or f"{os.uname().nodename}-{os.getpid()}"
     count = jobs or default_jobs()
     engine = Engine(queue.shared.url, queue.shared.project, count)
-    source = FromQueue(queue, engine, own_name, context.say)
+
+    def home(module: str) -> None:
+        if queue.shared.url.startswith("sqlite"):  # the queue is this checkout's, and so is the build
+            try:
+                bring_home(context, module)
+            except LopenError as error:
+                context.warn(
+                    f"{module} is complete, and not here yet: {error.message}; next: lopen status {module}"
+                )
+
+    source = FromQueue(queue, engine, own_name, context.say, home)
     look_at = look_closely_at = 0.0
 
     def look(running: Sequence[str]) -> None:

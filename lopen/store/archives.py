@@ -58,13 +58,14 @@ class ArchivedSession:
     archived_at: datetime
     tasks_done: int
     tasks: int
+    finished: bool
 
 
-def archive_session(store: SessionStore, session_id: str, now: datetime) -> Path:
-    """Write a finished session to its archive and delete its rows; return the file."""
+def archive_session(store: SessionStore, session_id: str, now: datetime, *, unfinished: bool = False) -> Path:
+    """Write a session to its archive and delete its rows; return the file. `unfinished`: also one that could go on."""
     database, folder = store.database, store.archives
     session = store.load(session_id)
-    if not session.finished:
+    if not (session.finished or unfinished):
         raise StorageError(f"cannot archive {session_id}: it is not finished")
     path = folder / session.created_at.date().isoformat() / plain_name(f"{session_id}{SUFFIX}")
     with database.transaction() as connection:
@@ -74,7 +75,7 @@ def archive_session(store: SessionStore, session_id: str, now: datetime) -> Path
         text = json.dumps(contents, ensure_ascii=False, separators=(",", ":"))
         store_bytes(path, gzip.compress(text.encode("utf-8", "surrogatepass"), 6, mtime=0))
         done = progress(session.tree)
-        figures = {"tasks_done": done.tasks_done, "tasks": done.tasks}
+        figures = {"tasks_done": done.tasks_done, "tasks": done.tasks, "finished": session.finished}
         connection.execute(
             "INSERT OR REPLACE INTO archived VALUES (?, ?, ?, ?, ?, ?)",
             (
@@ -133,14 +134,15 @@ def archived_sessions(database: Database) -> list[ArchivedSession]:
                 datetime.fromisoformat(row["archived_at"]),
                 figures["tasks_done"],
                 figures["tasks"],
+                figures.get("finished", True),
             )
         )
     return found
 
 
 def newest_archived(database: Database, module: str) -> str | None:
-    """Return the id of the module's newest archived session, or None."""
-    return next((a.session for a in archived_sessions(database) if a.module == module), None)
+    """Return the id of the module's newest finished session in the archive, or None."""
+    return next((a.session for a in archived_sessions(database) if a.module == module and a.finished), None)
 
 
 def archive_path(folder: Path, session_id: str) -> Path | None:

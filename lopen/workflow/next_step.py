@@ -354,10 +354,13 @@ def stuck(session: Session) -> Halt | None:
         return None
     names = ", ".join(c.name for c in remaining)
     criteria = ", ".join(i for c in remaining for i in c.open_criteria) or "none"
+    kept = ""
+    if session.branch and any(task.commit for task in session.tree.tasks):
+        kept = f"; to take the complete tasks as they are, which lopen does not call complete: git merge {session.branch}"
     return Halt(
         "guardrail",
         f"not complete: {names} cannot continue because tasks were given up; open criteria: {criteria}; "
-        "a new session plans the remaining work",
+        f"a new session plans the remaining work{kept}",
         f"lopen run {session.module} --new",
     )
 

@@ -57,10 +57,15 @@ def test_the_most_it_may_cost_is_never_passed_and_more_is_asked_for(make_project
     assert 0 < spent <= 0.04
     paused = ran.named("session_paused")[0]
     assert paused["kind"] == "budget"
-    assert f"${spent:.2f} of the $0.04 it may, and another request may cost $" in paused["message"]
+    assert "of the $0.04" in paused["message"]
+    assert f"${spent:.3f}"[:-1] in paused["message"]
+    assert "it may, and another request may cost $" in paused["message"]
     command = shlex.split(ran.last_line.removeprefix("next: "))
-    again = project.lopen("resume", "--max-cost", "0.01")
-    assert again.code == 3
+    again = project.lopen("resume", "--max-cost", "0.0001")
+    assert (again.code, "--max-cost 0.0001 is spent already: calc-" in again.err) == (2, True), again.err
+    least = again.err.rpartition("--max-cost ")[2]
+    assert spent < float(least) <= 3 * spent
+    assert project.lopen("status").out.count("of $0.04") == 1, "the refused limit is not taken"
     resumed = project.lopen(*command[1:])
     assert resumed.code == 0, resumed.err
 

@@ -28,6 +28,8 @@ def test_a_dry_run_says_cost_limits_and_step_and_changes_nothing(make_project: M
         False,
         "lopen run calc",
     )
+    anew = project.lopen("run", "calc", "--new", "--dry-run")
+    assert anew.last_line == "next: lopen run calc --new", anew.out
     [estimate] = shown.named("estimate")
     assert estimate["tokens"][0] < estimate["tokens"][1]
     assert (project.git("for-each-ref"), len(project.requests)) == (before, asked)

@@ -202,6 +202,8 @@ def test_a_skipped_task_leaves_its_criteria_open_and_the_report_says_so(make_pro
     assert on.code == 3, on.out + on.err
     assert "open criteria: AC-1" in on.out
     assert on.last_line == "next: lopen run calc --new"
+    assert "to take the complete tasks as they are" in on.out
+    assert "git merge lopen/calc" in " ".join(on.out.split())
     assert "skipped: not needed any more" in project.lopen("status", "calc").out
     assert project.subjects()[-2:] == [
         "feat(calc): complete Two in core",  # the other tasks of the component go on

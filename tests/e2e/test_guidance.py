@@ -42,7 +42,7 @@ def test_guidance_reaches_the_next_turn_and_the_judge(make_project: MakeProject)
         str(project.oracle_requests[0]).replace("\\\\n", " ").split()
     )
     assert {"question": "Guidance:", "answer": "use integers,\nno floats"} in project.status()["answers"]
-    assert "told the model: use integers" in project.lopen("log").out
+    assert "the model's next turn is told: use integers" in project.lopen("log").out
     after = project.lopen("tell", "calc", "too late")
     assert (after.code, "is complete" in after.err) == (1, True)
 

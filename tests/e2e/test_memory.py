@@ -57,7 +57,7 @@ def test_a_run_cleans_by_itself_and_archived_sessions_are_shown_as_before(make_p
     told = project.lopen("log", past[0], "--json")
     assert [event["event"] for event in told.events] == [*["tool_ended"] * 3, "verdict_given", "notice"]
     resumed = project.lopen("resume", past[0])
-    assert (resumed.code, "is complete and archived" in resumed.err) == (1, True)
+    assert (resumed.code, "is archived; it cannot be resumed" in resumed.err) == (1, True)
 
     log = (project.root / ".lopen" / "logs" / "lopen.jsonl").read_text("utf-8").splitlines()
     events = [json.loads(line) for line in log]

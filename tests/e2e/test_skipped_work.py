@@ -67,6 +67,19 @@ def test_the_work_of_a_skipped_task_is_put_aside_and_comes_back(make_project: Ma
     assert sorted(_files(project)) == ["calc1.py", "test_calc1.py"]
 
 
+def test_an_undone_skip_asks_again_what_it_asked_before(make_project: MakeProject) -> None:
+    fails = tools(("update_task_status", {"task_id": "calc-t1", "status": "failed", "note": "not yet"}))
+    project = make_project([plan(), *[fails] * 3])
+    waits = project.run_module(code=3)
+    assert waits.last_line.startswith("next: lopen confirm calc-"), waits.out
+    _skipped(project)
+    undone = project.lopen("revert", "--undo")
+    assert undone.last_line == waits.last_line, undone.out + undone.err
+    shown = project.lopen("status").out
+    assert "waits: task calc-t1" in shown
+    assert shown.splitlines()[-1] == waits.last_line
+
+
 def test_a_running_session_puts_it_aside_unless_it_is_to_keep_it(make_project: MakeProject) -> None:
     gives_up = tools(("update_task_status", {"task_id": "calc-t1", "status": "failed", "note": "too hard"}))
     project = _begun(make_project, gives_up, build("calc-t2", "calc2"), act=("skip", "calc-t1"))

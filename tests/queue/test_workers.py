@@ -264,6 +264,33 @@ def test_a_module_that_is_removed_while_it_runs_is_dropped_and_can_be_ordered_ag
     assert state(one)["state"] == "complete", two.output
 
 
+def test_what_waited_here_is_handed_over_and_one_build_counts(make_project: MakeProject) -> None:
+    project = make_project("alpha")
+    waits = project.lopen("run", "alpha", "--unattended")
+    [here] = [s["session"] for s in project.lopen("session", "list", "--json").named("session")]
+    assert (waits.code, waits.last_line) == (3, "next: lopen approve alpha --run"), waits.out + waits.err
+    assert project.lopen("approve", "alpha", "--yes").code == 0
+    added = project.lopen("queue", "add", "alpha")
+    assert f"{here}, which waited here, is archived" in added.out, added.out + added.err
+    for command in ("run", "resume", "plan", "status"):
+        refused = project.lopen(command, "alpha")  # neither may pay for it again
+        assert (refused.code, "alpha is in the queue, not complete" in refused.err) == (1, True), command
+    assert "to build it here: lopen queue remove alpha" in project.lopen("run", "alpha").err
+    assert project.spawned("worker", "--until-idle").code == 0
+    paid = len(project.requests)
+    assert [
+        (m["module"], m["state"]) for m in project.lopen("status", "--json").named("status")[0]["modules"]
+    ] == [("alpha", "complete")]
+    assert "criteria 1/1" in project.lopen("status", "alpha").out
+    assert "alpha.py" in project.lopen("diff", "alpha", "--stat").out
+    assert "alpha: complete, 1 of 1 criteria met" in project.lopen("report", "alpha").out
+    assert "alpha is complete" in project.lopen("run", "alpha").out
+    assert "is archived; it cannot be resumed" in project.lopen("resume", "alpha").err
+    merged = project.lopen("merge", "alpha")
+    assert (merged.code, "merged lopen/alpha" in merged.out) == (0, True), merged.out + merged.err
+    assert len(project.requests) == paid
+
+
 def test_a_worker_without_a_name_to_commit_with_does_not_begin(make_project: MakeProject) -> None:
     project = make_project("alpha")
     project.git("config", "user.email", "")

@@ -82,4 +82,4 @@ def _say_next(context: CommandContext, session: Session, *, undo: bool) -> None:
         return
     if undo and not any(task.open for task in session.tree.tasks):
         context.say("every task is complete; the components and the module are verified again:")
-    context.say(f"next: lopen resume {session.id}")
+    context.say(f"next: {session.pause.command if session.pause else f'lopen resume {session.id}'}")

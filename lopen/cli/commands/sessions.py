@@ -36,7 +36,9 @@ def listing(context: CommandContext) -> ExitCode:
     in_archive = archived_sessions(store.database)
     for old in in_archive:
         context.emit("session", **archived_row(old))
-        context.say(f"{old.session}: archived, complete, {old.tasks_done}/{old.tasks} tasks")
+        context.say(
+            f"{old.session}: archived, {'complete' if old.finished else 'not complete'}, {old.tasks_done}/{old.tasks} tasks"
+        )
     if not store.ids() and not in_archive:
         context.say("no sessions yet; to start one: lopen run MODULE")
     return ExitCode.OK

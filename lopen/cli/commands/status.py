@@ -14,7 +14,7 @@ from lopen.application.event_lines import MARKS, step_title
 from lopen.cli.command import command
 from lopen.cli.parameters import StatusArgument
 from lopen.core.errors import ExitCode, StorageError
-from lopen.core.money import cost_text, dollars
+from lopen.core.money import apart, cost_text, dollars
 from lopen.workflow.steps import phase_of
 from lopen.workflow.task_tree import State, TaskTree, progress
 
@@ -199,10 +199,12 @@ def _spent(session: Session, limits: ProjectLimits, *, whole: bool) -> list[str]
     told = []
     for budget in budgets:
         if budget.budget_type == "session":
-            most = f" of {dollars(session.limits.max_cost_usd)}" if session.limits.max_cost_usd else ""
             tokens = f" of {budget.max_tokens:,}" if budget.max_tokens else ""
             cost = cost_text(budget.cost_usd, budget.unpriced_tokens)
-            told.append(f"spent: {cost}{most}, {budget.tokens_used:,}{tokens} tokens")
+            if most := session.limits.max_cost_usd:
+                spent, limit = apart(budget.cost_usd, most)
+                cost = f"{cost.replace(dollars(budget.cost_usd), spent, 1)} of {limit}"
+            told.append(f"spent: {cost}, {budget.tokens_used:,}{tokens} tokens")
     near, now = [b for b in budgets if whole or b.status != "active"], datetime.now(UTC)
     told += budget_lines(near) if near else []
     paused = session.pause is not None and session.pause.kind == "circuit"  # which says the same
