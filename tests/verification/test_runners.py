@@ -92,6 +92,20 @@ def test_of_a_failed_run_the_failures_are_shown_and_no_test_that_passed(passing:
     assert "[32 lines are left out]" in shown
 
 
+def test_of_a_failed_run_the_lines_before_the_first_failure_are_shown_too() -> None:
+    place = [
+        "    calc_test.go:12: got",
+        *(f"        func Get{n}() error" for n in range(5)),
+        "        and no more",
+    ]
+    output = "\n".join(
+        [*("compiling" for _ in range(40)), *place, "--- FAIL: TestCalc", *("detail" for _ in range(90))]
+    )
+    shown = shown_output(output, passed=False)
+    assert "calc_test.go:12: got" in shown
+    assert "[37 lines before this are left out]" in shown
+
+
 def test_of_a_run_that_passed_the_end_is_shown() -> None:
     output = "\n".join([f"compiling {n}" for n in range(50)] + ["200 passed in 3.00s"])
     shown = shown_output(output, passed=True).split("\n")
