@@ -198,17 +198,24 @@ def timeline(
 ) -> Timeline:
     """Return the timeline of a session's events. `names` are those of its tasks; `approved`: of its specification.
 
-    The last stretch of a session that is not complete, of work or of waiting, lasts until `now`.
+    The last stretch of a session that is not complete, of work or of waiting, lasts until `now`; what a person does with
+    a complete one is no part of it.
     """
+    if state == "complete":
+        built = (n for n, told in enumerate(events, 1) if isinstance(told.event, e.SessionComplete))
+        events = events[: max(built, default=len(events))]
     if not events:
         return Timeline()
     first, drawing = events[0].ts, _Drawing(names)
     drawing.read(events[0].event, 0.0)
     for before, recorded in pairwise(events):
         last, at = ((each.ts - first).total_seconds() for each in (before, recorded))
-        seconds = _waited(before, recorded.event, approved)
+        rests = drawing.began is None
+        seconds = inf if rests else _waited(before, recorded.event, approved)
         if seconds > 0:
             drawing.wait(last, min(at, last + seconds))
+        if rests and not isinstance(recorded.event, e.SessionStarted):
+            drawing.work_ends(at)
         drawing.read(recorded.event, at)
     end = (events[-1].ts - first).total_seconds()
     if state != "complete":
@@ -261,6 +268,9 @@ def _drawn(drawing: _Drawing, end: float) -> Timeline:
 class Proof:
     """A criterion with what it rests on: the tasks that were to meet it, the tests, and the verdict that said so.
 
+    `passed` counts the named tests that lopen saw pass; `mutants` are those of the tasks that the tests noticed, and
+    those that ran.
+
     `verdict` is the name of the one that decided, "" where none did. Its evidence names `tests` by their own names, or
     `test_files` with the tests in each, or names that no test run ran (`missing_tests`). `rejections` counts the verdicts that
     did not pass and answered "no" or "cannot tell" to it.
@@ -275,11 +285,16 @@ class Proof:
     verdict: str = ""
     by_person: bool = False
     rejections: int = 0
+    passed: int = 0
+    mutants: tuple[int, int] = (0, 0)
 
     @property
-    def evidence(self) -> str:
-        """The judge's words on it; where a verdict has none, that is said."""
-        return self.criterion.evidence or ("the judge named no evidence" if self.verdict else "")
+    def seen(self) -> str:
+        """What lopen itself saw of it, beside the judge's words; "" for nothing."""
+        noticed, ran = self.mutants
+        tests = f"{self.passed} named {'test' if self.passed == 1 else 'tests'} passed" if self.passed else ""
+        told = (tests, f"{noticed} of {ran} mutants of its tasks noticed" if ran else "")
+        return ", ".join(filter(None, told))
 
     def to_json(self) -> dict[str, Any]:
         """Return the proof for a program."""
@@ -317,17 +332,26 @@ def _proof(number: int, state: CriterionState, session: Session, history: Histor
     *_, latest = (None, *history.runs.values())
     run = history.runs.get(deciding[0].get("tree", ""), latest) if deciding else None
     tests, files, missing = _named(evidence, run)
+    in_files = (
+        {file: [test for test in run.single if test.startswith(f"{file}::")] for file in files} if run else {}
+    )
+    named = {*tests, *(test for each in in_files.values() for test in each)}
+    ran = [
+        o.noticed for task, o in _outcomes(history) if o.noticed is not None and task in [t.id for t in tasks]
+    ]
     rejected = [v for v in about if not v["passed"] and _answer(v, state.id)["holds"] != "yes"]
     return Proof(
         number,
         replace(state, evidence=evidence),
         tasks,
         tests,
-        {file: sum(test.startswith(f"{file}::") for test in run.single) for file in files} if run else {},
+        {file: len(each) for file, each in in_files.items()},
         missing,
         verdict_name(deciding[0]) if deciding else "",
         bool(deciding and deciding[0].get("by_person")),
         len(rejected),
+        len(named & run.passed) if run else 0,
+        (sum(ran), len(ran)),
     )
 
 

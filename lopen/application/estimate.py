@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lopen.application.command_context import CommandContext, RunOptions
-from lopen.application.event_lines import step_title
+from lopen.application.event_lines import counted, step_title
 from lopen.application.open_store import looked_up, open_store
 from lopen.application.reports import specification_of
 from lopen.core.errors import ExitCode
@@ -28,7 +28,7 @@ from lopen.workflow.steps import Step
 # a library of 2,000 lines with twenty used 300,000.
 PLANNING = (10_000, 30_000)
 CRITERION = (6_000, 15_000)
-SPREAD = (0.7, 1.5)  # around what finished builds of the project used for each criterion
+SPREAD = (0.7, 1.5)  # around what three finished builds of the project used for each criterion
 OUTPUT_SHARE = (0.1, 0.3)  # of these tokens; the example's is 0.13
 CHARS_A_TOKEN = 4
 
@@ -69,7 +69,8 @@ def learned(
 ) -> tuple[int, tuple[int, int], Range] | None:
     """Return how many finished builds the project has, and the range of tokens and cost that follows from them.
 
-    A build by a model without a known price tells no cost of the next one.
+    A build by a model without a known price tells no cost of the next one. One build or two tell less than three, so
+    their range is wider.
     """
     used = {b.budget_id: b for b in budgets if b.unpriced_tokens < b.tokens_used / 2}
     found = [
@@ -81,11 +82,8 @@ def learned(
     if not found:
         return None
     tokens, costs = (sorted(each) for each in zip(*found, strict=True))
-    return (
-        len(found),
-        (int(tokens[0] * SPREAD[0]), int(tokens[-1] * SPREAD[1])),
-        (costs[0] * SPREAD[0], costs[-1] * SPREAD[1]),
-    )
+    low, high = (share ** max(1, 3 / len(found)) for share in SPREAD)
+    return len(found), (int(tokens[0] * low), int(tokens[-1] * high)), (costs[0] * low, costs[-1] * high)
 
 
 class Expected(NamedTuple):
@@ -106,10 +104,10 @@ def expected(
     """Return what the build of `spec` may cost, from finished builds, else from its size. `model`: for every phase."""
     tokens = estimated_tokens(len(spec.criteria), len(spec.text))
     cost = estimated_cost(tokens, [model] if model else [settings.models.planning, settings.models.building])
-    source = "a range, from the specification's size"
+    source = "a range, from the specification's size, without its draft"
     if not model and (known := learned(store, budgets, len(spec.criteria))):
         builds, tokens, cost = known
-        source = f"from {builds} finished build{'' if builds == 1 else 's'} of this project"
+        source = f"from {counted(builds, 'finished build')} of this project, drafts included"
     shown = "price unknown" if cost is None else " to ".join(dollars(usd) for usd in cost)
     return Expected(tokens, cost, f"may cost {shown} ({tokens[0]:,} to {tokens[1]:,} tokens): {source}")
 
@@ -121,12 +119,12 @@ def tell(context: CommandContext, spec: Specification, settings: Settings, model
     store = open_store(context)
     budgets = looked_up(context, store.database).budgets
     tokens, cost, words = expected(store, budgets, spec, settings, model)
-    budget, counted = settings.budget, settings.budget.enabled
+    budget, counts = settings.budget, settings.budget.enabled
     limits = {
         "budget.max_cost_usd": budget.max_cost_usd,
-        "budget.session_tokens": budget.session_tokens if counted else 0,
-        "budget.task_tokens": budget.task_tokens if counted else 0,
-        "budget.token_budget_per_module": budget.token_budget_per_module if counted else 0,
+        "budget.session_tokens": budget.session_tokens if counts else 0,
+        "budget.task_tokens": budget.task_tokens if counts else 0,
+        "budget.token_budget_per_module": budget.token_budget_per_module if counts else 0,
         "workflow.max_iterations": settings.workflow.max_iterations,
     }
     context.emit(

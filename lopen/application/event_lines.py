@@ -11,6 +11,7 @@ from lopen.verification.runners import count_tests
 from lopen.workflow.steps import Step, number
 from lopen.workflow.task_tree import State
 
+SETTLED = 5  # decisions that the end of a session names
 STEPS = 7  # `Step.COMPLETE` is not a step
 STEP_TITLES = {
     Step.DRAFT_SPECIFICATION: "drafting the specification",
@@ -190,11 +191,20 @@ def _complete(event: e.SessionComplete) -> str:
     )
     unpriced = event.unpriced_tokens if event.cost_usd is not None else 0
     excluded = f" (without {unpriced:,} tokens of unknown price)" if unpriced else ""
-    answered = _after("; decided by a person: ", "; ".join(event.answers))
-    assumed = _after("; assumed: ", "; ".join(event.assumptions))
-    accepted = _after("; accepted by a person: ", "; ".join(event.accepted))
     branch = _after("; branch ", event.branch)
-    return f"{event.module} is complete: {', '.join(parts)}{excluded}{answered}{assumed}{accepted}{branch}"
+    return f"{event.module} is complete: {', '.join(parts)}{excluded}{branch}"
+
+
+def _settled(event: e.SessionComplete) -> list[str]:
+    """Return what was decided, assumed and accepted on the way, a line each."""
+    kinds = (
+        ("decided by a person", event.answers),
+        ("assumed", event.assumptions),
+        ("accepted by a person", event.accepted),
+    )
+    told = [inert(f"{kind}: {text}") for kind, texts in kinds for text in texts]
+    more = [f"and {len(told) - SETTLED} more: lopen report {event.module}"] if len(told) > SETTLED else []
+    return [*told[:SETTLED], *more]
 
 
 def counted(count: int, noun: str) -> str:
@@ -245,6 +255,8 @@ def _details(event: e.Event, *, verbose: bool) -> list[str]:
             return _lines_of(output)
         case e.SessionPaused(output=output):
             return _lines_of(output)
+        case e.SessionComplete():
+            return _settled(event)
         case e.VerdictGiven(reasons=reasons):
             return [inert(reason) for reason in reasons]
         case _:

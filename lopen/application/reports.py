@@ -45,21 +45,30 @@ if TYPE_CHECKING:
 
 
 CRITERION_WORDS = {"yes": "met", "no": "not met", "cannot_tell": "cannot tell", "open": "not judged"}
+UNACCEPTED = "met, not accepted"  # the judge says so of work that it did not let pass, or that was taken back
 
 
 @dataclass(frozen=True, slots=True)
 class CriterionState:
-    """An acceptance criterion as the latest verdict sees it; `open`: that verdict does not name it, or there is none."""
+    """An acceptance criterion as the newest verdict that judged it sees it; `open`: none that counts did.
+
+    `word` is the state as every shell shows it, `evidence` what the judge names for it.
+    """
 
     id: str
     text: str
     holds: Literal["yes", "no", "cannot_tell", "open"] = "open"
     evidence: str = ""
+    word: str = CRITERION_WORDS["open"]
 
     @property
-    def word(self) -> str:
-        """The state as every shell shows it."""
-        return CRITERION_WORDS[self.holds]
+    def named(self) -> str:
+        """The judge's words on it, each time under the same heading; "" where no verdict judged it."""
+        if self.word == CRITERION_WORDS["open"]:
+            return ""
+        if not self.evidence:
+            return f"{'' if self.holds == 'yes' else f'{self.word}; '}the judge named no evidence"
+        return f"{'the judge names' if self.holds == 'yes' else f'{self.word}; the judge named'}: {self.evidence}"
 
 
 def present_verdicts(store: SessionStore, session: Session) -> list[dict[str, Any]]:
@@ -78,16 +87,21 @@ def held_criteria(session: Session, verdicts: Iterable[Mapping[str, Any]]) -> fr
 def criterion_states(
     session: Session, verdicts: Sequence[Mapping[str, Any]], wanted: Iterable[str]
 ) -> Iterable[CriterionState]:
-    """Yield the wanted criteria of the session with the findings of the verdicts, oldest first, on each."""
-    judged: dict[str, Any] = {c["id"]: c for v in verdicts for c in v.get("criteria", ())}
+    """Yield the wanted criteria of the session as the newest of all its `verdicts` (oldest first) on each sees them."""
     held = held_criteria(session, verdicts)
+    judged: dict[str, Any] = {
+        c["id"]: c
+        for v in verdicts
+        for c in v.get("criteria", ())
+        if c["id"] not in held or (c["holds"] == "yes" and v["passed"])
+    }
     for name in wanted:
-        found: dict[str, Any] = judged.get(name, {"holds": "open", "evidence": ""})
-        if name in held:
-            found = found | {"holds": "yes"}
-        elif found["holds"] == "yes":  # of a verdict that did not pass, or on work that was taken back
-            found = found | {"holds": "open"}
-        yield CriterionState(name, session.plan.criteria.get(name, ""), found["holds"], found["evidence"])
+        found = judged.get(name, {"holds": "open", "evidence": ""})
+        holds = "yes" if name in held else found["holds"]
+        word = CRITERION_WORDS[holds]
+        if holds == "yes" and name not in held:
+            holds, word = "open", UNACCEPTED
+        yield CriterionState(name, session.plan.criteria.get(name, ""), holds, found["evidence"], word)
 
 
 INTERRUPTED = "the last run was interrupted; everything up to then is saved"
@@ -210,7 +224,7 @@ def _standstill(
     """Return why a session does not run; None if it is complete, or a process works on it and asks nothing."""
     command, pause = f"lopen resume {session.id}", session.pause
     if pause is not None and pause.kind == "gate" and is_approved(root, store, session.module):
-        return Standstill("ready", "the specification is approved by now", "", command)
+        return Standstill("ready", "its specification is approved", "", command)
     if isinstance(pause, Question) and pause.answer is not None:
         return Standstill("ready", pause.message, "", command)
     if pause is not None:
@@ -256,7 +270,7 @@ def module_object(root: Path, store: SessionStore, name: str, budget: BudgetStat
     return {
         "session": row.get("session", ""),
         "module": name,
-        "state": row.get("status") or ("approved" if store.approval(name) else "specified"),
+        "state": row.get("status") or _unstarted_state(root, store, name),
         "step": row.get("step"),
         "tasks_done": row.get("tasks_done", 0),
         "tasks": row.get("tasks", 0),
@@ -264,6 +278,13 @@ def module_object(root: Path, store: SessionStore, name: str, budget: BudgetStat
         "cost_usd": budget.cost_usd if budget else 0.0,
         "unpriced_tokens": budget.unpriced_tokens if budget else 0,
     }
+
+
+def _unstarted_state(root: Path, store: SessionStore, module: str) -> str:
+    if store.approval(module):
+        return "approved"
+    spec = specification_of(root, module)
+    return "specified" if spec and not spec.unwritten else "not written"
 
 
 def task_object(task: Task) -> dict[str, Any]:
@@ -488,7 +509,6 @@ def task_details(context: CommandContext, store: SessionStore, session: Session,
     verdicts = present_verdicts(store, session)
     own = [v for v in verdicts if task.id in (v["subject"], v.get("task"))]
     wider = [v for v in verdicts if v["subject"] in (owner.id, session.module)] if task.commit else []
-    covering = [v for v in verdicts if v in own or v in wider]
     verdict = next(reversed(own or wider), None)
     budget = looked_up(context, store.database).of(f"task:{task.id}")
     try:
@@ -500,7 +520,7 @@ def task_details(context: CommandContext, store: SessionStore, session: Session,
         session.id,
         session.module,
         owner.name,
-        criteria=tuple(criterion_states(session, covering, owner.criteria)),
+        criteria=tuple(criterion_states(session, verdicts, owner.criteria)),
         verifications=tuple(v for v in verifications(store, session.id) if v.task == task.id),
         verdict=verdict,
         earlier=tuple(own[:-1]),

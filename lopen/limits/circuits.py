@@ -406,8 +406,8 @@ def half_open(state: CircuitState) -> CircuitState:
 def _cleared(state: CircuitState) -> CircuitState:
     """Let the calls that tripped the circuit not count for the probe.
 
-    External calls and starts of sub-agents count on after a cooldown, and so does a row of identical calls: only the
-    person who lets one go on begins it anew.
+    External calls and starts of sub-agents count on after a cooldown, and so does a row of identical calls: only a
+    person who acknowledges the circuit begins it anew.
     """
     anew = state.rule == "duplicate_call" or state.needs_ack
     log = (

@@ -195,7 +195,7 @@ class TransientFailure(ModelError):
     """A retry may help: 408, 409, 429, 5xx, 529, error events, connection and protocol errors, truncated streams."""
 
     retry_after_s: float | None = None
-    hardly_transient: bool = False  # a second one ends the retries
+    retries: int | None = None  # the most that may help; None: as many as the settings allow
     unreachable: bool = False  # no connection to the endpoint: no model answers there
 
 

@@ -298,7 +298,8 @@ class Retries:
             except TransientFailure as failure:
                 self._give_up_on_long_wait(failure)
                 if failure.unreachable:  # the other models are behind the same address
-                    raise Unavailable(f"{failure}, tried {most + 1} times") from failure
+                    tried = _retries(failure, most) + 1
+                    raise Unavailable(f"{failure}, tried {tried} times") from failure
                 failures.append(str(failure))
             except Rejected as rejection:
                 if name == request.model:
@@ -322,8 +323,7 @@ class Retries:
             try:
                 response = model.send(request, on_text)
             except TransientFailure as failure:
-                # Where a retry hardly helps, there is one.
-                retries = min(most, 1) if failure.hardly_transient else most
+                retries = _retries(failure, most)
                 if attempt > retries or (failure.retry_after_s or 0.0) > MAX_RETRY_AFTER_S:
                     raise
                 wait_s = self._wait_s(attempt, failure.retry_after_s)
@@ -353,6 +353,10 @@ class Retries:
             until = self.clock.now() + timedelta(seconds=failure.retry_after_s)
             message = f"the model endpoint asks to wait until {until:%Y-%m-%d %H:%M:%S} UTC: {failure}"
             raise Unavailable(message, failure.status, until=until) from failure
+
+
+def _retries(failure: TransientFailure, most: int) -> int:
+    return most if failure.retries is None else min(failure.retries, most)
 
 
 def _failure_list(names: Sequence[str], failures: Sequence[str]) -> str:

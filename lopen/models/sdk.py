@@ -41,6 +41,7 @@ T = TypeVar("T")
 
 KEY: Final = re.compile(r"sk-ant-[A-Za-z0-9_-]+|(?<=Bearer )\S+")
 LONGEST_ADDRESS: Final = 300
+REFUSED_RETRIES: Final = 4  # some 8 s, which a restart of the endpoint takes
 SCRUBBED: Final = "[key]"
 CONNECT_TIMEOUT_S: Final = 10.0
 STOP_REASONS: Final = frozenset(get_args(StopReason))
@@ -98,7 +99,7 @@ class Sdk:
                 if not progress.stopped and (_is_event_stream(stream.response) or progress.started):
                     raise  # after message_stop the response is complete
             if not progress.started and not _is_event_stream(stream.response):
-                raise TransientFailure(_no_stream(stream.response), hardly_transient=True)
+                raise TransientFailure(_no_stream(stream.response), retries=1)
             return progress.response(stream)
 
     def _events(self, stream: _Stream, model: str) -> Iterator[Any]:
@@ -313,6 +314,13 @@ def _client(settings: ModelSettings, base_url: str, local: bool) -> _Client:
     assert_never(settings.provider)
 
 
+def _is_refused(error: BaseException | None) -> bool:
+    """Return True if nobody listens at the address, which a wait of a minute hardly changes."""
+    while error is not None and not isinstance(error, ConnectionRefusedError):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
 def _unanswered(
     error: Exception, cause: BaseException | None, said: str, provider: str, host: str
 ) -> Exception:
@@ -334,7 +342,8 @@ def _unanswered(
         )
     if isinstance(error, (anthropic.APIConnectionError, httpx2.HTTPError, httpx2.StreamError)):
         if isinstance(cause, (httpx2.ConnectError, httpx2.ConnectTimeout)):
-            return TransientFailure(f"cannot reach {host} ({said})", unreachable=True)
+            retries = REFUSED_RETRIES if _is_refused(cause) else None
+            return TransientFailure(f"cannot reach {host} ({said})", retries=retries, unreachable=True)
         return TransientFailure(f"the connection to {host} failed: {said}")
     if isinstance(error, (anthropic.APIError, json.JSONDecodeError, UnicodeDecodeError, RecursionError)):
         return TransientFailure(f"cannot read the endpoint's answer: {said}")

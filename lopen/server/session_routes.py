@@ -165,7 +165,8 @@ async def confirm(project: Chosen, session_id: SessionId, order: ConfirmRequest)
 async def answer(project: Chosen, session_id: SessionId, order: AnswerRequest) -> dict[str, Any]:
     """Answer the model's question. Until the session continues, a new answer replaces it."""
     question, taken = await project.decide(decisions.answer, session_id, order.text)
-    return _decided(session_id, f"answered: {question.text}", done=not taken)
+    said = f"answered: {question.text}{question.taken_as(question.chosen(order.text))}"
+    return _decided(session_id, said, done=not taken)
 
 
 @routes.post("/api/sessions/{session_id}/tell")

@@ -194,6 +194,8 @@ class VerifyResult:
     @property
     def result(self) -> str:
         """The result in a few words."""
+        if self.found is not None:  # of the mutants, or of earlier tests, and no command's
+            return self.output.partition("\n")[0]
         if self.passed:
             return "passed"
         return f"failed ({'no exit code' if self.exit_code is None else f'exit {self.exit_code}'})"

@@ -97,6 +97,12 @@ class Question:
         named = ", ".join(f"{number}. {option}" for number, option in enumerate(self.options, 1))
         raise WrongUsage(f"there is no option {text}; the options are: {named}")
 
+    def taken_as(self, text: str) -> str:
+        """Return what is said of an answer that is none of the offered options; "" of one that is."""
+        if not self.options or text in (*self.options, self.default):
+            return ""
+        return f" (taken as your own words; offered: {', '.join(self.options)})"
+
     @property
     def command(self) -> str:
         """The command that answers with the default, so that it can be pasted."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from lopen.application.dossier import History, TimelineRow, pace, proofs, timeline
+from lopen.application.reports import criterion_states
 from lopen.core import events as e
 from lopen.store.audit import VerifyResult
 from lopen.verification.test_run import TestRun
@@ -90,6 +91,20 @@ def test_a_wait_at_a_terminal_or_for_a_limit_is_no_work_of_the_model(told: tuple
     assert (line.worked_s, line.rows[-1].worked_s) == (20, 20)
 
 
+def test_what_a_person_does_after_the_build_is_no_work() -> None:
+    done = recorded(
+        (0, begun("t1")),
+        (20, e.SessionComplete("calc", 1, 1, 1, 0.1, 1, "lopen/calc")),
+        (260, e.Reverted("c1", "b1", ("t1",), ())),
+        (280, e.Reverted("c1", "b2", (), ("t1",), undo=True)),
+    )
+    for events, state in ((done, "complete"), (done[:3], "waiting")):
+        line = timeline(events, {"t1": "Add"}, START + timedelta(seconds=300), state)
+        assert line.worked_s == 20
+        assert sum(span.end - span.start for span in line.rows[-1].spans if span.kind == "model") == 20
+        assert line.length < 25
+
+
 def test_a_session_that_waits_is_drawn_as_waiting_until_now() -> None:
     line = timeline(TOLD[:7], {}, START + timedelta(hours=3), "waiting")
     assert line.worked_s == 90
@@ -166,5 +181,25 @@ def test_a_criterion_is_proven_by_task_commit_tests_and_verdict() -> None:
     assert first.tests == ("test_a.py::test_sum",)
     assert first.verdict == "verdict-22222222"
     assert (second.criterion.holds, second.tests, second.verdict) == ("open", (), "")
+    assert (first.passed, first.criterion.named) == (1, "the judge names: test_sum compares 1 + 2 with 3")
     assert second.rejections == 0, "the verdict names it and does not answer for it"
     assert [task.name for task in second.tasks] == ["Round"]
+
+
+@pytest.mark.parametrize(
+    ("given", "word", "named"),
+    [
+        ([(False, "yes")], "met, not accepted", "met, not accepted; the judge named: test_sum"),
+        ([(False, "no")], "not met", "not met; the judge named: test_sum"),
+        ([(True, "yes"), (False, None)], "met", "the judge names: test_sum"),
+        ([(False, None)], "not judged", ""),
+    ],
+)
+def test_the_newest_verdict_that_judged_a_criterion_tells_of_it(
+    given: list[tuple[bool, str | None]], word: str, named: str
+) -> None:
+    stored = [verdict(passed, holds or "yes", "11", "test_sum") for passed, holds in given]
+    for each, (_, holds) in zip(stored, given, strict=True):
+        each["criteria"] = each["criteria"] if holds else []
+    [state] = criterion_states(session(DONE, OPEN), stored, ["AC-1"])
+    assert (state.word, state.named) == (word, named)

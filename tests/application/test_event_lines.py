@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.application.event_lines import STEP_TITLES, STEPS, line
+from lopen.application.event_lines import STEP_TITLES, STEPS, line, rows
 from lopen.cli.rendering.views import mode_for, safe_json, subscriber
 from lopen.core import events as e
 from lopen.workflow.steps import Step, number
@@ -25,8 +25,7 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
     ),
     (
         e.SessionComplete("calc", 1, 2, 2, 0.5, 12_345, "lopen/calc", ("UTC",)),
-        "calc is complete: 1 component, 2 tasks, 2 commits, 12,345 tokens, $0.50; assumed: UTC; "
-        "branch lopen/calc",
+        "calc is complete: 1 component, 2 tasks, 2 commits, 12,345 tokens, $0.50; branch lopen/calc",
     ),
     (
         e.SessionComplete("calc", 1, 2, 2, None, None, ""),
@@ -177,3 +176,11 @@ def test_the_mode_follows_from_stream_and_options() -> None:
         (terminal, "xterm", True, True, "json"),
     ):
         assert mode_for(stream, json=json_wanted, quiet=quiet, environ={"TERM": term}) == mode
+
+
+def test_the_end_names_each_decision_on_a_line_of_its_own() -> None:
+    told = tuple(f"question {n}? yes" for n in range(6))
+    event = e.SessionComplete("calc", 1, 1, 1, 0.5, 1, "", ("UTC",), answers=told)
+    _, *below = rows(e.Recorded(NOW, "calc-1", event, 1))
+    assert below[0] == "         | decided by a person: question 0? yes"
+    assert (len(below), below[-1]) == (6, "         | and 2 more: lopen report calc")

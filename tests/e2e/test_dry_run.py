@@ -42,7 +42,8 @@ def test_the_estimate_learns_from_the_project_s_finished_builds(make_project: Ma
     project.specify("other", project.read("specs/calc/SPECIFICATION.md").replace("calc", "other"))
     told = project.lopen("run", "other", "--dry-run").out
     assert (
-        f"({int(used * 0.7):,} to {int(used * 1.5):,} tokens): from 1 finished build of this project" in told
+        f"({int(used * 0.7**3):,} to {int(used * 1.5**3):,} tokens): from 1 finished build of this project"
+        in told
     )
 
     free = make_project([plan(), build("calc-t1")], name="free")

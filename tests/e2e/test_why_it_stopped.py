@@ -152,8 +152,8 @@ def test_a_dead_host_is_told_once_with_its_count_and_no_fallback_is_asked(make_p
         out, _ = ran.communicate(timeout=60)
     lines = [line for line in out.splitlines() if address in line]
     assert len(lines) == 2
-    assert "trying again up to 8 times within" in lines[0]
-    assert "tried 9 times" in lines[1]
+    assert "trying again up to 4 times within 1 s" in lines[0]
+    assert "tried 5 times" in lines[1]
     assert "using claude" not in out
 
 

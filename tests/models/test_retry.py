@@ -144,7 +144,7 @@ def test_what_no_retry_can_help_passes_through(failure: ModelError) -> None:
 
 def test_an_answer_from_a_wrong_address_is_asked_for_only_once_more() -> None:
     waiting = Waiting()
-    page = TransientFailure("a page", hardly_transient=True)
+    page = TransientFailure("a page", retries=1)
     with pytest.raises(Unavailable):
         waiting.ask(ScriptedModel([page, page]))
     assert waiting.events == [ModelRetry("a page", 1, round(waiting.clock.slept[0], 3), 1, 0.5)]

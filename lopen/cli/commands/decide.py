@@ -57,7 +57,7 @@ def answer(context: CommandContext, wanted: OptionalOwner = None, words: Optiona
     question, taken = decisions.answer(context, store, session, text)
     instead = "" if question.answer is None else f" (replaces: {question.answer})"
     text = question.chosen(text)
-    context.say(f"answered: {question.text} {text}{instead}")
+    context.say(f"answered: {question.text} {text}{question.taken_as(text)}{instead}")
     context.emit("answered", session=session, question=question.text, answer=text)
     context.say(
         f"the run takes it and goes on: lopen attach {session}" if taken else f"next: lopen resume {session}"

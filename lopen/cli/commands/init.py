@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -88,32 +87,27 @@ def _tell(context: CommandContext, did: str, path: str, why: str = "") -> None:
 
 
 def _warn_without_repository(context: CommandContext) -> None:
-    """Warn now that a run will fail without a git repository."""
+    """Warn now that a run will fail without a git repository, or without its first commit."""
     from lopen.core.clock import SystemClock
-    from lopen.git.errors import NotARepository
+    from lopen.git.refs import require_commit
     from lopen.git.repository import Repository
 
-    with suppress(LopenError):  # the run reports other problems
-        try:
-            Repository.open(context.root, clock=SystemClock())
-        except NotARepository as error:
-            context.warn(f"lopen run will fail: {error.message}; {error.hint}")
+    try:
+        require_commit(Repository.open(context.root, clock=SystemClock()).head())
+    except LopenError as error:
+        context.warn(f"lopen run will fail: {error.message}; {error.hint}")
 
 
 def _report(context: CommandContext, detected: Detected, module: str | None, *, written: bool) -> None:
     """Print the detected commands and whether the specification got them, and name the next command."""
     if written:
         context.say("detected, and written into it:")
-    elif module:
-        context.say(
-            f"detected now, but not written: specs/{module}/SPECIFICATION.md exists and keeps its own:"
-        )
-    else:
+    elif not module:
         context.say("detected; lopen init MODULE writes it into a specification:")
     for name in NAMES:
         found = detected.commands[name]
         context.emit("init_command", name=name, command=found)
-        if not context.json:
+        if not context.json and (written or not module):
             context.say(f"  {name}: {found or 'none found'}")
     if written or not module:
         for what in detected.missing:

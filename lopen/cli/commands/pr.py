@@ -107,10 +107,7 @@ def report(
         "Look at first",
         [
             *(f"{t.name} was skipped: {t.given_up}" for t in tasks if t.given_up),
-            *(
-                f"accepted by a person although the judge could not tell: {x}"
-                for x in session.dialogue.accepted
-            ),
+            *(f"accepted by a person where the judge was not sure: {x}" for x in session.dialogue.accepted),
             *(f"assumed, since nobody answered: {x}" for x in session.dialogue.assumptions),
             *(f"decided by a person: {asked} {answer}" for asked, answer in session.dialogue.answers),
             *(f"remark of {remark.shown}" for remark in open_remarks(store, session)),
@@ -127,7 +124,7 @@ def report(
     for criterion in criterion_states(session, verdicts, session.plan.criteria):
         subject = proved.get(criterion.id, "")
         shown = (
-            criterion.evidence,
+            criterion.named,
             subject and f"judged with {names.get(subject, subject)}{commits.get(subject, '')}",
         )
         evidence = plain("; ".join(filter(None, shown)))

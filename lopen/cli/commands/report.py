@@ -75,5 +75,7 @@ def proof_lines(proof: Proof) -> Iterator[str]:
     if proof.missing_tests:
         yield f"     the judge names tests that no test run has: {', '.join(proof.missing_tests)}"
     if proof.verdict:
-        said = "a person accepted it" if proof.by_person else "the judge"
-        yield f"     {said} ({proof.verdict}): {proof.evidence}"
+        by = ", which a person accepted" if proof.by_person else ""
+        yield f"     {state.named} ({proof.verdict}{by})"
+    if proof.seen:
+        yield f"     lopen saw: {proof.seen}"

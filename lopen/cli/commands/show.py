@@ -113,7 +113,7 @@ def _task_lines(found: TaskDetails) -> Iterator[str]:
         yield "criteria:"
     for criterion in found.criteria:
         told = f"  {criterion.id} {criterion.word}: {criterion.text}"
-        yield f"{told} ({criterion.evidence})" if criterion.evidence else told
+        yield f"{told} ({criterion.named})" if criterion.named else told
     for verdict in found.verdicts:
         yield from verdict_lines(verdict)
     yield from _among_others(found.verifications)
@@ -126,8 +126,8 @@ def _task_lines(found: TaskDetails) -> Iterator[str]:
 
 def verdict_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
     """Return a stored verdict as lines for a person."""
-    from lopen.application.reports import CRITERION_WORDS, verdict_name
-    from lopen.judge.verdict import outcome, verdict_from_json
+    from lopen.application.reports import CRITERION_WORDS, UNACCEPTED, verdict_name
+    from lopen.judge.verdict import accepted, outcome, verdict_from_json
 
     given = verdict_from_json(verdict)
     yield (
@@ -135,10 +135,9 @@ def verdict_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
         f" ({verdict['confidence']} confidence): {verdict['summary']}"
     )
     yield from (f"  {finding.shown}" for finding in given.beside_summary.findings)
+    words = CRITERION_WORDS if accepted(given) else CRITERION_WORDS | {"yes": UNACCEPTED}
     for criterion in verdict.get("criteria", ()):
-        yield f"  {criterion['id']} {CRITERION_WORDS[criterion['holds']]}: {criterion['evidence']}".rstrip(
-            ": "
-        )
+        yield f"  {criterion['id']} {words[criterion['holds']]}: {criterion['evidence']}".rstrip(": ")
     for question in verdict.get("questions", ()):
         place = f"{question['path']}: " if question.get("path") else ""
         yield f"  {question['id']} {place}{question['text']}"
@@ -161,7 +160,9 @@ def _among_others(records: Sequence[VerifyResult]) -> Iterator[str]:
 
 def _verification_lines(record: VerifyResult, most: int | None) -> list[str]:
     head = f"{record.name} {record.tool} `{record.command}`: {record.result}, {record.seconds:.1f} s"
-    lines = record.output.rstrip("\n").splitlines()
+    lines = record.output.rstrip("\n").splitlines()[
+        record.found is not None :
+    ]  # the head has the first line of a check
     left = 0 if most is None else max(0, len(lines) - most)
     more = [f"  … {left} lines before: lopen show {record.name}"] if left and most else []
     hint = [f"  {record.hint}"] if record.hint and most != 0 else []

@@ -174,7 +174,7 @@ def _decision(place: Place, gate: Mapping[str, Any], *, working: bool) -> Markup
         "Approve",
         form,
         el("p.bad", "Fix the problems first.") if blocked else None,
-        el("p", to_change(name)),
+        to_change(name),
         tag="section.panel.decision",
     )
 

@@ -52,7 +52,10 @@ def home(found: Found) -> str:
             section("Running", el("div.cards", (_card(*each) for each in running)), note=len(running))
         )
     body += [_modules(at, overview, named=bool(others)) for at, overview in found]
-    body += [_limits(at, overview) for at, overview in found]
+    if others:
+        total = dollars(sum(overview.spent_today_usd for _, overview in found))
+        body.append(el("p.calm", f"{len(found)} projects spent ", el("b", total), " today."))
+    body += [_limits(at, overview, named=bool(others)) for at, overview in found]
     waits = sum(module.wait is not None for _, overview in found for module in overview.modules)
     title = next(
         (f"{m.module} {'asks' if m.wait.kind == 'question' else 'waits'}" for m in first.modules if m.wait),
@@ -168,12 +171,13 @@ def _next(place: Place, module: Standing) -> Child:
     if module.merged:
         return el("small", f"in {module.merged}")
     if module.ended:
-        return link("Review and merge", place.module(module.module, "diff"))
-    return link("Follow", at) if module.act else copyable(f"lopen check {module.module}")
+        return link("Review", place.module(module.module, "diff"))
+    return link("Follow" if module.act else "See what is missing", at)
 
 
-def _limits(place: Place, overview: ProjectOverview) -> list[Child]:
+def _limits(place: Place, overview: ProjectOverview, *, named: bool) -> list[Child]:
     """Return what is close to its limit, then everything else about limits and spend in one row."""
+    of = f" of {place.project}" if named else ""
     strained, open_circuits = overview.strained, overview.open_circuits
     unknown = overview.limits.unknown
     calm = len(overview.limits.budgets) - len(strained)
@@ -189,7 +193,7 @@ def _limits(place: Place, overview: ProjectOverview) -> list[Child]:
         "section.strip",
         el(
             "span",
-            "Limits: ",
+            f"Limits{of}: ",
             el("b", said),
             el("small", f" {unknown or f'{calm} budgets below 80 %, {circuits}'}"),
         ),
@@ -197,9 +201,9 @@ def _limits(place: Place, overview: ProjectOverview) -> list[Child]:
         el("small", "by the hour, last 24 hours "),
         spark(overview.spending, "Spend over the last 24 hours"),
         link("Limits, alerts and spend over time", place.href("limits")),
-        aria_label="Limits and spend",
+        aria_label=f"Limits and spend{of}",
     )
-    near = section("Close to a limit", budget_table(place, strained)) if strained else None
+    near = section(f"Close to a limit{of}", budget_table(place, strained)) if strained else None
     return [near, strip]
 
 

@@ -90,6 +90,7 @@ TONES = {
         "busy": ("working", "planning", "running", "in progress", "new"),
         "warn": (
             *("asks", "to approve", "paused", "interrupted", "can go on", "warning", "cannot tell"),
+            "met, not accepted",
             *("changed", "skipped", "trying again", "waits"),
         ),
         "bad": ("stopped", "failed", "rejected", "not met", "error", "exhausted", "open", "removed"),

@@ -228,7 +228,7 @@ def criteria_table(shown: ModuleView, *, linked: bool) -> Markup:
     folded = [number for number in rows_ if number not in open_ones] if linked and open_ones else []
 
     def proven(numbers: Iterable[int], label: str) -> Markup:
-        head = ("Criterion", "State", "Proven by=", "Built by=")
+        head = ("Criterion", "State", "The judge names=", "Built by=")
         return table(head, [rows_[number] for number in numbers], label)
 
     first = proven(open_ones if folded else rows_, "Criteria")
@@ -253,25 +253,28 @@ def _built(shown: ModuleView, proof: Proof, *, linked: bool) -> Child:
 
 def _proof(proof: Proof) -> Child:
     """Return the judge's words on a criterion, and the tests that they name."""
-    if proof.criterion.holds == "open":
+    if not proof.criterion.named:
         return None
-    count = plural(len(proof.tests), "test")
+    saw = f"lopen saw: {proof.seen}" if proof.seen else plural(len(proof.tests), "test")
     named = proof.tests and el(
         "details",
-        el("summary", count, el("span.unseen", f" of {proof.criterion.id}")),
+        el("summary", el("small", saw), el("span.unseen", f" of {proof.criterion.id}")),
         el("ul.tests", (el("li", el("code", test)) for test in proof.tests)),
     )
     again = f"after {plural(proof.rejections, 'rejection')}" if proof.rejections else ""
     notes = ", ".join(note for note in ("accepted by a person" if proof.by_person else "", again) if note)
+    against = None if proof.criterion.holds == "yes" else el("small", f"{proof.criterion.word}; it named: ")
     return [
-        prose(proof.evidence),
-        el("small", f" {notes}") if notes else None,
+        against,
+        prose(proof.criterion.evidence or "no evidence"),
+        el("small", f" ({notes})") if notes else None,
         named or None,
         [
             el("span.below", plural(n, "test"), " in ", el("code", file))
             for file, n in proof.test_files.items()
         ],
         [el("span.below.bad", "no test run has ", el("code", name)) for name in proof.missing_tests],
+        None if named or not proof.seen else el("small.below", saw),
     ]
 
 

@@ -34,8 +34,13 @@ def task_page(shown: ModuleView, found: TaskDetails) -> str:
     commit: Child = el("code", task.commit[:12]) if task.commit else "none yet"
     row = next((row for row in shown.dossier.line.rows if row.task == task.id), None)
     failed = [el("li", prose(reason)) for reason in task.reasons]
+    refused = max(
+        task.failures,
+        sum(not v["passed"] for v in found.verdicts if task.id in (v["subject"], v.get("task"))),
+    )
     criteria = [
-        ([el("b", c.id), " ", prose(c.text)], chip(c.word), prose(c.evidence)) for c in found.criteria
+        ([el("b", c.id), " ", prose(c.text)], chip(c.word), prose(c.named.removeprefix("the judge names: ")))
+        for c in found.criteria
     ]
     body: list[Child] = [
         el("p.about", link(f"← {name}", shown.place.module(name))),
@@ -50,8 +55,7 @@ def task_page(shown: ModuleView, found: TaskDetails) -> str:
             fact("commit", commit),
             fact("spent", cost_text(found.cost_usd, found.unpriced_tokens)),
             fact("took", duration(round(row.worked_s)) if row else "–"),
-            fact("rejections", sum(v["subject"] == task.id and not v["passed"] for v in found.verdicts)),
-            fact("attempts not accepted", task.failures) if task.failures else None,
+            fact("attempts not accepted", refused),
         ),
         el("p.notice", "Skipped: ", prose(task.given_up)) if task.given_up else None,
         section("Why attempts failed", el("ul.findings", failed)) if failed else None,
@@ -60,7 +64,11 @@ def task_page(shown: ModuleView, found: TaskDetails) -> str:
             [verdict(shown, v, whole=True) for v in reversed(found.verdicts)]
             or empty("The judge has not seen this task yet."),
         ),
-        section("Criteria", table(("Criterion", "State", "Proven by="), criteria, "Criteria"))
+        section(
+            "Criteria",
+            table(("Criterion", "State", "The judge names="), criteria, "Criteria"),
+            id_="criteria",
+        )
         if criteria
         else None,
         section(
@@ -79,7 +87,9 @@ def _printed(ran: Sequence[VerifyResult]) -> Child:
 
 
 def _run(ran: VerifyResult, *, is_open: bool) -> Markup:
-    state = chip("passed" if ran.passed else "failed")
+    state = (
+        chip("passed" if ran.passed else "failed") if ran.found is None else el("small", f"{ran.result}: ")
+    )
     told = el("small", f" {duration(ran.seconds)}, ", ago(ran.at or None))
     summary = el(
         "summary", state, " ", el("b", ran.tool.replace("_", " ")), " ", el("code", ran.command), told

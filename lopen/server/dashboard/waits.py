@@ -23,6 +23,7 @@ from lopen.server.dashboard.markup import (
     some,
     unfold,
 )
+from lopen.workflow.pauses import Question
 
 LARGEST_EXTENSION = 1_000_000
 TITLES = {
@@ -103,8 +104,11 @@ def _acts(place: Place, module: Standing, wait: Wait, budgets: Sequence[BudgetSt
     session = module.session
     resume = None if wait.at_terminal else place.href("api", "sessions", session, "resume")
     go_on = press("Go on", resume, kind=".do", label=f"Go on with {module.module}") if resume else None
+    if wait.question is not None and wait.question.answer is None:
+        return [_answer(place, module, wait.question, resume)]
     if wait.question is not None:
-        return [_answer(place, module, wait, resume)]
+        label = f"Change the answer for {module.module}"
+        return [go_on, unfold("Change the answer…", _answer(place, module, wait.question, None), label=label)]
     if wait.kind == "gate":
         read = link("Read and approve", place.module(module.module, "specification"), button=".do")
         cost = wait.estimate_usd
@@ -137,19 +141,19 @@ def _acts(place: Place, module: Standing, wait: Wait, budgets: Sequence[BudgetSt
 def to_change(module: str) -> Markup:
     """Return the command by which a person has the specification changed before it is approved."""
     command = f"lopen spec {module} -p 'what to change'"
-    return el("span.hint", "to have it changed, in a terminal: ", copyable(command))
+    return el("p.hint.change", "to have it changed, in a terminal: ", copyable(command))
 
 
-def _answer(place: Place, module: Standing, wait: Wait, resume: str | None) -> Markup:
-    question = wait.question
-    assert question is not None
-    named, given = f"Answer for {module.module}", question.default
+def _answer(place: Place, module: Standing, question: Question, resume: str | None) -> Markup:
+    """Return the form that answers a question, or gives another answer than the one that stands."""
+    named, stands = f"Answer for {module.module}", question.answer is not None
+    given = question.answer or question.default
     acts = (
         el("input", name="text", value=given, required=True, aria_label=named),
-        el("button.do", "Answer"),
+        el("button" if stands else "button.do", "Change" if stands else "Answer"),
         [el("button", other, name="text", value=other) for other in question.options if other != given],
         el("button.quiet", "Answer, but do not go on yet", data_only=True) if resume else None,
-        el("span.hint", "without an answer: ", el("b", given)) if given else None,
+        el("span.hint", "without an answer: ", el("b", given)) if given and not stands else None,
     )
     action = place.href("api", "sessions", module.session, "answer")
     return act(action, el("p", prose(question.text)), el("div.acts", *acts), then=resume, kind=".wide")
