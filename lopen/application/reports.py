@@ -97,7 +97,7 @@ def criterion_states(
     }
     for name in wanted:
         found = judged.get(name, {"holds": "open", "evidence": ""})
-        holds = "yes" if name in held else found["holds"]
+        holds: Any = "yes" if name in held else found["holds"]
         word = CRITERION_WORDS[holds]
         if holds == "yes" and name not in held:
             holds, word = "open", UNACCEPTED

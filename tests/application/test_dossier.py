@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from lopen.application.dossier import History, TimelineRow, pace, proofs, timeline
+from lopen.application.dossier import History, TimelineRow, mutants_noticed, pace, proofs, timeline
 from lopen.application.reports import criterion_states
 from lopen.core import events as e
 from lopen.store.audit import VerifyResult
+from lopen.verification.mutation_check import MutantOutcome, MutationCheck
 from lopen.verification.test_run import TestRun
 from lopen.workflow.session import Plan, Session
 from lopen.workflow.steps import Step
@@ -98,8 +99,8 @@ def test_what_a_person_does_after_the_build_is_no_work() -> None:
         (260, e.Reverted("c1", "b1", ("t1",), ())),
         (280, e.Reverted("c1", "b2", (), ("t1",), undo=True)),
     )
-    for events, state in ((done, "complete"), (done[:3], "waiting")):
-        line = timeline(events, {"t1": "Add"}, START + timedelta(seconds=300), state)
+    after, names = START + timedelta(seconds=300), {"t1": "Add"}
+    for line in (timeline(done, names, after, "complete"), timeline(done[:3], names, after, "waiting")):
         assert line.worked_s == 20
         assert sum(span.end - span.start for span in line.rows[-1].spans if span.kind == "model") == 20
         assert line.length < 25
@@ -184,6 +185,18 @@ def test_a_criterion_is_proven_by_task_commit_tests_and_verdict() -> None:
     assert (first.passed, first.criterion.named) == (1, "the judge names: test_sum compares 1 + 2 with 3")
     assert second.rejections == 0, "the verdict names it and does not answer for it"
     assert [task.name for task in second.tasks] == ["Round"]
+
+
+def test_the_last_check_of_a_task_that_was_not_skipped_tells_its_mutants() -> None:
+    def check(task: str, *noticed: bool) -> VerifyResult:
+        outcomes = tuple(MutantOutcome("a.py", n, n, "1", "2", each) for n, each in enumerate(noticed))
+        found = MutationCheck(len(noticed), outcomes).to_json()
+        return VerifyResult("mutation_check", "make test", True, 0, "", "22", task=task, found=found)
+
+    skipped = Task("t3", "Sort", state=State.FAILED, given_up="no time")
+    checks = check("t1", False, False), check("t1", True, False), check("t2", True), check("t3", False)
+    history = History(verifications=checks)
+    assert mutants_noticed(session(DONE, OPEN, skipped), history) == (2, 3)
 
 
 @pytest.mark.parametrize(

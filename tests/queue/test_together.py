@@ -24,6 +24,9 @@ def test_modules_are_built_side_by_side_and_one_that_fails_stops_no_other(make_p
     ran = project.lopen("run", "--all", "--unattended", "--jobs", "3")
     assert ran.code == 3, ran.out + ran.err
     assert ran.last_line == "next: lopen approve delta"
+    warnings = [line.partition("warning: ")[2] for line in ran.out.splitlines() if "warning: " in line]
+    assert warnings, ran.out
+    assert len(warnings) == len(set(warnings)), "what several modules warn of is told once"
     table = ran.out[ran.out.index("module  result") :].splitlines()
     assert [line.split()[:2] for line in table if not line.startswith((" ", "module", "next"))] == [
         ["alpha", "complete"],

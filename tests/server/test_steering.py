@@ -53,6 +53,7 @@ def approve(person: Visitor, project: Project) -> None:
     expect(page.get_by_role("region", name="Acceptance criteria")).to_contain_text("add(1, 2) is 3")
     expect(page.get_by_role("region", name="Commands that lopen will run")).to_contain_text("-m unittest -q")
     expect(page.get_by_role("button", name="Approve and build")).to_be_enabled()
+    expect(page.get_by_role("region", name="Approve")).to_contain_text("lopen spec calc -p 'what to change'")
     person.require_accessible()
     page.route(
         "**/specification*", lambda route: route.abort()
