@@ -60,7 +60,7 @@ COMPLETION = {"_LOPEN_COMPLETE": "complete_bash", "COMP_WORDS": "lopen status ",
             ["status"],
             {},
             "other: specified, no tasks yet, 0 tokens, $0.00\ncalc: interrupted",
-            {"markdown_it"},
+            set(),  # it reads a specification that was not approved yet
         ),
         ([], COMPLETION, "calc", {"markdown_it"}),
     ],
