@@ -56,7 +56,9 @@ HEADS_NEAR = 4  # of the outline, before and behind a named definition
 MOST_SPOKEN = 10  # files that the task's words name
 LOOKED_AT = 200  # files that are read for the prompt
 _ORDER = {"source": 0, "test": 1, "other": 2}
-CODE_CHARS_PER_TOKEN = 3  # code, inside JSON, is denser than prose
+CODE_CHARS_PER_TOKEN = (
+    2.5  # at least: code, inside JSON, is denser than prose, and an answer that is cut is paid twice
+)
 
 
 def conventions(root: Path, module: str) -> tuple[tuple[str, str], ...]:
@@ -316,7 +318,7 @@ def remark_line(finding: Finding) -> str:
 def bounds(settings: Settings, step: Step, book: RuleBook) -> tuple[str, ...]:
     """Return the limits that shape a plan and its work, in words; the same in every prompt of a session's phase."""
     calls = _call_bounds(book)
-    answer = f"One answer holds about {settings.model.max_tokens * CODE_CHARS_PER_TOKEN:,} characters in all its calls"
+    answer = f"One answer holds about {settings.model.max_tokens * CODE_CHARS_PER_TOKEN:,.0f} characters in all its calls"
     if step is Step.ITERATE_THROUGH_TASKS:
         return (f"{answer}: write a larger piece of work in several turns.", *calls)
     of_task = task_tokens(settings.budget, DEFAULT_TASK_TYPE) if settings.budget.enabled else 0

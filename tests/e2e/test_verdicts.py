@@ -234,7 +234,7 @@ def test_a_module_is_complete_only_with_a_yes_for_every_criterion(make_project: 
     assert resumed.code == 0, resumed.err
     printed = project.lopen("pr", "--print", "calc").out
     assert "- [ ] **AC-1**" in printed, "a person's acceptance is no yes of the judge"
-    assert "accepted by a person although the judge could not tell: " in printed
+    assert "accepted by a person where the judge was not sure: " in printed
     assert "look at it" not in printed
 
 

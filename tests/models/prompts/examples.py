@@ -75,7 +75,7 @@ def around(**changes: Any) -> Surroundings:
         "research": (),
         "work_in_progress": "",
         "limits": "module budget 12% used; no circuit open",
-        "bounds": ("One answer holds about 96,000 characters in all its calls.",),
+        "bounds": ("One answer holds about 80,000 characters in all its calls.",),
     }
     return Surroundings(**(given | changes))
 
