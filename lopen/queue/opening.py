@@ -25,7 +25,7 @@ from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.store.archives import archive_session
 from lopen.store.changed_rows import restore
 from lopen.store.database import Database
-from lopen.store.folder import module_lock, state_folder
+from lopen.store.folder import module_lock, require_free, state_folder
 from lopen.store.sessions import SessionStore
 from lopen.workflow import changes
 from lopen.workflow.session import Approval
@@ -153,6 +153,7 @@ def hand_over(context: CommandContext, store: SessionStore, module: str, *, new:
     Raises:
         LopenError: it is being built here, or (unless `new`) has begun a task, for which workers would pay again.
     """
+    require_free(context.root, module)
     own = store.latest(module=module, unfinished=True)
     if own is None:
         return

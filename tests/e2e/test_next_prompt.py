@@ -224,6 +224,7 @@ def test_documents_of_criteria_verifications_and_remarks_reach_the_builder(make_
         three, "Remarks of the judge on the work before (mend them with this task)"
     )
     assert "the judge remarks: the README lacks an example" in ran.out, ran.out
+    assert "the README lacks an example" in project.lopen("report", "calc").out.splitlines()[-1]
 
 
 def test_the_draft_shows_what_the_request_names_and_an_assumption_is_judged_with_the_work(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -68,6 +69,23 @@ def test_the_tutorial_runs_as_written(make_project: MakeProject) -> None:
         if kind == "text":
             assert shown_in(block, printed[at]), f"not printed:\n{block}\nbut:\n{printed[at]}"
     assert {kind for kind, _ in blocks} == {"sh", "text"}
+
+
+def test_the_scripted_endpoint_builds_as_its_page_says(make_project: MakeProject) -> None:
+    project = make_project()
+    for name in ("scripted_endpoint.py", "scripted_answers.json"):
+        project.write(name, (DOCS / "examples" / name).read_text("utf-8"))
+    [block] = [b for k, b in FENCE.findall((DOCS / "endpoints.md").read_text("utf-8")) if k == "sh"]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    ran = shell("trap 'kill $! || true' EXIT\n" + block.replace("8765", port), project)
+    assert ran.code == 0, ran.out[-3000:]
+    assert "slugs: complete, 2 of 2 criteria met" in ran.out
+    assert project.subjects("lopen/slugs")[-2:] == [
+        "feat(slugs): complete Write slug in core",
+        "feat(slugs): complete Write words in core",
+    ]
+    assert project.read("requests.txt").count("--- request ") == 3
 
 
 STAND_IN = '#!/bin/sh\nprintf "%s " "$(basename "$0")" "$@" >> "$ASKED"; echo >> "$ASKED"\n'

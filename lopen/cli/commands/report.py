@@ -31,6 +31,7 @@ def report(context: CommandContext, module: LatestModule = None, html: HtmlOptio
     from lopen.application.open_store import shown_session
     from lopen.application.overview import Reading, read_dossier
     from lopen.application.reports import task_changes
+    from lopen.judge.judging import open_remarks
 
     store, session = shown_session(context, module)
     found = read_dossier(Reading(context, store, context.load().settings), session.module, session.id)
@@ -45,8 +46,10 @@ def report(context: CommandContext, module: LatestModule = None, html: HtmlOptio
             raise LopenError(
                 f"cannot write {html}: {error.strerror}", hint="name another file with --html"
             ) from error
-    context.emit("report", file=None if html is None else str(html), **found.to_json())
-    context.say(f"wrote {html}" if html is not None else "\n".join(_lines(found)))
+    remarks = [remark.shown for remark in open_remarks(store, session)]
+    context.emit("report", file=None if html is None else str(html), remarks=remarks, **found.to_json())
+    told = [*_lines(found), *(f"remark of {remark}" for remark in remarks)]
+    context.say(f"wrote {html}" if html is not None else "\n".join(told))
     return ExitCode.OK
 
 
