@@ -96,14 +96,14 @@ def test_what_is_not_written_is_not_approved(make_project: MakeProject) -> None:
     assert project.lopen("session", "list").out.startswith("no sessions yet")
     *listed, last = project.lopen("status").out.splitlines()
     assert [line.partition(", no tasks yet")[0] for line in listed] == [
-        "calc: specified",
-        "report: specified",
+        "calc: not written",
+        "report: not written",
     ]
     assert last == "no sessions yet; to start one: lopen run MODULE"
     found = project.lopen("status", "--json").named("status")[0]["modules"]
     assert [(each["module"], each["state"]) for each in found] == [
-        ("calc", "specified"),
-        ("report", "specified"),
+        ("calc", "not written"),
+        ("report", "not written"),
     ]
     assert project.requests == []
 

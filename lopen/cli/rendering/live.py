@@ -247,7 +247,7 @@ def remaining(task_seconds: tuple[float, ...], tree: TaskTree) -> str:
     low, high = round(left * quick / 60), round(left * slow / 60)
     if high < 1:
         return "less than a minute left"
-    return f"about {low} to {high} min left" if low < high else f"about {high} min left"
+    return f"about {low} to {high} min left" if 0 < low < high else f"about {high} min left"
 
 
 def _meter(board: Board, snapshot: Snapshot) -> Text:

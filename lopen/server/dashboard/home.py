@@ -21,6 +21,7 @@ from lopen.server.dashboard.markup import (
     fact,
     frame,
     link,
+    plural,
     prose,
     section,
     spark,
@@ -186,9 +187,9 @@ def _limits(place: Place, overview: ProjectOverview, *, named: bool) -> list[Chi
         if unknown
         else "all OK"
         if not (strained or open_circuits)
-        else f"{len(strained) + len(open_circuits)} need a look"
+        else plural(len(strained) + len(open_circuits), "needs a look", "need a look")
     )
-    circuits = f"{len(open_circuits)} circuits open" if open_circuits else "circuits OK"
+    circuits = f"{plural(len(open_circuits), 'circuit')} open" if open_circuits else "circuits OK"
     strip = el(
         "section.strip",
         el(

@@ -263,7 +263,7 @@ def _proof(proof: Proof) -> Child:
     )
     again = f"after {plural(proof.rejections, 'rejection')}" if proof.rejections else ""
     notes = ", ".join(note for note in ("accepted by a person" if proof.by_person else "", again) if note)
-    against = None if proof.criterion.holds == "yes" else el("small", f"{proof.criterion.word}; it named: ")
+    against = None if proof.criterion.holds == "yes" else el("small", f"{proof.criterion.word}: ")
     return [
         against,
         prose(proof.criterion.evidence or "no evidence"),

@@ -87,13 +87,13 @@ def _printed(ran: Sequence[VerifyResult]) -> Child:
 
 
 def _run(ran: VerifyResult, *, is_open: bool) -> Markup:
-    state = (
-        chip("passed" if ran.passed else "failed") if ran.found is None else el("small", f"{ran.result}: ")
-    )
+    tool = el("b", ran.tool.replace("_", " "))
     told = el("small", f" {duration(ran.seconds)}, ", ago(ran.at or None))
-    summary = el(
-        "summary", state, " ", el("b", ran.tool.replace("_", " ")), " ", el("code", ran.command), told
-    )
+    if ran.found is not None:
+        summary = el("summary", tool, ": ", prose(ran.result), told)
+    else:
+        state = chip("passed" if ran.passed else "failed")
+        summary = el("summary", state, " ", tool, " ", el("code", ran.command), told)
     seen = {"tabindex": "0", "role": "region", "aria_label": f"Output of {ran.tool}"}
     return el(
         "details.run", summary, el("pre.output", ran.output or "It printed nothing.", **seen), open=is_open
