@@ -293,7 +293,7 @@ class Proof:
         """What lopen itself saw of it, beside the judge's words; "" for nothing."""
         noticed, ran = self.mutants
         tests = f"{self.passed} named {'test' if self.passed == 1 else 'tests'} passed" if self.passed else ""
-        told = (tests, f"{noticed} of {ran} mutants of its tasks noticed" if ran else "")
+        told = (tests, f"{noticed} of {ran} mutants noticed" if ran else "")
         return ", ".join(filter(None, told))
 
     def to_json(self) -> dict[str, Any]:
