@@ -1,4 +1,7 @@
-"""`python -m bench [NAME ...]`: every measurement, or those named. Ratios stand against floors of the same run."""
+"""`python -m bench [NAME ...]`: every measurement, or those named. Ratios stand against floors of the same run.
+
+`NAME.PART` is one function of a table alone: `python -m bench queue.waiting`.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,12 @@ TABLES = ("startup", "turns", "limits", "day", "sandbox", "cleanroom", "verifica
 
 def main(wanted: list[str]) -> int:
     """Measure and print; 1 where a target is missed, 2 for a name that is none."""
-    unknown = sorted(set(wanted) - set(TABLES))
+    unknown = sorted({name.partition(".")[0] for name in wanted} - set(TABLES))
     if unknown:
         print(f"no measurement is called {', '.join(unknown)}; there are: {', '.join(TABLES)}")
         return 2
-    measured = [import_module(f"bench.{name}").rows for name in TABLES if not wanted or name in wanted]
+    parts = [name.partition(".")[::2] for name in wanted or TABLES]
+    measured = [getattr(import_module(f"bench.{table}"), part or "rows") for table, part in parts]
     met = [printed(rows()) for rows in measured]
     return 0 if all(met) else 1
 

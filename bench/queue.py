@@ -72,15 +72,18 @@ Body = dict[str, Any]
 
 def rows() -> Iterator[Row]:
     """Every figure, the long ones last."""
-    yield imports()
+    for part in (imports, checkpoints, first_requests, waiting, side_by_side):
+        yield from part()
+
+
+@contextmanager
+def new_database() -> Iterator[str]:
+    """Yield the address of a database on a server of its own."""
     server = PostgresServer()
     try:
-        yield from checkpoints(server.new_database())
-        yield from first_requests(server.new_database())
-        yield waiting(server.new_database())
+        yield server.new_database()
     finally:
         server.remove()
-    yield from side_by_side()
 
 
 def model_of(module: str) -> Callable[[Body], Answer]:
@@ -253,11 +256,11 @@ def silent(names: Sequence[str], url: str) -> Iterator[tuple[Project, Silent]]:
             model.close()
 
 
-def first_requests(url: str) -> Iterator[Row]:
+def first_requests() -> Iterator[Row]:
     """An order's way to its first request beside that of `lopen run`; and a dead worker's build to its next one."""
     names = [f"m{at}" for at in range(2 * ROUNDS)]
     run, ordered, taken_over = [], [], []
-    with silent(names, url) as (project, model):
+    with new_database() as url, silent(names, url) as (project, model):
         worker = idle_worker(project)
         for alone, queued in zip(names[:ROUNDS], names[ROUNDS:], strict=True):
             process = started(project, "run", alone, "--unattended")
@@ -286,9 +289,9 @@ def processor_s(pid: int) -> float:
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
-def waiting(url: str) -> Row:
+def waiting() -> Iterator[Row]:
     """A worker that builds one module while a thousand wait."""
-    with silent(["m0"], url) as (project, model):
+    with new_database() as url, silent(["m0"], url) as (project, model):
         os.environ["LOPEN_QUEUE__URL"] = url
         assert project.spawned("queue", "add", "m0").code == 0
         queue = open_queue(CommandContext(project.root))
@@ -310,10 +313,10 @@ def waiting(url: str) -> Row:
         alone = processor_s(engine.pid) - before
         end(engine)
     detail = f"DBOS alone, idle: {100 * alone / WATCHED_S:.2f} %"
-    return Row("a worker with 1,000 waiting, of a core", 100 * used / WATCHED_S, 1, "%", detail=detail)
+    yield Row("a worker with 1,000 waiting, of a core", 100 * used / WATCHED_S, 1, "%", detail=detail)
 
 
-def imports() -> Row:
+def imports() -> Iterator[Row]:
     """Commands that do not queue and load the engine of the queue all the same."""
     names = ["m0"]
     found = []
@@ -332,15 +335,15 @@ def imports() -> Row:
             assert "lopen.cli" in loaded
             if loaded & set(ENGINE):
                 found.append(words[0])
-    return Row("commands that load DBOS and do not queue", len(found), 0, unit="", detail=", ".join(found))
+    yield Row("commands that load DBOS and do not queue", len(found), 0, unit="", detail=", ".join(found))
 
 
 # checkpoints
 
 
-def checkpoints(url: str) -> Iterator[Row]:
+def checkpoints() -> Iterator[Row]:
     """A thousand turns of a session: its row, an answer, and ten events each."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, new_database() as url:
         took = _turns(url, Path(folder))
     early, late = statistics.median(took[MEASURED : 2 * MEASURED]), statistics.median(took[-MEASURED:])
     yield Row("checkpoint of a turn, turns 11 to 20", early, TARGET_MS, "ms")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from importlib import import_module
 from types import ModuleType
 from typing import Annotated
 
@@ -26,10 +27,10 @@ OneModule = Annotated[str, typer.Argument(help="Module: the name of its folder i
 FenceOption = Annotated[int, typer.Option("--fence")]
 
 
-def _engine() -> ModuleType:
-    """Return the module that needs the extra. Raises `LopenError` where it is not installed."""
+def _queue(name: str) -> ModuleType:
+    """Return a module that needs the extra. Raises `LopenError` where it is not installed."""
     try:
-        from lopen.queue import worker
+        return import_module(f"lopen.queue.{name}")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("dbos", "sqlalchemy", "psycopg"):
             raise
@@ -37,7 +38,6 @@ def _engine() -> ModuleType:
             "the queue needs more than is installed; several modules on this machine go without: lopen run --all",
             hint=f"to install it: {install_command('queue')}",
         ) from error
-    return worker
 
 
 @app.command("add")
@@ -51,7 +51,7 @@ def add(
     """Order approved modules to be built by workers, from where HEAD is."""
     if not modules:
         raise WrongUsage("name a module", hint="see lopen queue add --help")
-    _engine().add(context, modules, options, priority)
+    _queue("worker").add(context, modules, options, priority)
     return ExitCode.OK
 
 
@@ -59,9 +59,8 @@ def add(
 @command
 def show(context: CommandContext) -> ExitCode:
     """Show every order with its state, where it runs and what it waits for."""
-    queue = _engine().open_queue(context)
-    try:
-        placed = queue.shared.placed()
+    with closing(_queue("opening").open_shared(context)) as queue:
+        placed = queue.placed()
         for each in placed:
             told = each.told
             left = max(0.0, round(each.left_s, 1)) if each.state == "running" else None
@@ -84,15 +83,14 @@ def show(context: CommandContext) -> ExitCode:
                 else []
             )
             context.say("  ".join(filter(None, parts)))
-            if each.state in ("waits", "failed") and told.get("reason"):
+            if told.get("reason"):
                 context.say(f"    {told['reason']}")
+            if each.state in ("waits", "failed"):
                 context.say(f"    next: {told.get('command') or f'lopen queue retry {each.order.module}'}")
         if any(each.state == "complete" for each in placed):
             context.say("to merge what is complete: lopen merge --all")
         if not placed:
             context.say("the queue is empty; to order a module: lopen queue add MODULE")
-    finally:
-        queue.close()
     return ExitCode.OK
 
 
@@ -100,14 +98,11 @@ def show(context: CommandContext) -> ExitCode:
 @command
 def remove(context: CommandContext, module: OneModule) -> ExitCode:
     """Take a module out of the queue; a worker that builds it drops the work. Its commits stay in the remote."""
-    queue = _engine().open_queue(context)
-    try:
+    with closing(_queue("opening").open_queue(context)) as queue:
         placed = queue.shared.remove(module)
         if placed is None:
             raise LopenError(f"{module} is not in the queue", hint="lopen queue list")
         queue.executions.cancel(queue.executions.id(placed))
-    finally:
-        queue.close()
     context.say(f"removed {module} from the queue")
     context.emit("removed", module=module)
     return ExitCode.OK
@@ -117,8 +112,7 @@ def remove(context: CommandContext, module: OneModule) -> ExitCode:
 @command
 def retry(context: CommandContext, module: OneModule) -> ExitCode:
     """Let a build that failed or waits go on, from its last checkpoint."""
-    queue = _engine().open_queue(context)
-    try:
+    with closing(_queue("opening").open_queue(context)) as queue:
         state = next((placed.state for placed in queue.shared.placed(module)), None)
         if state is None:
             raise LopenError(f"{module} is not in the queue", hint=f"lopen queue add {module}")
@@ -129,8 +123,6 @@ def retry(context: CommandContext, module: OneModule) -> ExitCode:
             raise LopenError(f"{module} neither failed nor waits for you: it is {state}", hint=hint)
         queue.shared.wait_again(module)
         queue.begin_ready()
-    finally:
-        queue.close()
     context.say(f"{module} waits for a worker")
     context.emit("queued", module=module)
     return ExitCode.OK
@@ -153,5 +145,5 @@ def worker(
     context: CommandContext, jobs: JobsOption = None, name: NameOption = "", until_idle: IdleOption = False
 ) -> ExitCode:
     """Build what the queue has, until it is stopped: SIGTERM finishes the turn, hands back, and exits with 0."""
-    code: ExitCode = _engine().work(context, jobs, name, until_idle=until_idle)
+    code: ExitCode = _queue("worker").work(context, jobs, name, until_idle=until_idle)
     return code
