@@ -75,6 +75,10 @@ class Objects:
         """Return True if the repository has the commit."""
         return self.git.run("cat-file", "-e", f"{commit}^{{commit}}", accept=(0, 1, 128)).exit_code == 0
 
+    def has_tree(self, tree: str) -> bool:
+        """Return True if the repository has the tree; one that no commit holds can be gone, or in another clone."""
+        return self.git.run("cat-file", "-e", f"{tree}^{{tree}}", accept=(0, 1, 128)).exit_code == 0
+
     def changes(self, before: str, after: str) -> tuple[TreeChange, ...]:
         """Return the changes of files from one tree (or commit) to the other, by path; a rename is two changes."""
         return self._known(("changes", before, after), lambda: self._changes(before, after))

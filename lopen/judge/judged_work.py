@@ -120,7 +120,7 @@ def evidence_for(work: JudgedWork, *, control: bool) -> Evidence:
 
 def _goes_on(last: Verdict, assigned: Assignment, change: ComparedTrees, repository: Repository) -> bool:
     """Tell whether it is enough to show the change since a rejection: it answered every criterion of the same
-    specification, on the same work as it was then.
+    specification, on the same work as it was then, and git still has that.
     """
     paper = f"specs/{assigned.module}/SPECIFICATION.md"
     same = last.tree and last.tree != change.tree and last.base_tree == change.base
@@ -129,6 +129,7 @@ def _goes_on(last: Verdict, assigned: Assignment, change: ComparedTrees, reposit
         bool(same)
         and outcome(last) == "rejected"
         and answered >= {name for name, _ in assigned.criteria}
+        and repository.has_tree(last.tree)
         and repository.entries(last.tree).get(paper) == repository.entries(change.tree).get(paper)
     )
 

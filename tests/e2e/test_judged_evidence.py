@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from typing import Any
 
 from tests.e2e.conftest import MakeProject
 from tests.e2e.test_verdicts import complete
 from tests.endpoint import last_result, opening, tools, verdict
+from tests.fake_api import Message
 from tests.project import code, component, plan, specification, verified
 
 
@@ -104,6 +107,26 @@ def test_after_a_rejection_the_judge_is_shown_the_change_since_then_and_what_tha
     asked = third.partition("# Found by the last verdict on this work")[2].partition("\n# ")[0]
     assert "the first name is short" in asked
     assert "tidy all in all" not in asked
+
+
+def test_where_git_has_no_more_what_was_rejected_the_work_is_judged_as_a_whole(
+    make_project: MakeProject,
+) -> None:
+    """Another worker, which takes the build over, never had it."""
+
+    def mended(_: object) -> Message:
+        [rejected] = project.status("calc")["verdicts"]
+        with closing(sqlite3.connect(project.root / ".lopen" / "state.db")) as database, database:
+            database.execute("UPDATE verdicts SET body = replace(body, ?, ?)", (rejected["tree"], "0" * 40))
+        return tools(("write_file", {"path": "more.py", "content": "MORE = 1\n"}), *verified("calc-t1"))
+
+    no = {"id": "AC-1", "holds": "no", "evidence": "calc.py:2 takes away"}
+    project = make_project(
+        [plan(), tools(*code(value="a + b + 0"), *verified("calc-t1")), mended],
+        oracle=[verdict(False, criteria=[no]), verdict()],
+    )
+    project.build_module(text=specification())
+    assert "# Diff since the work began" in shown(project.oracle_requests[1])
 
 
 def test_of_a_large_document_that_the_work_did_not_change_the_judge_is_shown_what_the_work_names(

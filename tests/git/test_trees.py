@@ -25,6 +25,10 @@ def uncommitted(repository: Repository, max_chars: int | None = None) -> str:
     return repository.diff(head, repository.snapshot(), max_chars=max_chars)
 
 
+def test_a_tree_that_this_repository_never_had_is_not_there(root: Path, repository: Repository) -> None:
+    assert [repository.has_tree(each) for each in (head_tree(root), "0" * 40)] == [True, False]
+
+
 def test_changes_name_kind_blobs_and_modes(root: Path, repository: Repository) -> None:
     before = repository.snapshot()
     old = run_git(root, "rev-parse", "HEAD:README")
