@@ -297,9 +297,6 @@ class Retries:
                 return response
             except TransientFailure as failure:
                 self._give_up_on_long_wait(failure)
-                if failure.unreachable:  # the other models are behind the same address
-                    tried = _retries(failure, most) + 1
-                    raise Unavailable(f"{failure}, tried {tried} times") from failure
                 failures.append(str(failure))
             except Rejected as rejection:
                 if name == request.model:
@@ -311,7 +308,7 @@ class Retries:
         self, model: Model, request: Request, on_text: OnText, notify: Callable[[Event], None], most: int
     ) -> Response:
         """Return the response of one model; raises its last failure after `most` retries."""
-        attempt, first = 0, self.clock.monotonic()
+        attempt, hopeless, first = 0, 0, self.clock.monotonic()
         while True:
             attempt += 1
             turn = self.pace.turn()
@@ -323,8 +320,12 @@ class Retries:
             try:
                 response = model.send(request, on_text)
             except TransientFailure as failure:
-                retries = _retries(failure, most)
+                hopeless += failure.retries is not None  # only these count for the fewer tries that they get
+                fewer = most if failure.retries is None else attempt - hopeless + failure.retries
+                retries = min(most, fewer)
                 if attempt > retries or (failure.retry_after_s or 0.0) > MAX_RETRY_AFTER_S:
+                    if failure.unreachable:  # the other models are behind the same address
+                        raise Unavailable(f"{failure}, tried {attempt} times") from failure
                     raise
                 wait_s = self._wait_s(attempt, failure.retry_after_s)
                 if failure.status in RATE_LIMITED:
@@ -353,10 +354,6 @@ class Retries:
             until = self.clock.now() + timedelta(seconds=failure.retry_after_s)
             message = f"the model endpoint asks to wait until {until:%Y-%m-%d %H:%M:%S} UTC: {failure}"
             raise Unavailable(message, failure.status, until=until) from failure
-
-
-def _retries(failure: TransientFailure, most: int) -> int:
-    return most if failure.retries is None else min(failure.retries, most)
 
 
 def _failure_list(names: Sequence[str], failures: Sequence[str]) -> str:

@@ -118,6 +118,15 @@ def test_when_nothing_answers_every_model_and_its_reason_is_named() -> None:
     assert caught.value.until is None
 
 
+def test_an_address_that_refuses_behind_other_failures_is_asked_as_often_as_one_that_refuses_at_once() -> (
+    None
+):
+    refused = TransientFailure("cannot reach it", retries=2, unreachable=True)
+    assert Waiting().ask(ScriptedModel([*[busy()] * 3, refused, refused, ANSWER])) is ANSWER
+    with pytest.raises(Unavailable, match="tried 6 times"):
+        Waiting().ask(ScriptedModel([*[busy()] * 3, *[refused] * 3]))
+
+
 def test_a_fallback_that_is_rejected_is_passed_over() -> None:
     model = ScriptedModel([busy(), Rejected("no such model", 404), ANSWER])
     once = RetryPolicy(max_retries=0)
