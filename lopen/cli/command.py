@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from pathlib import Path
@@ -19,9 +18,10 @@ from typer.core import TyperGroup
 from lopen.application.command_context import CommandContext, find_root, is_root
 from lopen.cli.parameters import OPTIONS, Invocation, JsonOption, ProjectOption, VerboseOption
 from lopen.cli.terminal import TerminalPresentation
-from lopen.core.errors import ExitCode, WrongUsage
+from lopen.core.errors import ExitCode, StorageError, WrongUsage
 from lopen.core.person import PERSONS_COMMANDS
 from lopen.core.trusted_programs import distrust
+from lopen.git.errors import GitError
 
 P = ParamSpec("P")
 READS_BUILDS = ("status", "show", "diff", "report", "pr", "merge")
@@ -83,7 +83,7 @@ def command(
             if name in SENT_TO_WORKERS and _is_sent(context, name, options):
                 return ExitCode.OK
         if name in READS_BUILDS or name in DRIVES:
-            _bring_home(context, options, drives=name in DRIVES)
+            bring_home(context, _named(options), drives=name in DRIVES)
         if allow is not None:
             allow(name, context.root)
         return call(context, **options)
@@ -110,20 +110,30 @@ def _is_sent(context: CommandContext, name: str, options: dict[str, Any]) -> boo
     return sent(context, name, options)
 
 
-def _bring_home(context: CommandContext, options: dict[str, Any], *, drives: bool) -> None:
-    """Bring what the queue's workers have completed, where a module is named or `--all` means every one.
-
-    `drives`: the command would build, which it may not do with what is in the queue.
-    """
+def _named(options: dict[str, Any]) -> Sequence[str | None]:
+    """Return the modules that a command names, None for `--all`."""
     one = next((v for k in ("module", "wanted", "task", "session") if (v := options.get(k))), None)
-    named = [one] if one else options.get("modules") or ([None] if options.get("all") else [])
-    if not named or not context.has_queue:
-        return
-    with suppress(ModuleNotFoundError):  # the queue is of another installation, which has the extra
-        from lopen.queue.opening import bring_home
+    return [one] if one else options.get("modules") or ([None] if options.get("all") else [])
 
-        for each in named:
-            bring_home(context, each, drives=drives)
+
+def bring_home(context: CommandContext, modules: Sequence[str | None], *, drives: bool) -> None:
+    """Bring what the queue's workers have completed of these modules; None stands for every one.
+
+    `drives`: the command would build, which it may not do with what is in the queue, nor without knowing that.
+    """
+    if not modules or not context.has_queue:
+        return
+    try:
+        from lopen.queue import opening
+
+        for module in modules:
+            opening.bring_home(context, module, drives=drives)
+    except ModuleNotFoundError:  # the queue is of another installation, which has the extra
+        return
+    except (GitError, StorageError) as error:
+        if drives:
+            raise
+        context.warn(f"what workers have completed since is not shown: {error.message}")
 
 
 def outside_command(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.cli.command import command
+from lopen.cli.command import bring_home, command
 from lopen.cli.parameters import SeveralModules
 from lopen.core.errors import ExitCode, LopenError, WrongUsage
 from lopen.core.escape import exact
@@ -106,6 +106,7 @@ def approve(
             return run_together(context, modules, RunOptions(), None, watch)
     from lopen.application.driving import drive_module
 
+    bring_home(context, modules, drives=True)
     return drive_module(context, modules[0], RunOptions())
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext, ResumeOptions, RunOptions
-from lopen.cli.command import outside_command
+from lopen.cli.command import bring_home, outside_command
 from lopen.cli.parameters import JobsOption, ModuleArgument, OptionalSession, SeveralModules
 from lopen.core.errors import ExitCode, WrongUsage
 
@@ -55,6 +55,7 @@ def run(
         from lopen.application.open_store import open_store
 
         module = module_to_build(context, open_store(context))
+        bring_home(context, [module], drives=True)
     if detach and not dry_run:
         from lopen.application.detached import run_detached
         from lopen.specification.modules import module_name
