@@ -28,7 +28,7 @@ def apart(one: float, other: float) -> tuple[str, str]:
 
 def cents_above(usd: float) -> str:
     """Return the amount as `--max-cost` takes it, rounded up to whole cents."""
-    return f"{math.ceil(round(100 * usd, 4)) / 100:g}"
+    return f"{math.ceil(round(100 * usd, 4)) / 100:.12g}"
 
 
 def cost_text(cost_usd: float, unpriced_tokens: int) -> str:

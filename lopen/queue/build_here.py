@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ from lopen.specification.modules import spec_path
 from lopen.specification.spec import load_specification
 from lopen.store.changed_rows import ChangedRows, restore
 from lopen.store.folder import module_lock
-from lopen.store.sessions import SessionStore
+from lopen.store.sessions import SessionStore, reserve_id
 
 WORK = "refs/lopen/work/"  # in the remote: uncommitted work of the task, as it was at the last checkpoint
 RETRY_S = 2.0  # until a push that the remote refused is tried again
@@ -214,10 +214,10 @@ def _build(context: CommandContext, lease: Lease, order: BuildOrder) -> tuple[Ex
     signal.signal(signal.SIGINT, lambda _number, _frame: lease.handed_back.set())
     told: dict[str, Any] = {}
     with lease.held(beat):
-        _take_up(inner, queue, order)
+        options = _take_up(inner, queue, order)
         take_up(inner, queue, module, running=False)
         try:
-            code = drive_module(inner, module, RunOptions(**order.options))
+            code = drive_module(inner, module, options)
         except Fenced:
             raise
         except LopenError as error:
@@ -253,8 +253,10 @@ def _clone(root: Path, folder: Path, address: str, order: BuildOrder) -> str | N
     return None
 
 
-def _take_up(inner: CommandContext, queue: SharedQueue, order: BuildOrder) -> None:
+def _take_up(inner: CommandContext, queue: SharedQueue, order: BuildOrder) -> RunOptions:
     """Lay out the documents, restore the checkpoint, and approve what a person approved where it was ordered.
+
+    Return the options to run with: a build that has begun since it was ordered is not begun anew.
 
     Raises:
         LopenError: the specification is not the approved one.
@@ -280,6 +282,10 @@ def _take_up(inner: CommandContext, queue: SharedQueue, order: BuildOrder) -> No
         restore(store.database, queue.checkpointed(order.module))
         approve_again(store, order)
         _restore_work(inner, store, order.module)
+        for session in order.earlier:
+            reserve_id(store.database.connection, session)
+        last, options = store.latest(module=order.module), RunOptions(**order.options)
+        return replace(options, new=options.new and (last is None or last.id in order.earlier))
 
 
 def _restore_work(inner: CommandContext, store: SessionStore, module: str) -> None:

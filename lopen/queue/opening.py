@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -22,7 +23,7 @@ from lopen.git.errors import GitError
 from lopen.git.refs import BRANCH_PREFIX, HEADS
 from lopen.queue.shared import LEASE_S, BuildOrder, SharedQueue
 from lopen.sandbox.known_secrets import KnownSecrets
-from lopen.store.archives import archive_session
+from lopen.store.archives import archive_session, archived_sessions
 from lopen.store.changed_rows import restore
 from lopen.store.database import Database
 from lopen.store.folder import module_lock, require_free, state_folder
@@ -89,6 +90,12 @@ class OpenQueue:
 
     shared: SharedQueue
     executions: Executions
+
+    def sessions_before(self, store: SessionStore, module: str) -> list[str]:
+        """Return the ids of the module's sessions here and in its last checkpoint: none of these is a new build's."""
+        kept = (body for kind, body in self.shared.checkpointed(module) if kind == "sessions")
+        old = (each.session for each in archived_sessions(store.database) if each.module == module)
+        return sorted({*store.ids(module=module), *old, *(json.loads(body)["id"] for body in kept)})
 
     def begin_ready(self) -> None:
         """Give each order whose earlier modules are complete an execution."""
@@ -168,7 +175,7 @@ def hand_over(context: CommandContext, store: SessionStore, module: str, *, new:
             place.publish_backup(place.repository.backup(own.id))
             place.close()
         archive_session(store, own.id, now(), unfinished=True)
-    context.say(f"{own.id}, which waited here, is archived: the queue builds {module} from its beginning")
+    context.say(f"{own.id}, which waited here, is archived: workers build {module}, from its beginning")
 
 
 def bring_home(context: CommandContext, module: str | None, *, drives: bool = False) -> None:
@@ -182,14 +189,15 @@ def bring_home(context: CommandContext, module: str | None, *, drives: bool = Fa
         for placed in shared.placed(module):
             store, name, id = open_store(context, new=True), placed.order.module, placed.told.get("session")
             own = newest_session(store, name)
+            here = {*store.ids(), *(archived.session for archived in archived_sessions(store.database))}
             if placed.state != "complete" and (own is None or drives) and module is not None:
                 worker = f" on {placed.worker}" if placed.worker else ""
-                here = f"; to build it here: lopen queue remove {name}" if drives else ""
+                instead = f"; to build it here: lopen queue remove {name}" if drives else ""
                 raise LopenError(
                     f"{name} is in the queue, not complete: {placed.state}{worker}",
-                    hint=f"lopen queue list, and its log: lopen log {name}{here}",
+                    hint=f"lopen queue list, and its log: lopen log {name}{instead}",
                 )
-            if placed.state != "complete" or (own is not None and own.id == id):
+            if placed.state != "complete" or id in here:  # what was begun here since stays as it is
                 continue
             if own is not None and not own.finished:
                 try:

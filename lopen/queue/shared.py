@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import wraps
@@ -49,7 +49,8 @@ _FORGET = "DELETE FROM lopen_checkpoints WHERE project = :project AND module = :
 class BuildOrder:
     """A module to build as a person asked for it: the approved documents, and where the branch starts.
 
-    `approval`: the fields of the person's approval. `documents`: path → text. `options`: of the command line.
+    `approval`: the fields of the person's approval. `documents`: path → text. `options`: of the command line. `earlier`:
+    the ids of the module's sessions before this order.
     """
 
     module: str
@@ -60,6 +61,7 @@ class BuildOrder:
     branch: str  # the person's, for the merge
     after: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    earlier: Sequence[str] = ()
 
     @property
     def group(self) -> str:

@@ -66,24 +66,23 @@ def add(context: CommandContext, modules: Sequence[str], options: RunOptions, pr
         if own and queue.shared.url.startswith("postgresql"):
             context.warn(f"there is no remote {remote}: only workers in {context.root} can build this")
         others = {p.order.module: p for p in queue.shared.placed() if p.order.module in modules}
-        earlier = {placed.order.group for placed in others.values() if placed.state != "complete"}
-        group = options.group or (earlier.pop() if len(earlier) == 1 else "") or new_id()
+        groups = {placed.order.group for placed in others.values() if placed.state != "complete"}
+        group = options.group or (groups.pop() if len(groups) == 1 else "") or new_id()
         options = replace(options, group=group)
-        for module in in_order({name: spec.after for name, spec in specs.items()}, modules):
-            order = _order(context.root, store, specs[module], start, options)
-            before = others.get(module)
-            if before and (before.state, before.order.spec_hash, options.new) == (
-                "complete",
-                order.spec_hash,
-                False,
-            ):
-                context.say(f"{module} is complete; to build it anew: lopen queue add {module} --new")
-                continue
-            hand_over(context, store, module, new=options.new)
-            queue.shared.place(order, priority)
-            context.say(f"{module} is in the queue")
-            context.emit("queued", module=module, priority=priority)
-        queue.begin_ready()
+        try:
+            for module in in_order({name: spec.after for name, spec in specs.items()}, modules):
+                order = _order(context.root, store, specs[module], start, options)
+                before = None if options.new else others.get(module)
+                if before and before.state == "complete" and before.order.spec_hash == order.spec_hash:
+                    context.say(f"{module} is complete; to build it anew: lopen queue add {module} --new")
+                    continue
+                earlier = queue.sessions_before(store, module)
+                hand_over(context, store, module, new=options.new)
+                queue.shared.place(replace(order, earlier=earlier), priority)
+                context.say(f"{module} is in the queue")
+                context.emit("queued", module=module, priority=priority)
+        finally:  # those before one that cannot be ordered begin
+            queue.begin_ready()
     context.say("next: lopen queue (what runs where); to build on this machine: lopen worker")
 
 

@@ -23,7 +23,7 @@ from lopen.store import SCHEMA
 from lopen.store.caps import add_spend_to_totals
 from lopen.store.database import Database, NewerSchema
 from lopen.store.journal import take_requests
-from lopen.store.sessions import NoSuchSession, SessionStore, highest_task_number, record_deleted_id
+from lopen.store.sessions import NoSuchSession, SessionStore, highest_task_number, reserve_id
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import progress
 
@@ -192,6 +192,6 @@ def erase_session(store: SessionStore, session: Session) -> None:
         connection.execute("DELETE FROM archived WHERE session=?", (session.id,))
         take_requests(store.database, session.id)
         store.delete(session.id)
-        record_deleted_id(connection, session.id)
+        reserve_id(connection, session.id)
     if archive := archive_path(store.archives, session.id):
         archive.unlink(missing_ok=True)

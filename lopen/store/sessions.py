@@ -330,8 +330,8 @@ def _sealed_parts(connection: sqlite3.Connection, module: str, approval: Approva
     return "approval", owner(connection), module, json.dumps(fields, sort_keys=True)
 
 
-def record_deleted_id(connection: sqlite3.Connection, session: str) -> None:
-    """Reserve the id of a deleted session, so that no later session adopts its commits."""
+def reserve_id(connection: sqlite3.Connection, session: str) -> None:
+    """Let no later session have the id of a deleted one, or of another machine's, and adopt its commits."""
     stem, dash, number = session.rpartition("-")
     last = max(int(number), _last_deleted(connection, stem + dash))
     connection.execute("INSERT OR REPLACE INTO memos VALUES (?, ?)", (f"deleted:{stem}{dash}", str(last)))

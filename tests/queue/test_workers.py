@@ -212,6 +212,22 @@ def test_a_worker_that_is_asked_to_end_finishes_the_turn_and_hands_back(
     assert (state(two)["state"], held.plans, held.builds) == ("complete", 1, 1), two.output
 
 
+def test_a_build_that_was_ordered_anew_is_begun_anew_once(
+    make_project: MakeProject, tmp_path: Path, database: str
+) -> None:
+    held = Held("alpha")
+    one, two = ordered(make_project, tmp_path, database, held)
+    assert one.project.lopen("queue", "add", "alpha", "--new").code == 0
+    first = one.worker()
+    assert held.asked.wait(TIMEOUT_S), one.output
+    first.send_signal(signal.SIGTERM)
+    until(lambda: "pause_requested" in one.output)
+    held.go_on.set()
+    assert first.wait(TIMEOUT_S) == 0, one.output
+    assert two.worker("--until-idle").wait(TIMEOUT_S) == 0, two.output
+    assert (state(two)["state"], held.plans, held.builds) == ("complete", 1, 1), two.output
+
+
 def test_a_refusal_for_the_rate_of_requests_lets_the_builds_of_every_machine_wait(
     make_project: MakeProject, tmp_path: Path, database: str
 ) -> None:
@@ -275,7 +291,8 @@ def test_what_waited_here_is_handed_over_and_one_build_counts(make_project: Make
     for command in ("run", "resume", "plan", "status"):
         refused = project.lopen(command, "alpha")  # neither may pay for it again
         assert (refused.code, "alpha is in the queue, not complete" in refused.err) == (1, True), command
-    assert "to build it here: lopen queue remove alpha" in project.lopen("run", "alpha").err
+    for words in (["run", "alpha"], ["run"], ["approve", "alpha", "--yes", "--run"]):
+        assert "to build it here: lopen queue remove alpha" in project.lopen(*words).err, words
     assert project.spawned("worker", "--until-idle").code == 0
     paid = len(project.requests)
     assert [
@@ -289,6 +306,27 @@ def test_what_waited_here_is_handed_over_and_one_build_counts(make_project: Make
     merged = project.lopen("merge", "alpha")
     assert (merged.code, "merged lopen/alpha" in merged.out) == (0, True), merged.out + merged.err
     assert len(project.requests) == paid
+    assert project.lopen("run", "alpha", "--new", "--max-iterations", "1", "--unattended").code == 3
+    shown = project.lopen("status", "alpha")  # which brings nothing twice, and puts nothing away
+    assert ("archived" in shown.out, "was built by a worker" in shown.out) == (False, False), shown.out
+    listed = project.lopen("session", "list", "--json").named("session")
+    assert [(s["session"] == here, s["status"]) for s in listed] == [
+        (False, "paused"),
+        (False, "archived"),
+        (True, "archived"),
+    ]
+
+
+def test_what_workers_have_completed_is_not_asked_for_where_the_queue_is_away(
+    make_project: MakeProject,
+) -> None:
+    project = make_project("alpha")
+    project.variables["LOPEN_QUEUE__URL"] = "postgresql://127.0.0.1:9/none"
+    shown = project.lopen("status", "alpha")
+    assert "what workers have completed since is not shown" in shown.err
+    assert "alpha has no session yet" in shown.err
+    assert "the queue's database" in project.lopen("run", "alpha", "--unattended").err
+    assert project.requests == []
 
 
 def test_a_worker_without_a_name_to_commit_with_does_not_begin(make_project: MakeProject) -> None:
