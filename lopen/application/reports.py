@@ -52,23 +52,23 @@ UNACCEPTED = "met, not accepted"  # the judge says so of work that it did not le
 class CriterionState:
     """An acceptance criterion as the newest verdict that judged it sees it; `open`: none that counts did.
 
-    `word` is the state as every shell shows it, `evidence` what the judge names for it.
+    `state` is the word for it as every shell shows it, `evidence` what the judge names for it.
     """
 
     id: str
     text: str
     holds: Literal["yes", "no", "cannot_tell", "open"] = "open"
     evidence: str = ""
-    word: str = CRITERION_WORDS["open"]
+    state: str = CRITERION_WORDS["open"]
 
     @property
     def named(self) -> str:
         """The judge's words on it, each time under the same heading; "" where no verdict judged it."""
-        if self.word == CRITERION_WORDS["open"]:
+        if self.state == CRITERION_WORDS["open"]:
             return ""
         if not self.evidence:
-            return f"{'' if self.holds == 'yes' else f'{self.word}; '}the judge named no evidence"
-        return f"{'the judge names' if self.holds == 'yes' else f'{self.word}; the judge named'}: {self.evidence}"
+            return f"{'' if self.holds == 'yes' else f'{self.state}; '}the judge named no evidence"
+        return f"{'the judge names' if self.holds == 'yes' else f'{self.state}; the judge named'}: {self.evidence}"
 
 
 def present_verdicts(store: SessionStore, session: Session) -> list[dict[str, Any]]:
@@ -98,10 +98,10 @@ def criterion_states(
     for name in wanted:
         found = judged.get(name, {"holds": "open", "evidence": ""})
         holds: Any = "yes" if name in held else found["holds"]
-        word = CRITERION_WORDS[holds]
+        state = CRITERION_WORDS[holds]
         if holds == "yes" and name not in held:
-            holds, word = "open", UNACCEPTED
-        yield CriterionState(name, session.plan.criteria.get(name, ""), holds, found["evidence"], word)
+            holds, state = "open", UNACCEPTED
+        yield CriterionState(name, session.plan.criteria.get(name, ""), holds, found["evidence"], state)
 
 
 INTERRUPTED = "the last run was interrupted; everything up to then is saved"

@@ -214,5 +214,5 @@ def test_the_newest_verdict_that_judged_a_criterion_tells_of_it(
     stored = [verdict(passed, holds or "yes", "11", "test_sum") for passed, holds in given]
     for each, (_, holds) in zip(stored, given, strict=True):
         each["criteria"] = each["criteria"] if holds else []
-    [state] = criterion_states(session(DONE, OPEN), stored, ["AC-1"])
-    assert (state.word, state.named) == (word, named)
+    [seen] = criterion_states(session(DONE, OPEN), stored, ["AC-1"])
+    assert (seen.state, seen.named) == (word, named)

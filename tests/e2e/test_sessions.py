@@ -99,7 +99,7 @@ def test_a_killed_run_shows_as_interrupted_and_an_approval_as_given(make_project
     assert project.status()["waiting"]["command"] == "lopen approve calc --run"
     assert project.lopen("approve", "calc", "--yes").code == 0
     waiting = project.status()["waiting"]
-    assert (waiting["kind"], waiting["message"]) == ("ready", "the specification is approved by now")
+    assert (waiting["kind"], waiting["message"]) == ("ready", "its specification is approved")
     assert (
         project.ended_at(
             "after:lopen.loop.model_calls:ModelCalls._settle", *waiting["command"].split()[1:]

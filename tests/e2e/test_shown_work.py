@@ -58,6 +58,7 @@ def test_a_task_is_shown_with_its_criteria_verdict_cost_and_change(make_project:
             "text": "add(1, 2) is 3",
             "holds": "yes",
             "evidence": "test_add",
+            "state": "met",
         }
         assert task["verdict"]["passed"]
         assert task["tokens"] > 0

@@ -106,7 +106,7 @@ def _show(context: CommandContext) -> ExitCode:
         f"{mended}. The criteria now:"
     )
     for held in criterion_states(session, verdicts, session.plan.criteria):
-        context.say(f"  {held.id} {held.word}: {held.text}")
+        context.say(f"  {held.id} {held.state}: {held.text}")
     if budget := looked_up(context, store.database).of(f"session:{session.id}"):
         spent = f"{dollars(budget.cost_usd)}, {budget.tokens_used:,} tokens"
         context.say(f"Spent: {spent} when it was recorded, nothing now")

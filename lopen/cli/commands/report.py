@@ -66,9 +66,9 @@ def _lines(found: Dossier) -> Iterator[str]:
 
 def proof_lines(proof: Proof) -> Iterator[str]:
     """Yield what proves a criterion, in lines for a person."""
-    state = proof.criterion
+    criterion = proof.criterion
     again = f", after {counted(proof.rejections, 'rejection')}" if proof.rejections else ""
-    yield f"{proof.number}. {state.id} {state.word}{again}: {state.text}"
+    yield f"{proof.number}. {criterion.id} {criterion.state}{again}: {criterion.text}"
     for task in proof.tasks:
         yield f"     built by {task.name} ({task.id}): {task.commit[:12] if task.commit else 'skipped' if task.given_up else task.state.value.replace('_', ' ')}"
     if proof.tests:
@@ -79,6 +79,6 @@ def proof_lines(proof: Proof) -> Iterator[str]:
         yield f"     the judge names tests that no test run has: {', '.join(proof.missing_tests)}"
     if proof.verdict:
         by = ", which a person accepted" if proof.by_person else ""
-        yield f"     {state.named} ({proof.verdict}{by})"
+        yield f"     {criterion.named} ({proof.verdict}{by})"
     if proof.seen:
         yield f"     lopen saw: {proof.seen}"

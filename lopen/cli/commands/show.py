@@ -112,7 +112,7 @@ def _task_lines(found: TaskDetails) -> Iterator[str]:
     if found.criteria:
         yield "criteria:"
     for criterion in found.criteria:
-        told = f"  {criterion.id} {criterion.word}: {criterion.text}"
+        told = f"  {criterion.id} {criterion.state}: {criterion.text}"
         yield f"{told} ({criterion.named})" if criterion.named else told
     for verdict in found.verdicts:
         yield from verdict_lines(verdict)

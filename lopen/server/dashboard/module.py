@@ -217,7 +217,7 @@ def criteria_table(shown: ModuleView, *, linked: bool) -> Markup:
     rows_ = {
         p.number: (
             [el("small", f"{p.number} "), el("b", p.criterion.id), " ", prose(p.criterion.text)],
-            chip(p.criterion.word),
+            chip(p.criterion.state),
             _proof(p),
             _built(shown, p, linked=linked),
         )
@@ -263,7 +263,7 @@ def _proof(proof: Proof) -> Child:
     )
     again = f"after {plural(proof.rejections, 'rejection')}" if proof.rejections else ""
     notes = ", ".join(note for note in ("accepted by a person" if proof.by_person else "", again) if note)
-    against = None if proof.criterion.holds == "yes" else el("small", f"{proof.criterion.word}: ")
+    against = None if proof.criterion.holds == "yes" else el("small", f"{proof.criterion.state}: ")
     return [
         against,
         prose(proof.criterion.evidence or "no evidence"),

@@ -39,7 +39,7 @@ def task_page(shown: ModuleView, found: TaskDetails) -> str:
         sum(not v["passed"] for v in found.verdicts if task.id in (v["subject"], v.get("task"))),
     )
     criteria = [
-        ([el("b", c.id), " ", prose(c.text)], chip(c.word), prose(c.named.removeprefix("the judge names: ")))
+        ([el("b", c.id), " ", prose(c.text)], chip(c.state), prose(c.named.removeprefix("the judge names: ")))
         for c in found.criteria
     ]
     body: list[Child] = [
