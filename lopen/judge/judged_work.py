@@ -52,10 +52,9 @@ from lopen.verification.test_files import ExaminedChange, FileChange, Unchanged
 from lopen.verification.test_reader import TestCase, read_tests
 from lopen.verification.test_run import TestRun
 from lopen.verification.verifier import Verifier
-from lopen.workflow.session import FAILS_BEFORE_ANY_WORK, Session
+from lopen.workflow.session import FAILS_NOW, Session
 
 MOST_UNCHANGED = 2_000  # files that are read for tests that run no longer
-FAILS_NOW = FAILS_BEFORE_ANY_WORK.partition(" ")[2]
 MOST_OF_A_DOCUMENT = 40_000  # characters; a turn in which the judge reads the rest costs more than this
 MOST_NAMED = 10  # unchanged files that a judge is shown because the work's own words name them
 

@@ -21,7 +21,7 @@ from lopen.workflow.pauses import (
     Halt,
     Pause,
 )
-from lopen.workflow.session import ATTEMPT_FAILED, FAILS_BEFORE_ANY_WORK, Session
+from lopen.workflow.session import ATTEMPT_FAILED, FAILS_NOW, Session
 from lopen.workflow.steps import ORDER, Step, number, phase_of
 from lopen.workflow.task_tree import State, selectable
 
@@ -282,8 +282,7 @@ def _after_result(session: Session) -> Session:
     """End the row of failures, and the messages for the model; the first task is told too which command fails."""
     session = changes.end_step_failures(session)
     begins = session.step is Step.ITERATE_THROUGH_TASKS
-    fails = FAILS_BEFORE_ANY_WORK.partition(" ")[2]
-    notes = tuple(note for note in session.dialogue.notes if begins and fails in note)
+    notes = tuple(note for note in session.dialogue.notes if begins and FAILS_NOW in note)
     return replace(
         session,
         limits=replace(session.limits, context_level=0),
