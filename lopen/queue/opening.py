@@ -61,17 +61,20 @@ def git(folder: Path, *arguments: str) -> str:
     """Run the person's git, with the credentials that it has; return its output. No hook of the folder runs.
 
     Raises:
-        GitError: git failed.
+        GitError: git failed, or took too long.
     """
-    ran = subprocess.run(
-        ["git", "-c", "core.hooksPath=/dev/null", "-C", str(folder), *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=GIT_S,
-        env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
-    )
+    try:
+        ran = subprocess.run(
+            ["git", "-c", "core.hooksPath=/dev/null", "-C", str(folder), *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=GIT_S,
+            env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
+        )
+    except subprocess.TimeoutExpired as error:
+        raise GitError(f"git {arguments[0]} took more than {GIT_S:.0f} s", hint=f"in {folder}") from error
     if ran.returncode:
         raise GitError(f"git {arguments[0]}: {ran.stderr.strip()}", hint=f"in {folder}")
     return ran.stdout.strip()
