@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -146,8 +147,8 @@ class CommandContext:
 
     @property
     def has_queue(self) -> bool:
-        """True where builds may be in a queue: it needs an extra that others do without."""
-        return (self.root / ".lopen" / "queue.db").exists() or bool(self.load().settings.queue.url)
+        """True where builds may be in a queue that this installation can read."""
+        return has_queue(self.root, self.load().settings)
 
     def load(self, flags: Mapping[str, Any] | None = None) -> Loaded:
         """Return the effective settings."""
@@ -181,6 +182,12 @@ class CommandContext:
         """Print one line for programs if `--json` is given: `ts`, `event`, `session`, then the fields."""
         if self.json:
             _write(sys.stdout, json_line(event, session=session, **fields))
+
+
+def has_queue(root: Path, settings: Settings) -> bool:
+    """Return True where builds may be in a queue that this installation can read: it needs an extra."""
+    used = settings.queue.url or (root / ".lopen" / "queue.db").exists()
+    return bool(used) and find_spec("sqlalchemy") is not None
 
 
 COMMAND = re.compile(r"(^ *|: )lopen (?=[a-z])", re.MULTILINE)

@@ -286,5 +286,23 @@ def is_detail(event: e.Event) -> bool:
             return False
 
 
+def tone(event: e.Event) -> str:
+    """Return how an event's line is coloured: good, bad, warn or calm."""
+    match event:
+        case e.VerificationRan() | e.VerdictGiven():
+            return "good" if event.passed else "bad"
+        case e.Committed() | e.ComponentComplete() | e.SessionComplete():
+            return "good"
+        case e.SessionFailed() | e.Notice(level="error"):
+            return "bad"
+        case e.ToolEnded(outcome=outcome) if outcome != "ok":
+            return "bad"
+        case e.SessionPaused() | e.GuardrailRaised() | e.AlertRaised() | e.DriftFound() | e.Waiting():
+            return "warn"
+        case e.ModelRetry() | e.ModelFallback() | e.Notice(level="warning"):
+            return "warn"
+    return "calm"
+
+
 def _lines_of(text: str) -> list[str]:
     return inert(text, lines=True).strip("\n").split("\n") if text.strip() else []

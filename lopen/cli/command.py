@@ -103,10 +103,8 @@ def _is_sent(context: CommandContext, name: str, options: dict[str, Any]) -> boo
     """Return True for a command on a build that only the queue knows, which has been sent to its worker."""
     if not context.has_queue:
         return False
-    try:
-        from lopen.queue.messages import sent
-    except ModuleNotFoundError:  # the queue is of another installation, which has the extra
-        return False
+    from lopen.queue.messages import sent
+
     return sent(context, name, options)
 
 
@@ -123,13 +121,11 @@ def bring_home(context: CommandContext, modules: Sequence[str | None], *, drives
     """
     if not modules or not context.has_queue:
         return
-    try:
-        from lopen.queue import opening
+    from lopen.queue import opening
 
+    try:
         for module in modules:
             opening.bring_home(context, module, drives=drives)
-    except ModuleNotFoundError:  # the queue is of another installation, which has the extra
-        return
     except (GitError, StorageError) as error:
         if drives:
             raise

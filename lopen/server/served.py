@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Concatenate, ParamSpec, TypeVar
 from fastapi import Depends, Query, Request
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
-from lopen.application.command_context import CommandContext
+from lopen.application.command_context import CommandContext, has_queue
 from lopen.application.open_store import NOWHERE, open_store, settled_limits
 from lopen.application.overview import Reading
 from lopen.core.errors import LopenError
@@ -62,16 +62,14 @@ class OpenProject:
     @property
     def has_queue(self) -> bool:
         """True where builds may be in a queue."""
-        return bool(self.settings.queue.url) or (self.root / ".lopen" / "queue.db").exists()
+        return has_queue(self.root, self.settings)
 
     def orders(self) -> list[Placed]:
         """Return the orders in the queue, none where there is no queue. Raises `StorageError`."""
         if not self.has_queue:
             return []
-        try:
-            from lopen.queue.opening import open_shared
-        except ModuleNotFoundError:  # the queue is of another installation, which has the extra
-            return []
+        from lopen.queue.opening import open_shared
+
         with closing(open_shared(self.context)) as shared:
             return shared.placed()
 

@@ -76,8 +76,6 @@ def _elsewhere(context: CommandContext, store: SessionStore, name: str | None) -
         return None
     if store.latest(module=name, unfinished=True) is not None:
         return None
-    try:
-        from lopen.queue.opening import kept_sessions
-    except ModuleNotFoundError:  # the queue is of another installation, which has the extra
-        return None
+    from lopen.queue.opening import kept_sessions
+
     return kept_sessions(context, name)

@@ -84,13 +84,11 @@ def status(context: CommandContext, wanted: StatusArgument = None) -> ExitCode:
 
 def _tell_queue(context: CommandContext) -> None:
     """Count the builds of the queue by state in a line."""
-    try:
-        from lopen.queue.opening import open_shared
+    from lopen.queue.opening import open_shared
 
+    try:
         with closing(open_shared(context)) as queue:
             counts = Counter(placed.state for placed in queue.placed())
-    except ModuleNotFoundError:  # the queue is of another installation, which has the extra
-        return
     except StorageError as error:
         context.warn(error.message)
         return

@@ -28,7 +28,7 @@ from rich.console import Console, ConsoleDimensions
 from rich.text import Text
 
 from lopen.application.command_context import View
-from lopen.application.event_lines import MARKS, act_words, line, rows, step_words, test_counts
+from lopen.application.event_lines import MARKS, act_words, line, rows, step_words, test_counts, tone
 from lopen.core import events as e
 from lopen.core.clock import SystemClock
 from lopen.core.errors import LopenError
@@ -293,33 +293,7 @@ def _window(lines: list[tuple[bool, Text]], room: int) -> list[Text]:
     return shown
 
 
-def style_of(event: e.Event) -> str:
-    """Return the style of an event's line."""
-    match event:
-        case e.VerificationRan() | e.VerdictGiven():
-            return "green" if event.passed else "red"
-        case e.ToolEnded():
-            return "" if event.outcome == "ok" else "yellow"
-        case e.Notice():
-            return "yellow" if event.level in ("warning", "error") else ""
-        case e.GuardrailRaised() | e.AlertRaised() | e.DriftFound() | e.ModelRetry() | e.ModelFallback():
-            return "yellow"
-        case e.IterationEnded():
-            return "dim" if event.outcome == "recorded" else "yellow"
-        case e.Committed() | e.ComponentComplete():
-            return "green"
-        case e.StepEntered():
-            return "bold"
-        case e.SessionComplete():
-            return "bold green"
-        case e.SessionFailed():
-            return "bold red"
-        case e.SessionPaused():
-            return "bold yellow"
-        case _:
-            return ""
-
-
+TONES = {"good": "green", "bad": "red", "warn": "yellow", "calm": ""}
 _CLOSED = (errno.EIO, errno.ENOTTY)  # ENOTTY: the null device is in its place
 PERIOD_S = 0.1
 CLOSE_S = 5.0
@@ -475,7 +449,7 @@ class LiveView(View):
         return lines
 
     def _lines_to_print(self, recorded: e.Recorded) -> Iterator[Text]:
-        style = style_of(recorded.event)
+        style = TONES[tone(recorded.event)]
         for row in rows(recorded, verbose=self._detailed):
             yield Text(self._redact(row), "dim" if row.startswith(" ") else style)
 

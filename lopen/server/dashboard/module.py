@@ -10,8 +10,9 @@ from typing import Any
 
 from lopen.application import dossier
 from lopen.application.dossier import Proof, TimelineRow
-from lopen.application.event_lines import rows
+from lopen.application.event_lines import rows, tone
 from lopen.application.overview import Dossier, Standing
+from lopen.application.reports import CriterionState
 from lopen.core import events as e
 from lopen.core.money import dollars
 from lopen.limits.budget import BudgetState
@@ -251,6 +252,14 @@ def _built(shown: ModuleView, proof: Proof, *, linked: bool) -> Child:
     return lines if proof.tasks else el("small", "no task yet")
 
 
+def judged_words(criterion: CriterionState) -> Child:
+    """Return what the judge names for a criterion; the state stands before it where that is not met."""
+    if not criterion.named:
+        return None
+    against = None if criterion.holds == "yes" else el("small", f"{criterion.state}: ")
+    return [against, prose(criterion.evidence or "no evidence")]
+
+
 def _proof(proof: Proof) -> Child:
     """Return the judge's words on a criterion, and the tests that they name."""
     if not proof.criterion.named:
@@ -263,10 +272,8 @@ def _proof(proof: Proof) -> Child:
     )
     again = f"after {plural(proof.rejections, 'rejection')}" if proof.rejections else ""
     notes = ", ".join(note for note in ("accepted by a person" if proof.by_person else "", again) if note)
-    against = None if proof.criterion.holds == "yes" else el("small", f"{proof.criterion.state}: ")
     return [
-        against,
-        prose(proof.criterion.evidence or "no evidence"),
+        judged_words(proof.criterion),
         el("small", f" ({notes})") if notes else None,
         named or None,
         [
@@ -312,25 +319,6 @@ def verdict(shown: ModuleView, given: Mapping[str, Any], *, whole: bool = False)
         findings(given["findings"]),
         el("details", el("summary", count), el("ul", questions), open=whole) if questions else None,
     )
-
-
-def tone(event: e.Event) -> str:
-    """Return the colour of an event's line."""
-    match event:
-        case e.Committed() | e.ComponentComplete() | e.SessionComplete() | e.VerdictGiven(passed=True):
-            return "good"
-        case (
-            e.VerificationRan(passed=False)
-            | e.VerdictGiven(passed=False)
-            | e.SessionFailed()
-            | e.Notice(level="error")
-        ):
-            return "bad"
-        case e.ToolEnded(outcome=outcome) if outcome != "ok":
-            return "bad"
-        case e.SessionPaused() | e.GuardrailRaised() | e.AlertRaised() | e.Waiting() | e.ModelRetry():
-            return "warn"
-    return "calm"
 
 
 def event_lines(events: Iterable[e.Recorded], *, verbose: bool = False) -> Iterable[Markup]:

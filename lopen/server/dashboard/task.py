@@ -22,7 +22,7 @@ from lopen.server.dashboard.markup import (
     section,
     table,
 )
-from lopen.server.dashboard.module import ModuleView, verdict
+from lopen.server.dashboard.module import ModuleView, judged_words, verdict
 from lopen.server.dashboard.waits import skip
 from lopen.store.audit import VerifyResult
 
@@ -38,10 +38,7 @@ def task_page(shown: ModuleView, found: TaskDetails) -> str:
         task.failures,
         sum(not v["passed"] for v in found.verdicts if task.id in (v["subject"], v.get("task"))),
     )
-    criteria = [
-        ([el("b", c.id), " ", prose(c.text)], chip(c.state), prose(c.named.removeprefix("the judge names: ")))
-        for c in found.criteria
-    ]
+    criteria = [([el("b", c.id), " ", prose(c.text)], chip(c.state), judged_words(c)) for c in found.criteria]
     body: list[Child] = [
         el("p.about", link(f"← {name}", shown.place.module(name))),
         el(
