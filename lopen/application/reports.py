@@ -580,7 +580,7 @@ def gone_branch(context: CommandContext, session: Session) -> tuple[str, str] | 
 
 
 def _branch_state(context: CommandContext, session: Session) -> tuple[str | None, tuple[str, str] | None]:
-    """Return both."""
+    """Return the answers of `merged_into` and `gone_branch`, which look at the same branches."""
     commits = [t.commit for t in session.tree.tasks if t.commit]
     branch, start = session.branch, session.start_branch
     if not (session.finished and commits and branch and start):

@@ -207,14 +207,10 @@ def bring_home(context: CommandContext, module: str | None, *, drives: bool = Fa
                     hand_over(context, store, name, new=False)
                 except LopenError:  # the session here goes further than what was ordered elsewhere, or runs
                     continue
-            branch, address = (
-                BRANCH_PREFIX + name,
-                remote_address(context.root, context.load().settings.queue.remote),
-            )
+            branch = f"{HEADS}{BRANCH_PREFIX}{name}"
+            address = remote_address(context.root, context.load().settings.queue.remote)
             if address != str(context.root):
-                git(
-                    context.root, "fetch", "--quiet", "--no-tags", address, f"{HEADS}{branch}:{HEADS}{branch}"
-                )
+                git(context.root, "fetch", "--quiet", "--no-tags", address, f"{branch}:{branch}")
             kept = SessionStore(Database(NOWHERE), archives=store.archives)
             rows = shared.checkpointed(name)
             restore(kept.database, rows)
@@ -222,7 +218,7 @@ def bring_home(context: CommandContext, module: str | None, *, drives: bool = Fa
             if store.approval(name) is None:
                 approve_again(store, placed.order)
             for older in store.ids(module=name):
-                archive_session(store, older, now())
+                archive_session(store, older, now(), unfinished=True)  # one that was begun anew since
             archive_session(kept, str(id), now())
             [row] = kept.database.connection.execute("SELECT * FROM archived")
             store.database.write("INSERT OR REPLACE INTO archived VALUES (?, ?, ?, ?, ?, ?)", tuple(row))
