@@ -306,7 +306,8 @@ class Proof:
 def proofs(session: Session, history: History) -> tuple[Proof, ...]:
     """Return each criterion of the session with its proof, in the order of the specification."""
     states = criterion_states(session, history.verdicts, session.plan.criteria)
-    return tuple(_proof(number, state, session, history) for number, state in enumerate(states, 1))
+    outcomes = [(task, o.noticed) for task, o in _outcomes(history) if o.noticed is not None]
+    return tuple(_proof(number, state, session, history, outcomes) for number, state in enumerate(states, 1))
 
 
 def proof_of(store: SessionStore, criterion: str) -> Iterator[tuple[Session, Proof]]:
@@ -317,7 +318,14 @@ def proof_of(store: SessionStore, criterion: str) -> Iterator[tuple[Session, Pro
             yield session, next(proof for proof in proved if proof.criterion.id == criterion)
 
 
-def _proof(number: int, state: CriterionState, session: Session, history: History) -> Proof:
+def _proof(
+    number: int,
+    state: CriterionState,
+    session: Session,
+    history: History,
+    outcomes: Sequence[tuple[str | None, bool]],
+) -> Proof:
+    """`outcomes`: of every mutant that ran, its task, and whether the tests noticed it."""
     about = [v for v in history.verdicts if any(c["id"] == state.id for c in v.get("criteria", ()))]
     saying_yes = [v for v in about if _answer(v, state.id)["holds"] == "yes" and v["passed"]]
     deciding = (saying_yes if state.holds == "yes" else about)[-1:]
@@ -336,9 +344,8 @@ def _proof(number: int, state: CriterionState, session: Session, history: Histor
         {file: [test for test in run.single if test.startswith(f"{file}::")] for file in files} if run else {}
     )
     named = {*tests, *(test for each in in_files.values() for test in each)}
-    ran = [
-        o.noticed for task, o in _outcomes(history) if o.noticed is not None and task in [t.id for t in tasks]
-    ]
+    own = {task.id for task in tasks}
+    ran = [noticed for task, noticed in outcomes if task in own]
     rejected = [v for v in about if not v["passed"] and _answer(v, state.id)["holds"] != "yes"]
     return Proof(
         number,

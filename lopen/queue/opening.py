@@ -190,7 +190,8 @@ def bring_home(context: CommandContext, module: str | None, *, drives: bool = Fa
     """
     with closing(open_shared(context)) as shared:
         for placed in shared.placed(module):
-            store, name, id = open_store(context, new=True), placed.order.module, placed.told.get("session")
+            name, session = placed.order.module, placed.told.get("session")
+            store = open_store(context, new=True)
             own = newest_session(store, name)
             here = {*store.ids(), *(archived.session for archived in archived_sessions(store.database))}
             if placed.state != "complete" and (own is None or drives) and module is not None:
@@ -200,7 +201,7 @@ def bring_home(context: CommandContext, module: str | None, *, drives: bool = Fa
                     f"{name} is in the queue, not complete: {placed.state}{worker}",
                     hint=f"lopen queue list, and its log: lopen log {name}{instead}",
                 )
-            if placed.state != "complete" or id in here:  # what was begun here since stays as it is
+            if placed.state != "complete" or session in here:  # what was begun here since stays as it is
                 continue
             if own is not None and not own.finished:
                 try:
@@ -219,7 +220,7 @@ def bring_home(context: CommandContext, module: str | None, *, drives: bool = Fa
                 approve_again(store, placed.order)
             for older in store.ids(module=name):
                 archive_session(store, older, now(), unfinished=True)  # one that was begun anew since
-            archive_session(kept, str(id), now())
+            archive_session(kept, str(session), now())
             [row] = kept.database.connection.execute("SELECT * FROM archived")
             store.database.write("INSERT OR REPLACE INTO archived VALUES (?, ?, ?, ?, ?, ?)", tuple(row))
             context.say(f"{name} was built by a worker: its branch and its session are here now")
