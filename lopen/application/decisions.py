@@ -388,8 +388,10 @@ def _session_with(store: SessionStore, task: str) -> Session:
     raise NoSuch(f"no task named {task}", hint=did_you_mean(task, known, "lopen status shows the tasks"))
 
 
-def ask_to_pause(context: CommandContext, store: SessionStore, session_id: str) -> Session:
+def ask_to_pause(context: CommandContext, store: SessionStore, session_id: str, why: str = "") -> Session:
     """Ask the process that works on a session to stop at its next safe point; return the session.
+
+    `why`: the reason, where no person asks.
 
     Raises:
         LopenError: no process works on it.
@@ -400,7 +402,8 @@ def ask_to_pause(context: CommandContext, store: SessionStore, session_id: str) 
         raise LopenError(
             f"{session_id} is not running: it is {session.status}", hint=f"lopen status {session.module}"
         )
-    add_request(store.database, session_id, PersonRequest("pause", {"pid": str(holder["pid"])}))
+    body = {"pid": str(holder["pid"])} | ({"why": why} if why else {})
+    add_request(store.database, session_id, PersonRequest("pause", body))
     return session
 
 

@@ -27,7 +27,7 @@ from lopen.models.messages import NoCredentials
 from lopen.sandbox.ancestry import deny_inspection
 from lopen.settings.schema import Settings
 from lopen.specification.modules import find_modules, module_name, spec_path
-from lopen.specification.spec import load_specification
+from lopen.specification.spec import module_specification
 from lopen.store.folder import module_lock, require_free
 from lopen.store.project_documents import write_plan
 from lopen.store.sessions import SessionStore
@@ -73,7 +73,7 @@ def drive_module(
         return ExitCode.OK
     if not drafts:
         # No session starts without a specification that is readable and written.
-        spec = load_specification(spec_path(context.root, module), module=module)
+        spec = module_specification(context.root, module)
         if store.approval(module) is None and not spec.problems:
             checked(spec)
     require_repository(context.root, module)

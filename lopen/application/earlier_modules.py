@@ -20,9 +20,9 @@ from lopen.git.refs import BRANCH_PREFIX, HEADS, require_commit
 from lopen.git.repository import Repository
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
-from lopen.specification.modules import MissingSource, find_modules, spec_path
+from lopen.specification.modules import MissingSource, find_modules
 from lopen.specification.order import in_order
-from lopen.specification.spec import load_specification
+from lopen.specification.spec import module_specification
 from lopen.store.sessions import SessionStore
 from lopen.workflow.session import Session
 
@@ -37,7 +37,7 @@ def start_on_earlier(context: CommandContext, settings: Settings, store: Session
         LopenError: an earlier module is not complete, two conflict, or a verify command does not pass on the merge.
     """
     try:
-        after = load_specification(spec_path(context.root, module), module=module).after
+        after = module_specification(context.root, module).after
     except MissingSource:  # to be drafted
         return
     if not after:
@@ -110,7 +110,7 @@ def merge_all(context: CommandContext, into: str | None) -> None:
     """
     store = open_store(context)
     names = find_modules(context.root)
-    after = {name: load_specification(spec_path(context.root, name), module=name).after for name in names}
+    after = {name: module_specification(context.root, name).after for name in names}
     complete = []
     for name in in_order(after, names):
         session = newest_session(store, name)

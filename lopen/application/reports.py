@@ -304,11 +304,10 @@ def dialogue_object(session: Session) -> dict[str, Any]:
 
 def specification_of(root: Path, module: str) -> Specification | None:
     """Return the module's specification as it is now; None if it cannot be read."""
-    from lopen.specification.modules import spec_path
-    from lopen.specification.spec import load_specification
+    from lopen.specification.spec import module_specification
 
     try:
-        return load_specification(spec_path(root, module), module=module)
+        return module_specification(root, module)
     except LopenError:
         return None
 

@@ -27,7 +27,7 @@ from lopen.tools.catalogue import rests_on_earlier_calls
 from lopen.tools.running import ToolRunner, before_edit
 from lopen.tools.workbench import Workbench
 from lopen.workflow.next_step import Outcome
-from lopen.workflow.pauses import Pause, paused_by_person
+from lopen.workflow.pauses import Pause, pause_asked_for
 from lopen.workflow.session import MAX_CLARIFICATIONS
 from lopen.workflow.steps import PLANNING_STEPS, Step
 
@@ -97,8 +97,8 @@ class Conversation:
         if any(request.kind == "tell" for request in asked):
             with journal.transaction():
                 self._say("\n".join(take_guidance(journal)))
-        paused = any(request.kind == "pause" for request in asked)
-        return _paused(paused_by_person(session)) if paused else None
+        paused = next((request for request in asked if request.kind == "pause"), None)
+        return _paused(pause_asked_for(session, paused.body.get("why", ""))) if paused else None
 
     def _planning(self) -> bool:
         step = self.bench.session.step

@@ -40,7 +40,7 @@ from lopen.workflow.pauses import (
     budget_reached,
     circuit_open,
     endpoint_unreachable,
-    paused_by_person,
+    pause_asked_for,
 )
 
 
@@ -125,8 +125,9 @@ class ModelCalls:
 
         def told(event: Event) -> None:
             self.journal.tell(event)
-            if requested(self.journal.database, self.journal.session.id, "pause"):
-                raise CallPaused(paused_by_person(self.journal.session.id))
+            session = self.journal.session.id
+            for request in requested(self.journal.database, session, "pause"):
+                raise CallPaused(pause_asked_for(session, request.body.get("why", "")))
 
         tries = TrackedModel(self.model, keep, broken, self.clock)
         try:

@@ -33,7 +33,7 @@ from lopen.store.audit import last_failure
 from lopen.store.journal import drop_request, requested, take_requests
 from lopen.workflow import changes
 from lopen.workflow.next_step import Outcome, decide, idle
-from lopen.workflow.pauses import Halt, Pause, asks_now, interrupted, paused_by_person
+from lopen.workflow.pauses import Halt, Pause, asks_now, interrupted, pause_asked_for
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
 
@@ -127,14 +127,14 @@ def heed(context: SessionContext) -> Pause | None:
         return None
     with journal.transaction():
         take_guidance(journal)
-        asked = bool(take_requests(journal.database, journal.session.id, "pause"))
+        asked = take_requests(journal.database, journal.session.id, "pause")
         for late in take_requests(journal.database, journal.session.id, "answer"):
             journal.tell(Notice("warning", f"no question is open for this answer: {late.body['text']}"))
     for request in requested(journal.database, journal.session.id, "skip"):  # each saves on its way
         _skip(context, request.body)
         drop_request(journal.database, journal.session.id, request)
     context.record.write_plan()
-    return paused_by_person(journal.session.id) if asked else None
+    return pause_asked_for(journal.session.id, asked[0].body.get("why", "")) if asked else None
 
 
 def _skip(context: SessionContext, wanted: Mapping[str, str]) -> None:

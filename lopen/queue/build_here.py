@@ -32,12 +32,11 @@ from lopen.loop.context import SessionContext
 from lopen.queue.group_budget import group_limits, shared_prefix
 from lopen.queue.messages import act, take_up
 from lopen.queue.opening import approve_again, disk_is_full, git, remote_address
-from lopen.queue.shared import HEARTBEAT_S, BuildOrder, Fenced, SharedQueue
+from lopen.queue.shared import HEARTBEAT_S, LAST_S, BuildOrder, DatabaseAway, Fenced, SharedQueue
 from lopen.queue.together import figures
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.specification.drift import spec_hash
-from lopen.specification.modules import spec_path
-from lopen.specification.spec import load_specification
+from lopen.specification.spec import module_specification
 from lopen.store.changed_rows import ChangedRows, restore
 from lopen.store.folder import module_lock
 from lopen.store.sessions import SessionStore, reserve_id
@@ -45,6 +44,7 @@ from lopen.store.sessions import SessionStore, reserve_id
 WORK = "refs/lopen/work/"  # in the remote: uncommitted work of the task, as it was at the last checkpoint
 RETRY_S = 2.0  # until a push that the remote refused is tried again
 GIVE_UP_S = 600.0  # of trying at a build's end
+STOPPED = "the worker stopped, and another takes it up"
 MORE_MONEY = "lopen resume --all --max-cost"  # what a group without a queue is told
 KEEPING = (e.TurnEnded, e.TaskChanged, e.StepEntered, e.SessionPaused, e.SessionFailed, e.SessionComplete)
 
@@ -94,10 +94,10 @@ class Lease:
 class Keeper(Presentation, View):
     """Keeps the session's rows in the queue and its work in the remote, before the run goes on: nobody watches it here."""
 
-    def __init__(self, lease: Lease, address: str, pushed: str | None) -> None:
+    def __init__(self, lease: Lease, address: str) -> None:
         self._lease = lease
         self._address = address
-        self._pushed = pushed  # where the module's branch is in the remote
+        self.pushed: str | None = None  # where the module's branch is in the remote
         self._running: list[SessionContext] = []
         self._work = ""  # the tree of the last work that was pushed
         self._rows: ChangedRows | None = None
@@ -121,52 +121,45 @@ class Keeper(Presentation, View):
         """Push, then keep the rows: what they tell of is then in the remote. `at_last`: until the remote takes it."""
         if not self._running:
             return
-        loop = self._running[0]
+        loop, give_up_at, why = self._running[0], time.monotonic() + GIVE_UP_S, ""
+        queue, module, fence = self._lease.queue, self._lease.module, self._lease.fence
         if self._rows is None:
             self._rows = ChangedRows(loop.record.journal.database)
             self._rows.note_all()
-        self._lease.queue.renew(self._lease.module, self._lease.fence)
-        give_up_at = time.monotonic() + GIVE_UP_S
         while True:
+            queue.renew(module, fence, why)
             try:
                 self._push(loop)
                 break
-            except GitError:
+            except GitError as error:
                 if not at_last:
                     return  # the next event tries again
                 if time.monotonic() > give_up_at:
                     raise
+                why = f"the remote refuses the push, which is tried again: {' '.join(error.message.split())}"
                 time.sleep(RETRY_S)
-                self._lease.queue.renew(self._lease.module, self._lease.fence)
         rows = self._rows.take()
-        self._lease.queue.checkpoint(self._lease.module, self._lease.fence, rows)
+        queue.checkpoint(module, fence, rows)
         self._rows.forget(rows)
 
     def _push(self, loop: SessionContext) -> None:
         place, branch = loop.project.place, BRANCH_PREFIX + self._lease.module
-        clone = place.repository
-        removed = not (clone.root.parent / GIT_FOLDER).is_dir()  # at the end of the session
-        tip = (place.person if removed else clone).branch_tip(branch)
-        if removed or tip is None:
-            if tip is not None and tip != self._pushed:
-                self._push_refs(place.home, f"{tip}:{HEADS}{branch}", branch)
-                self._pushed = tip
+        own = place.repository.root.parent / GIT_FOLDER
+        removed = not own.is_dir()  # at the end of the session
+        tip = (place.person if removed else place.repository).branch_tip(branch)
+        if tip is None:
             return
-        refs = []
-        tree = clone.snapshot()
-        if tree != self._work:
-            work = clone.commit_of(tree, tip, "uncommitted work\n")
+        tree, refs = self._work, []
+        if not removed and (tree := place.repository.snapshot()) != self._work:
+            work = place.repository.commit_of(tree, tip, "uncommitted work\n")
             refs.append(f"+{work}:{WORK}{self._lease.module}")
-        if tip != self._pushed:
+        if tip != self.pushed:
             refs.append(f"{tip}:{HEADS}{branch}")
         if refs:
-            self._push_refs(clone.root.parent / GIT_FOLDER, *refs, branch)
-        self._work, self._pushed = tree, tip
-
-    def _push_refs(self, folder: Path, *refs_and_branch: str) -> None:
-        *refs, branch = refs_and_branch
-        expected = f"--force-with-lease={HEADS}{branch}:{self._pushed or ''}"
-        git(folder, "push", "--quiet", "--no-verify", expected, self._address, *refs)
+            expected = f"--force-with-lease={HEADS}{branch}:{self.pushed or ''}"
+            folder = place.home if removed else own
+            git(folder, "push", "--quiet", "--no-verify", expected, self._address, *refs)
+        self._work, self.pushed = tree, tip
 
 
 def build_here(context: CommandContext, queue: SharedQueue, module: str, fence: int) -> ExitCode:
@@ -180,10 +173,6 @@ def build_here(context: CommandContext, queue: SharedQueue, module: str, fence: 
         if lease.lost.is_set():
             raise Fenced(module) from None
         raise
-    except Fenced:
-        raise
-    except LopenError as error:
-        code, told = error.exit_code, {"reason": error.message, "command": error.hint}
     state = {ExitCode.OK: "complete", ExitCode.PERSON_NEEDED: "waits"}.get(code, "failed")
     paused = state == "waits" and lease.handed_back.is_set()
     if paused or (state != "complete" and disk_is_full()):  # this machine's matter: another one goes on
@@ -198,30 +187,35 @@ def _build(context: CommandContext, lease: Lease, order: BuildOrder) -> tuple[Ex
     """Build it while the lease is held; return the exit code and what a list tells of the build."""
     queue, module = lease.queue, order.module
     settings = context.load().settings
-    address = remote_address(context.root, settings.queue.remote)
+    address = remote_address(context)
     folder = required(cache_folder()) / "queue" / queue.project / module / context.root.name
-    keeper = Keeper(lease, address, _clone(context.root, folder, address, order))
+    keeper = Keeper(lease, address)
     os.environ["LOPEN_BUDGET__KEY_PREFIX"] = shared_prefix(settings, queue)  # Redis counts for all machines
     limits = partial(group_limits, queue=queue, group=order.group, module=module, fence=lease.fence)
     inner = CommandContext(folder, json=True, presentation=keeper, limits=limits, pace=queue)
 
     def beat() -> None:
-        take_up(inner, queue, module, running=True)
-        if lease.handed_back.is_set():
-            act(inner, module, "pause", {})
+        if lease.handed_back.is_set():  # also where the queue's database is away
+            act(inner, module, "pause", {"why": STOPPED})
             context.emit("pause_requested", module=module)
+        take_up(inner, queue, module, running=True)
 
-    signal.signal(signal.SIGINT, lambda _number, _frame: lease.handed_back.set())
+    def hand_back(_number: int, _frame: object) -> None:
+        lease.handed_back.set()
+        queue.give_up_at = time.monotonic() + LAST_S
+
+    signal.signal(signal.SIGINT, hand_back)
     told: dict[str, Any] = {}
     with lease.held(beat):
-        options = _take_up(inner, queue, order)
-        take_up(inner, queue, module, running=False)
         try:
+            keeper.pushed = _clone(context.root, folder, address, order)
+            options = _take_up(inner, queue, order)
+            take_up(inner, queue, module, running=False)
             code = drive_module(inner, module, options)
-        except Fenced:
+        except (Fenced, DatabaseAway):
             raise
         except LopenError as error:
-            command = getattr(error, "command", f"lopen queue retry {module}")
+            command = getattr(error, "command", error.hint) or f"lopen queue retry {module}"
             code, told = error.exit_code, {"reason": error.message, "command": command}
         keeper.keep(at_last=True)
     told |= figures(inner, module)
@@ -265,7 +259,7 @@ def _take_up(inner: CommandContext, queue: SharedQueue, order: BuildOrder) -> Ru
         file = inner.root / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, "utf-8")
-    spec = load_specification(spec_path(inner.root, order.module), module=order.module)
+    spec = module_specification(inner.root, order.module)
     if spec_hash(spec.outline) != order.spec_hash or order.approval["spec_hash"] != order.spec_hash:
         raise LopenError(
             f"the specification of {order.module} is not the approved one: its hash is {spec_hash(spec.outline)},"

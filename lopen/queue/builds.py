@@ -13,14 +13,6 @@ Result = Literal["complete", "waits", "failed", "not started"]
 
 
 @dataclass(frozen=True, slots=True)
-class Build:
-    """A module to build, and the modules that must be complete before it starts."""
-
-    module: str
-    after: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Ending:
     """The end of a build: the exit code of its process, its seconds, and the reason where no process told one.
 
@@ -41,16 +33,15 @@ class Ending:
             return "not started"
         if self.code is ExitCode.OK:
             return "complete"
-        if self.code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED, ExitCode.HUNG_UP):
-            return "waits"
-        return "waits" if self.code is ExitCode.PERSON_NEEDED else "failed"
+        waits = (ExitCode.PERSON_NEEDED, ExitCode.INTERRUPTED, ExitCode.TERMINATED, ExitCode.HUNG_UP)
+        return "waits" if self.code in waits else "failed"
 
 
 class BuildSource(Protocol):
     """The port to the place that builds come from: a list in memory, or a queue that several workers share."""
 
-    def take(self) -> Build | None:
-        """Return a build that may start now; None if there is none at present."""
+    def take(self) -> str | None:
+        """Return a module whose build may start now; None if there is none at present."""
         ...
 
     def ended(self, ending: Ending) -> None:
@@ -62,55 +53,54 @@ class BuildSource(Protocol):
         """False once no further build can come."""
         ...
 
+    def stop(self) -> None:
+        """Learn that a signal ends the builds that run."""
+        ...
+
 
 @dataclass
 class Listed:
-    """The builds of one command, each taken when the modules before it are complete."""
+    """The builds of one command, module → the modules before it: each is taken when those are complete."""
 
-    builds: Sequence[Build]
+    builds: Mapping[str, Sequence[str]]
     complete: frozenset[str] = frozenset()  # before the command began
     endings: dict[str, Ending] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
 
-    def take(self) -> Build | None:
-        """Return the first build in the list that waits for none."""
-        build = next((build for build in self._left() if not self.waits_for(build)), None)
-        if build is not None:
-            self.taken.add(build.module)
-        return build
+    def take(self) -> str | None:
+        """Return the first module in the list that waits for none."""
+        module = next((module for module in self._left() if not self.waits_for(module)), None)
+        self.taken |= {module} if module else set()
+        return module
 
     def ended(self, ending: Ending) -> None:
         """Keep the ending."""
         self.endings[ending.module] = ending
+
+    def stop(self) -> None:
+        """Keep what has been noted."""
 
     @property
     def open(self) -> bool:
         """True while a build is left that has not been taken and can still start."""
         return bool(self._left())
 
-    def waits_for(self, build: Build) -> tuple[str, ...]:
+    def waits_for(self, module: str) -> tuple[str, ...]:
         """Return the modules before this one that are not complete yet."""
-        return tuple(name for name in build.after if not self._is_complete(name))
+        ended = {name: ending.code is ExitCode.OK for name, ending in self.endings.items()}
+        return tuple(name for name in self.builds[module] if not ended.get(name, name in self.complete))
 
-    def _is_complete(self, module: str) -> bool:
-        ending = self.endings.get(module)
-        return module in self.complete if ending is None else ending.code is ExitCode.OK
-
-    def _left(self) -> list[Build]:
-        """Return the builds that can still start; end those whose earlier modules ended incomplete, or are not built at all."""
-        known, left = {build.module for build in self.builds}, []
-        for build in self.builds:
-            if build.module in self.taken | self.endings.keys():
-                continue
-            lost = [n for n in self.waits_for(build) if n in self.endings or n not in known]
+    def _left(self) -> list[str]:
+        """Return the modules that can still start; end those whose earlier ones ended incomplete, or are not built at all."""
+        left = []
+        for module in [m for m in self.builds if m not in self.taken | self.endings.keys()]:
+            lost = [n for n in self.waits_for(module) if n in self.endings or n not in self.builds]
             if lost:
                 reason = f"it comes after {', '.join(lost)}, which {'is' if len(lost) == 1 else 'are'} not complete"
-                again = f"lopen run {build.module}"
-                self.endings[build.module] = Ending(
-                    build.module, ExitCode.FAILED, reason=reason, command=again, started=False
-                )
+                again = f"lopen run {module}"
+                self.endings[module] = Ending(module, ExitCode.FAILED, 0.0, reason, again, started=False)
             else:
-                left.append(build)
+                left.append(module)
         return left
 
 

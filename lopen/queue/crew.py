@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lopen.core.errors import ExitCode, Stopped
-from lopen.queue.builds import Build, BuildSource, Ending
+from lopen.queue.builds import BuildSource, Ending
 from lopen.store.folder import state_folder
 
 POLL_S = 0.2
@@ -25,7 +25,7 @@ LAST_BYTES = 20_000  # of a process's output: where its last words are
 class Worker:
     """A process that builds a module."""
 
-    build: Build
+    module: str
     process: subprocess.Popen[bytes]
     output: Path
     began: float
@@ -39,7 +39,7 @@ class Worker:
         ended = ExitCode(code) if code in set(ExitCode) else ExitCode.FAILED
         if code < 0:  # by a signal
             reason = f"its process was ended by {signal.Signals(-code).name}"
-        return Ending(self.build.module, ended, time.monotonic() - self.began, reason, command)
+        return Ending(self.module, ended, time.monotonic() - self.began, reason, command)
 
 
 def last_words(output: Path) -> tuple[str, str]:
@@ -64,7 +64,7 @@ class Crew:
         self,
         root: Path,
         jobs: int,
-        arguments: Callable[[Build], Sequence[str]],
+        arguments: Callable[[str], Sequence[str]],
         watch: Callable[[Sequence[str]], None],
         say: Callable[[str], None],
     ) -> None:
@@ -79,8 +79,8 @@ class Crew:
         """Build until nothing is left. A signal pauses all builds and raises `Stopped`; a second one ends them at once."""
         try:
             while self._workers or source.open:
-                while len(self._workers) < self._jobs and (build := source.take()) is not None:
-                    self._workers.append(self._start(build))
+                while len(self._workers) < self._jobs and (module := source.take()) is not None:
+                    self._workers.append(self._start(module))
                 self._wait(source)
         except Stopped:
             self._pause(source)
@@ -94,25 +94,26 @@ class Crew:
             if (ending := worker.ending()) is not None:
                 self._workers.remove(worker)
                 source.ended(ending)
-        self._watch([worker.build.module for worker in self._workers])
+        self._watch([worker.module for worker in self._workers])
 
-    def _start(self, build: Build) -> Worker:
-        output = state_folder(self._root) / "logs" / f"build-{build.module}.log"
+    def _start(self, module: str) -> Worker:
+        output = state_folder(self._root) / "logs" / f"build-{module}.log"
         output.parent.mkdir(mode=0o700, exist_ok=True)
         output.unlink(missing_ok=True)
         output.touch(0o600)
         with output.open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "lopen", "-C", str(self._root), *self._arguments(build)],
+                [sys.executable, "-P", "-m", "lopen", "-C", str(self._root), *self._arguments(module)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # Ctrl-C reaches this process alone, which passes it on
             )
-        return Worker(build, process, output, time.monotonic())
+        return Worker(module, process, output, time.monotonic())
 
     def _pause(self, source: BuildSource) -> None:
         """Interrupt every build, which saves its work, and wait until all have ended; the next signal ends them at once."""
+        source.stop()
         self._say("pausing; another signal ends the builds at once")
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda _number, _frame: self._kill())

@@ -56,13 +56,12 @@ class Executions:
         """Take an execution out of the queue; one that a dead worker holds is nobody's any more."""
         self._client.cancel_workflow(execution)
 
-    def found(self, *, claimed: bool) -> dict[str, str]:
-        """Return the executions that a worker has claimed and not ended, or none has, each with its version of lopen."""
-        status = "PENDING" if claimed else "ENQUEUED"
+    def open(self) -> dict[str, str]:
+        """Return the executions that have not ended, each with the version of lopen that it waits for, or "" if claimed."""
         found = self._client.list_workflows(
-            queue_name=self._queue, status=status, load_input=False, load_output=False
+            queue_name=self._queue, status=["ENQUEUED", "PENDING"], load_input=False, load_output=False
         )
-        return {each.workflow_id: str(each.app_version) for each in found}
+        return {e.workflow_id: str(e.app_version) if e.status == "ENQUEUED" else "" for e in found}
 
     def close(self) -> None:
         """Close the connections."""
@@ -90,7 +89,7 @@ class Engine:
             notification_coalesce_sec=POLL_S,  # nothing is notified; by default it looks a hundred times a second
             run_migrations=False,
         )
-        DBOS(config=config)
+        self._dbos = DBOS(config=config)
 
         @DBOS.workflow(name=WORKFLOW)
         def build(module: str, fence: int) -> str:
@@ -106,5 +105,6 @@ class Engine:
         )
 
     def close(self) -> None:
-        """Claim nothing more; every ending must be set."""
+        """Claim nothing more; every ending must be set. A database that is away is not waited for."""
+        vars(self._dbos._sys_db)["_retry_connection_errors"] = False
         DBOS.destroy()

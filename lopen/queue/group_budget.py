@@ -106,13 +106,13 @@ class GroupStore(SqliteStore):
         self, database: Database, queue: SharedQueue, group: str, module: str = "", fence: int = 0
     ) -> None:
         super().__init__(database)
-        self._shared, self._group, self._own = queue, group, (module, fence)
+        self.shared, self._group, self._own = queue, group, (module, fence)
 
     @patient
     def atomically(self, work: Callable[[Rows], T]) -> T:
         """Run `work` in a transaction of both databases; the queue's is committed first. Raises `Fenced`."""
         with (
             self.database.transaction() as connection,
-            self._shared.spending(self._group, *self._own) as kept,
+            self.shared.spending(self._group, *self._own) as kept,
         ):
             return work(GroupRows(connection, self._evidence_max, self._group, kept, self._own))

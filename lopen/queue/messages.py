@@ -5,20 +5,26 @@ Who holds the queue's credentials may do what a person of the project may, so a 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from typing import Any
 
 from lopen.application import decisions
 from lopen.application.command_context import CommandContext
 from lopen.application.open_store import now, open_store, opened_limits
+from lopen.core.clock import SystemClock
 from lopen.core.errors import LopenError
+from lopen.core.events import Notice
 from lopen.limits.admin_actions import extend_budget
 from lopen.limits.budget import GROUP
 from lopen.queue.group_budget import group_limits
-from lopen.queue.opening import OpenQueue, open_queue
+from lopen.queue.opening import OpenQueue, kept_sessions, open_queue
 from lopen.queue.shared import SharedQueue
+from lopen.sandbox.known_secrets import KnownSecrets
+from lopen.store.journal import Journal
 from lopen.store.sessions import SessionStore
+from lopen.workflow import changes
 from lopen.workflow.session import Session
 
 Given = Mapping[str, Any]  # the options of a command
@@ -39,7 +45,9 @@ def _tokens(given: Given) -> int:
 # What each command does with its options. Only these are taken up while the build runs: the others wait for its end.
 WHILE_RUNNING = ("pause", "skip", "tell", "answer")
 ACTS: Mapping[str, Act] = {
-    "pause": lambda context, store, session, _: decisions.ask_to_pause(context, store, session.id),
+    "pause": lambda context, store, own, given: decisions.ask_to_pause(
+        context, store, own.id, given.get("why", "")
+    ),
     "skip": lambda context, store, _, given: decisions.skip(
         context, store, given["task"], given["reason"], keep=given["keep"]
     ),
@@ -52,6 +60,13 @@ ACTS: Mapping[str, Act] = {
     "confirm": lambda context, store, own, given: decisions.confirm(context, store, own.id, given["note"]),
     "budget extend": _extend,
 }
+# What the sender does with the sessions of the last checkpoint: it raises where the command would have no effect.
+CHECKS: Mapping[str, Act] = {
+    "skip": lambda _, _store, own, given: changes.skip_task(own, given["task"], given["reason"]),
+    "tell": ACTS["tell"],
+    "answer": ACTS["answer"],
+    "confirm": lambda _, _store, own, given: changes.confirm_pause(own, given["note"]),
+}
 
 
 def take_up(context: CommandContext, queue: SharedQueue, module: str, *, running: bool) -> None:
@@ -63,35 +78,51 @@ def take_up(context: CommandContext, queue: SharedQueue, module: str, *, running
 
 
 def act(context: CommandContext, module: str, command: str, given: Given) -> None:
-    """Do what a command asks; nothing where the session is in another state than the person saw."""
+    """Do what a command asks; tell it in the log where the session is in another state than the person saw."""
     store = open_store(context)
-    with closing(store.database), suppress(LopenError):
-        if command in ACTS and (session := store.latest(module=module)) is not None:
+    with closing(store.database):
+        session = store.latest(module=module)
+        if session is None or command not in ACTS:
+            return
+        try:
             ACTS[command](context, store, session, given)
+        except LopenError as error:
+            if "why" in given:  # no person asks: the worker does, again and again
+                return
+            notice = Notice("warning", f"lopen {command} had no effect: {error.message}")
+            secrets = KnownSecrets(context.root, os.environ)
+            Journal(store, session, SystemClock(), redact=secrets.redact).tell(notice)
 
 
 def sent(context: CommandContext, command: str, options: Given) -> bool:
-    """Send a person's command to the build it is for, if the queue has that build and this machine does not."""
-    named = next((v for k in ("wanted", "session", "task", "budget_id") if (v := options.get(k))), None)
+    """Send a person's command to the build it is for, if the queue has that build and this machine does not.
+
+    Raises:
+        LopenError: the command cannot have an effect.
+    """
+    named = next((str(v) for k in ("wanted", "session", "task", "budget_id") if (v := options.get(k))), None)
     if not named or (command in ("answer", "tell") and not options.get("words")):
         return False
     with closing(open_queue(context)) as queue:
-        if str(named).startswith(f"{GROUP}:"):
-            return _extended_group(context, queue, str(named), options)
-        name = str(named).rpartition(":")[2]
-        orders = [
-            p
-            for p in queue.shared.placed()
-            if name == p.order.module or name.startswith(f"{p.order.module}-")
-        ]
+        if named.startswith(f"{GROUP}:"):
+            return _extended_group(context, queue, named, options)
+        name, every = named.rpartition(":")[2], queue.shared.placed()
+        orders = [p for p in every if f"{name}-".startswith(f"{p.order.module}-")]
         placed = max(orders, key=lambda p: len(p.order.module), default=None)
         if placed is None:
             return False
         module = placed.order.module
         if open_store(context).latest(module=module, unfinished=True) is not None:
             return False
+        kept = kept_sessions(context, module)
+        if kept is None or (session := kept.latest(module=module)) is None:
+            raise LopenError(f"{module} has not begun: it is {placed.state}", hint="lopen queue list")
+        if command == "pause" and placed.state != "running":
+            raise LopenError(f"{session.id} is not running: it is {placed.state}", hint="lopen queue list")
+        if command in CHECKS:
+            CHECKS[command](context, kept, session, options)
         queue.shared.send(module, command, options)
-        if placed.state in ("waits", "failed") and command != "pause":
+        if placed.state in ("waits", "failed"):
             queue.shared.wait_again(module)
             queue.begin_ready()
             context.say(f"sent: the worker that takes {module} up next has it, and goes on")

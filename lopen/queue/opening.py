@@ -9,7 +9,6 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,8 @@ from lopen.core.hashing import content_hash
 from lopen.core.person import cache_folder, required
 from lopen.git.errors import GitError
 from lopen.git.refs import BRANCH_PREFIX, HEADS
-from lopen.queue.shared import LEASE_S, BuildOrder, SharedQueue
+from lopen.limits.records import decoded
+from lopen.queue.shared import EXPIRED, LEASE_S, UNDER_WAY, BuildOrder, SharedQueue
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.store.archives import archive_session, archived_sessions
 from lopen.store.changed_rows import restore
@@ -50,11 +50,11 @@ def project_id(root: Path) -> str:
     return content_hash(" ".join(sorted(roots)))[:12]
 
 
-def remote_address(root: Path, remote: str) -> str:
+def remote_address(context: CommandContext) -> str:
     """Return the address that code travels over: the remote's, or the project itself where it has no such remote."""
-    with suppress(LopenError):
-        return git(root, "remote", "get-url", remote)
-    return str(root)
+    with suppress(GitError):
+        return git(context.root, "remote", "get-url", context.load().settings.queue.remote)
+    return str(context.root)
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -105,25 +105,21 @@ class OpenQueue:
         for placed in self.shared.ready():
             self.executions.add(placed)
 
-    def take_over_dead(self, *, claimed: bool) -> Iterator[str]:
+    def take_over_dead(self, *, whole: bool) -> Iterator[str]:
         """Give the builds of dead workers new executions; yield their modules.
 
-        `claimed`: also those of workers that died between their claim and their lease, which reads the whole queue.
+        `whole`: read the whole queue, for workers that died before they had the lease, or behind the build's last word.
         """
-        lost = self.shared.placed(state="running", expired_s=0.0)
-        if claimed:
-            unclaimed = self.executions.found(claimed=False)
-            queued = self.shared.placed(state="queued", expired_s=LEASE_S)
-            lost += [placed for placed in queued if self.executions.id(placed) not in unclaimed]
-        for placed in lost:
-            if (again := self.shared.queue(placed)) is not None:
+        executions = self.executions.open() if whole else {}
+        for placed in self.shared.placed(only=UNDER_WAY if whole else EXPIRED):
+            waits = executions.pop(self.executions.id(placed), "")
+            silent_s = LEASE_S if placed.state == "queued" else 0.0
+            if not waits and placed.left_s < -silent_s and (again := self.shared.queue(placed)) is not None:
                 self.executions.cancel(self.executions.id(placed))
                 self.executions.add(again)
                 yield placed.order.module
-        if claimed:  # a worker that died behind the last word of its build has not ended the execution
-            left = [*self.shared.placed(state="running"), *self.shared.placed(state="queued")]
-            for execution in {*self.executions.found(claimed=True)} - {self.executions.id(o) for o in left}:
-                self.executions.cancel(execution)
+        for execution in executions:  # its order has ended, or has another one
+            self.executions.cancel(execution)
 
     def close(self) -> None:
         """Close all connections."""
@@ -147,11 +143,8 @@ def open_queue(context: CommandContext) -> OpenQueue:
 
 def approve_again(store: SessionStore, order: BuildOrder) -> None:
     """Seal the order's approval here, also in the session that has it."""
-    given = dict(order.approval)
-    given |= {"at": datetime.fromisoformat(given["at"])}
-    given |= {name: tuple(given[name]) for name in ("changed", "test_removals")}
     text = order.documents.get(f"specs/{order.module}/SPECIFICATION.md", "")
-    approval = store.approve(order.module, Approval(**given), text)
+    approval = store.approve(order.module, decoded(Approval, order.approval), text)
     session = store.latest(module=order.module)
     if session is not None:
         store.save(changes.renew_approval(session, approval), now())
@@ -208,8 +201,7 @@ def bring_home(context: CommandContext, module: str | None, *, drives: bool = Fa
                     hand_over(context, store, name, new=False)
                 except LopenError:  # the session here goes further than what was ordered elsewhere, or runs
                     continue
-            branch = f"{HEADS}{BRANCH_PREFIX}{name}"
-            address = remote_address(context.root, context.load().settings.queue.remote)
+            branch, address = HEADS + BRANCH_PREFIX + name, remote_address(context)
             if address != str(context.root):
                 git(context.root, "fetch", "--quiet", "--no-tags", address, f"{branch}:{branch}")
             kept = SessionStore(Database(NOWHERE), archives=store.archives)
@@ -228,10 +220,7 @@ def bring_home(context: CommandContext, module: str | None, *, drives: bool = Fa
 
 def kept_sessions(context: CommandContext, module: str) -> SessionStore | None:
     """Return the sessions of a module as of its last checkpoint, wherever it is built; None if it has none."""
-    with closing(open_shared(context)) as shared:
-        rows = shared.checkpointed(module)
-    if not any(kind == "sessions" for kind, _ in rows):
-        return None
     store = SessionStore(Database(NOWHERE))
-    restore(store.database, rows)
-    return store
+    with closing(open_shared(context)) as shared:
+        restore(store.database, shared.checkpointed(module))
+    return store if store.ids() else None

@@ -8,6 +8,7 @@ execution of the engine (`lopen.queue.engine`), which claims, retries and orders
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,9 +25,12 @@ P = ParamSpec("P")
 T = TypeVar("T")
 LEASE_S = 45.0
 AWAY_S = 120.0  # a database that restarts is waited for
+LAST_S = 3.0  # by a process that is to end
 RETRY_S = 1.0
 HEARTBEAT_S = 10.0
 BUCKET = "endpoint"  # beside the groups' budgets
+UNDER_WAY = "state IN ('queued', 'running')"
+EXPIRED = "state = 'running' AND expires < NOW()"
 SILENCE_S = 20.0  # within a transaction, until Postgres ends it
 _TABLES = """
 CREATE TABLE IF NOT EXISTS lopen_orders (
@@ -43,6 +47,7 @@ CREATE TABLE IF NOT EXISTS lopen_budgets (
     project TEXT NOT NULL, budget TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (project, budget));
 """
 _FORGET = "DELETE FROM lopen_checkpoints WHERE project = :project AND module = :module AND kind = :kind AND row_key = :key"
+_KEEP = "INSERT INTO lopen_checkpoints VALUES (:project, :module, :kind, :key, :body)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +111,17 @@ def driver_address(url: str) -> str:
 
 
 def patient(method: Callable[P, T]) -> Callable[P, T]:
-    """Call again a method that may be called twice, while the database is away for no longer than `AWAY_S`."""
+    """Call again a method that may be called twice, while the database is away for no longer than `AWAY_S`, or until its queue gives up."""
 
     @wraps(method)
     def call(*arguments: P.args, **named: P.kwargs) -> T:
-        give_up_at, warn = time.monotonic() + AWAY_S, getattr(arguments[0], "warn", None)
+        queue = getattr(arguments[0], "shared", arguments[0])  # of the method's owner
+        began, warn = time.monotonic(), getattr(queue, "warn", None)
         while True:
             try:
                 return method(*arguments, **named)
             except DatabaseAway as error:
-                if time.monotonic() > give_up_at:
+                if time.monotonic() > min(began + AWAY_S, getattr(queue, "give_up_at", math.inf)):
                     raise
                 if warn is not None:
                     warn(f"{error.message}; it is asked again for {AWAY_S:.0f} s")
@@ -129,6 +135,7 @@ class SharedQueue(SharedPace):
     """The tables of one project in the queue's database."""
 
     warn: Callable[[str], None] | None = None  # is told that the database is away
+    give_up_at = math.inf  # from then on a database that is away is asked once
 
     def __init__(self, url: str, project: str) -> None:
         """Connect, and make the tables if there are none. Raises `StorageError`."""
@@ -137,11 +144,8 @@ class SharedQueue(SharedPace):
         postgres = address.startswith("postgresql")
         alive = {"connect_timeout": 10, "keepalives_idle": 10, "tcp_user_timeout": 30_000} if postgres else {}
         self._engine = sa.create_engine(address, pool_pre_ping=True, connect_args=alive)
-        self._now = (
-            "extract(epoch FROM clock_timestamp())"
-            if postgres
-            else "((julianday('now') - 2440587.5) * 86400.0)"
-        )
+        of_sqlite = "((julianday('now') - 2440587.5) * 86400.0)"
+        self._now = "extract(epoch FROM clock_timestamp())" if postgres else of_sqlite
         if postgres:  # a process that is stopped within a transaction must hold no lease by its lock
             silence = f"SET idle_in_transaction_session_timeout = {round(1000 * SILENCE_S)}"
             sa.event.listen(self._engine, "connect", lambda own, _: own.execute(silence) and own.commit())
@@ -205,22 +209,14 @@ class SharedQueue(SharedPace):
                 raise LopenError(f"{order.module} is being built", hint="lopen queue list")
 
     @patient
-    def placed(
-        self, module: str | None = None, *, state: str | None = None, expired_s: float | None = None
-    ) -> list[Placed]:
-        """Return one order, those in a state or all, by module; `expired_s`: whose lease expired so long ago."""
+    def placed(self, module: str | None = None, only: str = "TRUE") -> list[Placed]:
+        """Return one order, those that fulfil a condition, or all, by module."""
+        sql = (
+            "SELECT body, state, told, priority, worker, fence, lost, expires - NOW() AS left_s FROM lopen_orders"  # noqa: S608 - fixed words only
+            f" WHERE project = :project AND module = coalesce(CAST(:module AS TEXT), module) AND {only} ORDER BY module"
+        )
         with self._changing() as connection:
-            rows = self._run(
-                connection,
-                "SELECT body, state, told, priority, worker, fence, lost, expires - NOW() AS left_s FROM lopen_orders"
-                " WHERE project = :project AND (CAST(:module AS TEXT) IS NULL OR module = :module)"
-                " AND (CAST(:state AS TEXT) IS NULL OR state = :state)"
-                " AND (CAST(:expired AS REAL) IS NULL OR expires < NOW() - CAST(:expired AS REAL)) ORDER BY module",
-                module=module,
-                state=state,
-                expired=expired_s,
-            ).mappings()
-            return [_placed(row) for row in rows]
+            return [_placed(row) for row in self._run(connection, sql, module=module).mappings()]
 
     def remove(self, module: str) -> Placed | None:
         """Take an order out, with its checkpoint and messages; a worker that builds it finds itself fenced."""
@@ -233,7 +229,7 @@ class SharedQueue(SharedPace):
 
     def ready(self) -> list[Placed]:
         """Queue the orders whose earlier modules are complete, and return them: each to one caller."""
-        waiting = self.placed(state="waiting")
+        waiting = self.placed(only="state = 'waiting'")
         states = {p.order.module: p.state for p in self.placed()} if waiting else {}
         due = (p for p in waiting if all(states.get(n, "complete") == "complete" for n in p.order.after))
         return [queued for placed in due if (queued := self.queue(placed)) is not None]
@@ -242,7 +238,7 @@ class SharedQueue(SharedPace):
     def queue(self, placed: Placed) -> Placed | None:
         """Queue a waiting order, or a build whose worker is dead; return None where another process did it."""
         changed = self._change(
-            "state = 'queued', worker = '', fence = fence + 1, expires = NOW(),"
+            "state = 'queued', told = '{}', worker = '', fence = fence + 1, expires = NOW(),"
             " lost = lost + CASE state WHEN 'waiting' THEN 0 ELSE 1 END",
             placed.order.module,
             "fence = :fence AND state = :state AND expires < NOW()",
@@ -254,7 +250,7 @@ class SharedQueue(SharedPace):
     @patient
     def wait_again(self, module: str) -> None:
         """Put an order that has ended back among those that wait for their turn."""
-        self._change("state = 'waiting'", module, "state NOT IN ('queued', 'running')")
+        self._change("state = 'waiting'", module, f"NOT {UNDER_WAY}")
 
     # leases
 
@@ -266,34 +262,35 @@ class SharedQueue(SharedPace):
         return self._change(changes, module, only_if, fence=fence, worker=worker, lease=LEASE_S)
 
     @patient
-    def renew(self, module: str, fence: int) -> None:
-        """Extend a lease from now. Raises `Fenced` if it is another's by now."""
-        self._as_holder("expires = NOW() + :lease", module, fence, lease=LEASE_S)
+    def renew(self, module: str, fence: int, reason: str = "") -> None:
+        """Extend a lease from now; `reason`: why the build does not go on. Raises `Fenced` if the lease is another's by now."""
+        told = {"told": json.dumps({"reason": reason})} if reason else {}
+        changes = "expires = NOW() + :lease" + (", told = :told" if told else "")
+        with self.holding(module, fence, changes, lease=LEASE_S, **told):
+            pass
 
     @patient
     def release(self, module: str, fence: int, state: str, told: Mapping[str, Any]) -> None:
         """Give a build back with its state, where it has begun or not. Raises `Fenced`, also if it was given back before."""
         sql = "expires = 0, worker = '', state = :state, told = :told"
-        self._as_holder(sql, module, fence, state=state, told=json.dumps(told))
+        with self.holding(module, fence, sql, state=state, told=json.dumps(told)):
+            pass
 
-    def _as_holder(self, changes: str, module: str, fence: int, **values: Any) -> None:
-        mine = "fence = :fence AND state IN ('queued', 'running')"
-        if not self._change(changes, module, mine, fence=fence, **values):
-            raise Fenced(module)
-
-    def _change(self, changes: str, module: str, only_if: str = "TRUE", **values: Any) -> bool:
+    def _change(self, changes: str, module: str, only_if: str, **values: Any) -> bool:
         """Change a module's order if it fulfils a condition; return False if it does not."""
-        one = "WHERE project = :project AND module = :module"
+        sql = f"UPDATE lopen_orders SET {changes} WHERE project = :project AND module = :module AND {only_if}"  # noqa: S608 - fixed words only
         with self._changing() as connection:
-            sql = f"UPDATE lopen_orders SET {changes} {one} AND {only_if}"  # noqa: S608 - fixed words only
             return self._run(connection, sql, module=module, **values).rowcount > 0
 
     @contextmanager
-    def holding(self, module: str, fence: int) -> Iterator[sa.Connection]:
-        """Yield a transaction of the lease's holder. Raises `Fenced`, and changes nothing then."""
-        locked = "UPDATE lopen_orders SET fence = fence WHERE project = :project AND module = :module AND fence = :fence"
+    def holding(
+        self, module: str, fence: int, changes: str = "fence = fence", **values: Any
+    ) -> Iterator[sa.Connection]:
+        """Yield a transaction that changes a build's row as the lease's holder. Raises `Fenced`, and changes nothing then."""
+        mine = f"project = :project AND module = :module AND fence = :fence AND {UNDER_WAY}"
+        sql = f"UPDATE lopen_orders SET {changes} WHERE {mine}"  # noqa: S608 - fixed words only
         with self._changing() as connection:
-            if not self._run(connection, locked, module=module, fence=fence).rowcount:
+            if not self._run(connection, sql, module=module, fence=fence, **values).rowcount:
                 raise Fenced(module)
             yield connection
 
@@ -302,9 +299,7 @@ class SharedQueue(SharedPace):
         """Yield the group's budget to change, as the lease's holder; without a module: as the person. Raises `Fenced`."""
         with self.holding(module, fence) if module else self._changing() as connection:
             body, _ = self._locked(connection, group)
-            sql = (
-                "SELECT module FROM lopen_orders WHERE project = :project AND state IN ('running', 'queued')"
-            )
+            sql = f"SELECT module FROM lopen_orders WHERE project = :project AND {UNDER_WAY}"  # noqa: S608 - fixed words only
             kept = {"promised": {}} | body | {"going": list(self._run(connection, sql).scalars())}
             yield kept
             self._keep(connection, group, kept)
@@ -341,14 +336,9 @@ class SharedQueue(SharedPace):
         with self.holding(module, fence) as connection:
             own: dict[str, str | None] = {"project": self.project, "module": module}
             changed = [own | {"kind": kind, "key": key, "body": body} for kind, key, body in rows]
-            kept = [each for each in changed if each["body"] is not None]
-            if changed:
-                connection.execute(sa.text(_FORGET), changed)
-            if kept:
-                connection.execute(
-                    sa.text("INSERT INTO lopen_checkpoints VALUES (:project, :module, :kind, :key, :body)"),
-                    kept,
-                )
+            for sql, values in ((_FORGET, changed), (_KEEP, [v for v in changed if v["body"] is not None])):
+                if values:
+                    connection.execute(sa.text(sql), values)
 
     @patient
     def checkpointed(self, module: str) -> list[tuple[str, str]]:

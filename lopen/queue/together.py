@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 from lopen.application.command_context import CommandContext, ResumeOptions, RunOptions
 from lopen.application.decisions import checked, record, show, specification
-from lopen.application.estimate import expected
 from lopen.application.open_store import looked_up, newest_session, open_store, opened_limits
 from lopen.application.reports import built_session, is_approved, read_session
 from lopen.application.workplaces import require_repository
@@ -18,11 +17,11 @@ from lopen.core.money import cost_text
 from lopen.limits.admin_actions import limit_cost
 from lopen.limits.budget import GROUP
 from lopen.limits.records import new_id
-from lopen.queue.builds import Build, Ending, Listed, default_jobs, exit_code
+from lopen.queue.builds import Ending, Listed, default_jobs, exit_code
 from lopen.queue.crew import Crew
-from lopen.specification.modules import find_modules, require_known, spec_path
+from lopen.specification.modules import find_modules, require_known
 from lopen.specification.order import in_order
-from lopen.specification.spec import Specification, load_specification
+from lopen.specification.spec import Specification, module_specification
 from lopen.store.sessions import SessionStore
 
 
@@ -37,8 +36,8 @@ class BuildsView(Protocol):
         """Show a line."""
         ...
 
-    def close(self) -> None:
-        """Leave the terminal to what is printed next."""
+    def close(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Leave the terminal, and show how each build ended."""
         ...
 
 
@@ -47,34 +46,11 @@ def run_together(
 ) -> ExitCode:
     """Build these modules, or all that are approved and not complete, and tell how each ended."""
     store = open_store(context, new=True)
-    selection = _chosen(context, store, modules, options)
+    selection = chosen(context, store, modules, options)
     return _build(context, store, selection, options, jobs, watch)
 
 
-def preview_together(context: CommandContext, modules: Sequence[str], options: RunOptions) -> ExitCode:
-    """Tell for each of these modules, or all, whether it would be built, after which others, and at which cost."""
-    store, settings = open_store(context), context.load(options.flags()).settings
-    selection = _chosen(context, store, modules, options)
-    budgets = looked_up(context, store.database).budgets
-    for module, spec in selection.specs.items():
-        after = ", ".join(name for name in spec.after if name not in selection.complete)
-        waits = module in selection.unapproved
-        cost = expected(store, budgets, spec, settings, options.model).words
-        command = f"lopen approve {module}" if waits else f"lopen run {module}"
-        unapproved = f"; it waits for your approval: {command}" if waits else ""
-        context.say(f"{module}{f', after {after}' if after else ''}: {cost}{unapproved}")
-        context.emit("dry_run", module=module, after=spec.after, waits_for_approval=waits, command=command)
-    for ending in selection.endings.values():
-        context.say(
-            f"{ending.module}: not built: {ending.reason}{f'; next: {ending.command}' if ending.command else ''}"
-        )
-    context.say(
-        f"{len(selection.specs)} of {len(selection.specs) + len(selection.endings)} would be built; nothing was sent"
-    )
-    return ExitCode.OK
-
-
-def _chosen(
+def chosen(
     context: CommandContext, store: SessionStore, modules: Sequence[str], options: RunOptions
 ) -> Selection:
     """Return the selection of these modules, or of every module that is not complete."""
@@ -83,12 +59,12 @@ def _chosen(
         require_known(module, known)
     if options.prompt:
         raise WrongUsage("-p describes one module", hint="draft them one by one: lopen spec MODULE -p TEXT")
-    chosen = tuple(dict.fromkeys(modules)) or tuple(known)
-    if not chosen:
+    wanted = tuple(dict.fromkeys(modules)) or tuple(known)
+    if not wanted:
         raise LopenError("no modules yet", hint="to write one: lopen init MODULE")
-    for module in chosen:
+    for module in wanted:
         require_repository(context.root, module)
-    return _selected(context, store, chosen, new=options.new, named=bool(modules))
+    return _selected(context, store, wanted, new=options.new, named=bool(modules))
 
 
 def resume_together(
@@ -126,10 +102,7 @@ def _selected(
     context: CommandContext, store: SessionStore, modules: Sequence[str], *, new: bool, named: bool
 ) -> Selection:
     """Sort the modules by what can be done with them; complete ones are told of only where they are `named`."""
-    every = {
-        name: load_specification(spec_path(context.root, name), module=name)
-        for name in find_modules(context.root)
-    }
+    every = {name: module_specification(context.root, name) for name in find_modules(context.root)}
     complete = frozenset(name for name in every if built_session(context.root, store, name))
     selection = Selection({}, complete, [], {})
     for module in in_order({name: every[name].after for name in every}, modules):
@@ -172,13 +145,13 @@ def _build(
 ) -> ExitCode:
     _approve(context, store, selection, unattended=options.unattended)
     store.database.close()
-    builds = [Build(name, spec.after) for name, spec in selection.specs.items()]
+    builds = {name: spec.after for name, spec in selection.specs.items()}
     listed = Listed(builds, selection.complete, dict(selection.endings))
     words = arguments(replace(options, group=selection.group or new_id(), quiet=False, no_color=False))
     crew = Crew(
         context.root,
         jobs or default_jobs(),
-        lambda build: ["run", build.module, "--json", *words],
+        lambda module: ["run", module, "--json", *words],
         lambda running: watch(listed, running),
         watch.say,
     )
@@ -186,8 +159,10 @@ def _build(
         crew.work(listed)
     finally:
         watch(listed, ())
-        watch.close()
-        tell_endings(context, listed)
+        rows = [_row(context, listed.endings[module]) for module in sorted(listed.endings)]
+        for row in rows:
+            context.emit("build_ended", **row)
+        watch.close(rows)
     return exit_code(listed.endings)
 
 
@@ -198,36 +173,6 @@ def arguments(options: ResumeOptions) -> list[str]:
         if value not in ("", None) and value is not False:  # 0 is a limit that somebody gave
             words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
     return words
-
-
-def tell_endings(context: CommandContext, listed: Listed) -> None:
-    """Print the table of all builds; its last line names the command that a person enters next, if one is needed."""
-    rows = [_row(context, listed.endings[module]) for module in sorted(listed.endings)]
-    for row in rows:
-        context.emit("build_ended", **row)
-    heads = ("module", "result", "tasks", "cost", "time", "next")
-    table = [heads]
-    for row in rows:
-        minutes, seconds = divmod(round(row["seconds"]), 60)
-        time = f"{minutes}:{seconds:02}" if row["seconds"] else ""
-        table.append((row["module"], row["result"], row["tasks"], row["cost"], time, row["command"]))
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for cells, row in zip(table, [{}, *rows], strict=True):
-        context.say("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
-        if row.get("reason"):
-            context.say(f"    {row['reason']}")
-    needed = [row["command"] for row in rows if row["result"] == "waits"]
-    if needed:
-        context.say(f"next: {_all_at_once(needed)}")
-
-
-def _all_at_once(commands: Sequence[str]) -> str:
-    """Return one command in the place of several of the same kind, else the first."""
-    if all(command.startswith("lopen approve ") for command in commands):
-        return f"lopen approve {' '.join(command.split()[2] for command in commands)}"
-    if all(command.startswith("lopen resume ") for command in commands):
-        return "lopen resume --all"
-    return commands[0]
 
 
 def _row(context: CommandContext, ending: Ending) -> dict[str, Any]:

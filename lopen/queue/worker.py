@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -18,8 +18,8 @@ from lopen.core.errors import ExitCode, LopenError, Stopped, StorageError
 from lopen.core.person import cache_folder
 from lopen.files.workplace import module_documents
 from lopen.git.errors import GitError, no_identity
-from lopen.limits.records import new_id
-from lopen.queue.builds import Build, Ending, default_jobs
+from lopen.limits.records import dump, new_id, parsed
+from lopen.queue.builds import Ending, default_jobs
 from lopen.queue.crew import Crew
 from lopen.queue.engine import Engine
 from lopen.queue.opening import (
@@ -31,12 +31,12 @@ from lopen.queue.opening import (
     open_queue,
     remote_address,
 )
-from lopen.queue.shared import LEASE_S, BuildOrder, Fenced
+from lopen.queue.shared import LAST_S, LEASE_S, BuildOrder, DatabaseAway, Fenced
 from lopen.sandbox.choice import probe
 from lopen.specification.drift import spec_hash
-from lopen.specification.modules import find_modules, require_known, spec_path
+from lopen.specification.modules import find_modules, require_known
 from lopen.specification.order import in_order
-from lopen.specification.spec import Specification, load_specification
+from lopen.specification.spec import Specification, module_specification
 from lopen.store.sessions import SessionStore
 
 LOOK_S = 1.0  # between two looks for leases that expired
@@ -51,12 +51,12 @@ def add(context: CommandContext, modules: Sequence[str], options: RunOptions, pr
         LopenError: one is not approved, or the workers could not fetch where it starts.
     """
     known = find_modules(context.root)
-    specs = {name: load_specification(spec_path(context.root, name), module=name) for name in known}
+    specs = {name: module_specification(context.root, name) for name in known}
     for module in modules:
         require_known(module, known)
     store, start = open_store(context, new=True), git(context.root, "rev-parse", "HEAD")
     remote = context.load().settings.queue.remote
-    own = remote_address(context.root, remote) == str(context.root)
+    own = remote_address(context) == str(context.root)
     if not own and not git(context.root, "branch", "--remotes", "--contains", start):
         raise LopenError(
             f"HEAD ({start[:12]}) is not in {remote}, from which workers fetch",
@@ -93,12 +93,11 @@ def _order(
     given = store.approval(module)
     if given is None or given.spec_hash != digest:
         raise LopenError(f"the specification of {module} is not approved", hint=f"lopen approve {module}")
-    documents = module_documents(root, module).items()
     return BuildOrder(
         module,
         digest,
-        asdict(given) | {"at": given.at.isoformat(), "seal": ""},
-        {path: content.decode("utf-8", "replace") for path, content in documents},
+        parsed(dump(replace(given, seal=""))),
+        {path: text.decode("utf-8", "replace") for path, text in module_documents(root, module).items()},
         start,
         git(root, "symbolic-ref", "--short", "HEAD"),
         spec.after,
@@ -110,15 +109,14 @@ def _order(
 class FromQueue:
     """The builds that this worker takes from the queue, until it is stopped."""
 
+    context: CommandContext
     queue: OpenQueue
     engine: Engine
     name: str
-    say: Callable[[str], None]
-    bring_home: Callable[[str], None]
     open: bool = True
     fences: dict[str, tuple[int, Future[str]]] = field(default_factory=dict)
 
-    def take(self) -> Build | None:
+    def take(self) -> str | None:
         """Take the lease of a build that this process has claimed; None if none is claimed."""
         for _ in range(self.engine.claimed.qsize() if self.open else 0):
             module, fence, execution = self.engine.claimed.get()
@@ -126,34 +124,56 @@ class FromQueue:
                 self.engine.claimed.put((module, fence, execution))
             elif self.queue.shared.take(module, fence, self.name):
                 self.fences[module] = fence, execution
-                self.say(f"{module}: begins")
-                return Build(module)
+                self.context.say(f"{module}: begins")
+                return module
             else:
                 execution.set_result("it was queued anew, or removed")
         return None
 
-    def arguments(self, build: Build) -> list[str]:
+    def arguments(self, module: str) -> list[str]:
         """Return the command line of a build."""
-        return ["queue", "build", build.module, "--fence", str(self.fences[build.module][0]), "--json"]
+        return ["queue", "build", module, "--fence", str(self.fences[module][0]), "--json"]
 
     def ended(self, ending: Ending) -> None:
         """Note the end of a build's process; one that left its lease behind has crashed, or was stopped with this worker."""
         fence, execution = self.fences.pop(ending.module)
-        told = {"reason": ending.reason or "its process ended without a result"} if self.open else {}
-        with suppress(Fenced):  # it has given the lease back, or lost it
-            self.queue.shared.release(ending.module, fence, "failed" if self.open else "waiting", told)
+        told = {"reason": ending.reason or "its process ended without a result", "command": ending.command}
         result = ending.result if self.open or ending.result == "complete" else "handed back"
-        self.say(f"{ending.module}: {result}{f': {ending.reason}' if ending.reason else ''}")
-        execution.set_result(ending.result)
-        if ending.result == "complete":
-            self.bring_home(ending.module)
-        self.queue.begin_ready()
+        self.context.say(f"{ending.module}: {result}{f': {ending.reason}' if ending.reason else ''}")
+        self._give_back(ending.module, fence, execution, told if self.open else {})
+        if ending.result == "complete" and self.queue.shared.url.startswith("sqlite"):  # of this checkout
+            try:
+                bring_home(self.context, ending.module)
+            except LopenError as error:
+                why = f"{error.message}; next: lopen status {ending.module}"
+                self.context.warn(f"{ending.module} is complete, and not here yet: {why}")
+        self._begin_ready()
+
+    def stop(self) -> None:
+        """Take no build any more, and wait no longer for the database than a person waits for the end."""
+        self.open, self.queue.shared.give_up_at = False, time.monotonic() + LAST_S
+
+    def close(self) -> None:
+        """Hand back what was claimed and has not begun."""
+        for _, execution in self.fences.values():
+            execution.set_result("ended")
+        while not self.engine.claimed.empty():
+            self._give_back(*self.engine.claimed.get(), {})
+        self._begin_ready()
+
+    def _give_back(self, module: str, fence: int, execution: Future[str], told: Mapping[str, str]) -> None:
+        with suppress(Fenced, DatabaseAway):  # the build's process gave it back or lost it, or it expires
+            self.queue.shared.release(module, fence, "failed" if told else "waiting", told)
+        execution.set_result("ended")
+
+    def _begin_ready(self) -> None:
+        with suppress(DatabaseAway):  # the next look does
+            self.queue.begin_ready()
 
 
 def work(context: CommandContext, jobs: int | None, name: str, *, until_idle: bool = False) -> ExitCode:
     """Build what the queue has until SIGTERM or Ctrl-C; then pause the builds and hand them back."""
-    settings = context.load().settings
-    if settings.sandbox.mode == "auto" and not probe("bwrap").works:
+    if context.load().settings.sandbox.mode == "auto" and not probe("bwrap").works:
         raise LopenError(
             "a worker needs bubblewrap, and it does not work here",
             hint="install it, or say what to use instead: lopen config set --user sandbox.mode landlock",
@@ -167,22 +187,13 @@ def work(context: CommandContext, jobs: int | None, name: str, *, until_idle: bo
     count = jobs or default_jobs()
     engine = Engine(queue.shared.url, queue.shared.project, count)
 
-    def home(module: str) -> None:
-        if queue.shared.url.startswith("sqlite"):  # the queue is this checkout's, and so is the build
-            try:
-                bring_home(context, module)
-            except LopenError as error:
-                context.warn(
-                    f"{module} is complete, and not here yet: {error.message}; next: lopen status {module}"
-                )
-
-    source = FromQueue(queue, engine, own_name, context.say, home)
+    source = FromQueue(context, queue, engine, own_name)
     look_at = look_closely_at = 0.0
 
     def look(running: Sequence[str]) -> None:
         nonlocal look_at, look_closely_at
         now = time.monotonic()
-        if now < look_at:
+        if now < look_at or not source.open:  # one that stops takes nothing over
             return
         look_at = now + LOOK_S
         if disk_is_full():
@@ -191,7 +202,7 @@ def work(context: CommandContext, jobs: int | None, name: str, *, until_idle: bo
                 hint="make room, then: lopen worker",
             )
         try:
-            for module in queue.take_over_dead(claimed=now >= look_closely_at):
+            for module in queue.take_over_dead(whole=now >= look_closely_at):
                 context.say(
                     f"{module} goes on here or elsewhere: its worker has not been heard of for {LEASE_S:.0f} s"
                 )
@@ -205,7 +216,7 @@ def work(context: CommandContext, jobs: int | None, name: str, *, until_idle: bo
             context.warn(error.message)
 
     queue.shared.warn = context.warn
-    if others := {*queue.executions.found(claimed=False).values()} - {__version__}:
+    if others := {*queue.executions.open().values()} - {__version__, ""}:
         context.warn(
             f"builds in the queue wait for a worker of lopen {', '.join(others)}, and this is {__version__};"
             " to build them here, order them again: lopen queue add MODULE"
@@ -220,15 +231,8 @@ def work(context: CommandContext, jobs: int | None, name: str, *, until_idle: bo
     except Stopped as stopped:
         code = ExitCode.OK if stopped.exit_code is ExitCode.TERMINATED else stopped.exit_code
     finally:
-        source.open = False
-        for _, execution in source.fences.values():
-            execution.set_result("handed back")
-        while not engine.claimed.empty():
-            module, fence, execution = engine.claimed.get()
-            execution.set_result("handed back")
-            with suppress(Fenced):
-                queue.shared.release(module, fence, "waiting", {})
-        queue.begin_ready()
+        source.stop()
+        source.close()
         engine.close()
         queue.close()
     return code

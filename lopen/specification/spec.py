@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from lopen.core.shell import has_open_quote
-from lopen.specification.modules import is_module_name, read_source
+from lopen.specification.modules import is_module_name, read_source, spec_path
 from lopen.specification.sections import (
     BYTE_ORDER_MARK,
     LINE_END,
@@ -424,6 +424,11 @@ def parse_specification(
 def load_specification(path: Path, *, module: str, known_ids: Mapping[str, str] = _NO_IDS) -> Specification:
     """Read and parse a specification. Raise `UnreadableSource` if the file is missing or not UTF-8 text."""
     return parse_specification(read_source(path), module=module, path=path, known_ids=known_ids)
+
+
+def module_specification(root: Path, module: str) -> Specification:
+    """Read the specification of a module of the project."""
+    return load_specification(spec_path(root, module), module=module)
 
 
 def _front_matter(document: Outline, found: Findings) -> tuple[str, str, tuple[str, ...]]:

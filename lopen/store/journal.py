@@ -134,8 +134,8 @@ RequestKind = Literal["pause", "skip", "tell", "answer"]
 
 @dataclass(frozen=True, slots=True)
 class PersonRequest:
-    """One request. `body`: for `skip` the `task`, the `reason` and `keep` ("" for no), for `pause` the `pid` of the process that is asked,
-    for `tell` and `answer` the `text`.
+    """One request. `body`: for `skip` the `task`, the `reason` and `keep` ("" for no), for `pause` the `pid` of the process that is asked
+    and, where no person asks, `why`, for `tell` and `answer` the `text`.
     """
 
     kind: RequestKind
@@ -159,9 +159,8 @@ def requested(database: Database, session: str, *kinds: RequestKind) -> list[Per
 
 def drop_pauses(database: Database, session: str) -> None:
     """Delete requests to pause that an earlier process of the session did not take."""
-    own = PersonRequest("pause", {"pid": str(os.getpid())})
     for request in requested(database, session, "pause"):
-        if request != own:
+        if request.body["pid"] != str(os.getpid()):
             drop_request(database, session, request)
 
 

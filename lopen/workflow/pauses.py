@@ -197,9 +197,9 @@ def interrupted(session: str) -> Halt:
     return Halt("interrupted", "interrupted; everything is saved", f"lopen resume {session}")
 
 
-def paused_by_person(session: str) -> Halt:
-    """Return the pause that a person asked for."""
-    return Halt("person", "you paused it; everything is saved", f"lopen resume {session}")
+def pause_asked_for(session: str, why: str = "") -> Halt:
+    """Return the pause that a person asked for, or for another reason the worker that stops."""
+    return Halt("person", f"{why or 'you paused it'}; everything is saved", f"lopen resume {session}")
 
 
 def waits_for_answer(pause: Pause | None) -> bool:

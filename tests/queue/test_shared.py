@@ -69,12 +69,12 @@ def test_the_execution_of_a_worker_that_died_behind_the_last_word_of_its_build_i
     with closing(sqlite3.connect(file)) as database, database:
         database.execute("UPDATE workflow_status SET status = 'PENDING'")  # as a worker claims it
 
-    assert list(queue.take_over_dead(claimed=True)) == []
-    assert [*queue.executions.found(claimed=True)] == [queue.executions.id(placed)]
+    assert list(queue.take_over_dead(whole=True)) == []
+    assert queue.executions.open() == {queue.executions.id(placed): ""}
     shared.take("alpha", placed.fence, "one")
     shared.release("alpha", placed.fence, "complete", {})
-    assert list(queue.take_over_dead(claimed=True)) == []
-    assert queue.executions.found(claimed=True) == {}
+    assert list(queue.take_over_dead(whole=True)) == []
+    assert queue.executions.open() == {}
     queue.close()
 
 

@@ -15,11 +15,13 @@ import pytest
 import sqlalchemy as sa
 
 from lopen.queue.opening import LEAST_FREE
+from lopen.queue.shared import AWAY_S
 from tests.endpoint import status, tools
 from tests.fake_api import Answer
 from tests.needs import require_sandbox
 from tests.project import TIMEOUT_S, build, plan
 from tests.queue.conftest import Machine, MakeProject, asks_for, processes_of, with_remote
+from tests.queue.postgres import PostgresServer
 from tests.ran import HERE
 
 
@@ -172,6 +174,12 @@ def test_a_person_answers_from_a_machine_that_runs_no_worker(
     assert "Whole numbers only?" in two.project.lopen("log", "alpha").out
     shown = two.project.lopen("status", "alpha")
     assert (shown.code, "alpha is in the queue, not complete: waits" in shown.err) == (1, True), shown.err
+    for command, why in (
+        ("skip alpha-t9 --reason x", "no task named alpha-t9"),
+        ("pause alpha", "is not running: it is waits"),
+    ):
+        vain = two.project.lopen(*command.split())
+        assert (vain.code, why in vain.err) == (1, True), vain.out + vain.err
     said = two.project.lopen("answer", "alpha", "yes")
     assert said.code == 0, said.out + said.err
     assert "sent: the worker that takes alpha up next" in said.out
@@ -208,6 +216,10 @@ def test_a_worker_that_is_asked_to_end_finishes_the_turn_and_hands_back(
     held.go_on.set()
     assert first.wait(TIMEOUT_S) == 0, one.output
     assert state(two)["state"] == "queued", one.output
+    log = two.project.lopen("log", "alpha").out
+    assert "the worker stopped, and another takes it up; everything is saved" in log, log
+    vain = two.project.lopen("answer", "alpha", "yes")
+    assert (vain.code, "has no open question" in vain.err) == (1, True), vain.out + vain.err
     assert two.worker("--until-idle").wait(TIMEOUT_S) == 0, two.output
     assert (state(two)["state"], held.plans, held.builds) == ("complete", 1, 1), two.output
 
@@ -226,6 +238,22 @@ def test_a_build_that_was_ordered_anew_is_begun_anew_once(
     assert first.wait(TIMEOUT_S) == 0, one.output
     assert two.worker("--until-idle").wait(TIMEOUT_S) == 0, two.output
     assert (state(two)["state"], held.plans, held.builds) == ("complete", 1, 1), two.output
+
+
+def test_a_worker_that_is_asked_to_end_while_the_database_is_away_ends(
+    make_project: MakeProject, tmp_path: Path, database: str, shared_postgres: PostgresServer
+) -> None:
+    held = Held("alpha")
+    one, _ = ordered(make_project, tmp_path, database, held)
+    first = one.worker()
+    assert held.asked.wait(TIMEOUT_S), one.output
+    shared_postgres.stop()
+    try:
+        first.send_signal(signal.SIGTERM)
+        held.go_on.set()
+        assert first.wait(AWAY_S / 2) == 0, one.output
+    finally:
+        shared_postgres.start()
 
 
 def test_a_refusal_for_the_rate_of_requests_lets_the_builds_of_every_machine_wait(
@@ -394,6 +422,7 @@ def test_a_build_whose_remote_refuses_pushes_goes_on_and_is_complete_when_it_tak
     before = refused.read_text().count("refs/heads/lopen/alpha")
     until(lambda: refused.read_text().count("refs/heads/lopen/alpha") > before + 2)
     assert state(two)["state"] == "running", "its result is not in the remote"
+    until(lambda: "the remote refuses the push, which is tried again: " in state(two).get("reason", ""))
     hook.unlink()
     assert first.wait(TIMEOUT_S) == 0, one.output
     assert state(two)["state"] == "complete", one.output

@@ -76,8 +76,8 @@ def _run_together(
     detach: bool,
     dry_run: bool,
 ) -> ExitCode:
-    from lopen.cli.rendering.together import watching
-    from lopen.queue.together import preview_together, run_together
+    from lopen.cli.rendering.together import preview_together, watching
+    from lopen.queue.together import run_together
 
     if modules and all:
         raise WrongUsage("--all takes every module: name none", hint="see lopen run --help")

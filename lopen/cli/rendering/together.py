@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from lopen.application.command_context import CommandContext, ResumeOptions
+from lopen.application.command_context import CommandContext, ResumeOptions, RunOptions
+from lopen.application.estimate import expected
 from lopen.application.event_lines import rows, step_words
 from lopen.application.open_store import looked_up, open_store
 from lopen.cli.rendering.views import mode_for, safe_json, shown_when_quiet
+from lopen.core.errors import ExitCode
 from lopen.core.events import Event, Notice, Recorded
 from lopen.core.money import cost_text
 from lopen.limits.budget import BudgetState
 from lopen.queue.builds import Listed
-from lopen.queue.together import BuildsView
+from lopen.queue.together import BuildsView, chosen
 from lopen.store.sessions import SessionStore, newest_event
 from lopen.workflow.next_step import displayed_step
 from lopen.workflow.session import Session
@@ -27,6 +29,29 @@ if TYPE_CHECKING:
     from lopen.cli.rendering.live import Snapshot, ViewKey
 
 STYLES = {"complete": "green", "waits": "bold yellow", "failed": "bold red", "not started": "dim"}
+
+
+def preview_together(context: CommandContext, modules: Sequence[str], options: RunOptions) -> ExitCode:
+    """Tell for each of these modules, or all, whether it would be built, after which others, and at which cost."""
+    store, settings = open_store(context), context.load(options.flags()).settings
+    selection = chosen(context, store, modules, options)
+    budgets = looked_up(context, store.database).budgets
+    for module, spec in selection.specs.items():
+        after = ", ".join(name for name in spec.after if name not in selection.complete)
+        waits = module in selection.unapproved
+        cost = expected(store, budgets, spec, settings, options.model).words
+        command = f"lopen approve {module}" if waits else f"lopen run {module}"
+        unapproved = f"; it waits for your approval: {command}" if waits else ""
+        context.say(f"{module}{f', after {after}' if after else ''}: {cost}{unapproved}")
+        context.emit("dry_run", module=module, after=spec.after, waits_for_approval=waits, command=command)
+    for ending in selection.endings.values():
+        context.say(
+            f"{ending.module}: not built: {ending.reason}{f'; next: {ending.command}' if ending.command else ''}"
+        )
+    context.say(
+        f"{len(selection.specs)} of {len(selection.specs) + len(selection.endings)} would be built; nothing was sent"
+    )
+    return ExitCode.OK
 
 
 @contextmanager
@@ -40,9 +65,9 @@ def watching(context: CommandContext, options: ResumeOptions) -> Iterator[Builds
             try:
                 yield overview
             finally:
-                overview.close()
+                overview.view.close()
         else:
-            yield EventLines(store, mode, verbose=context.verbose)
+            yield EventLines(context, store, mode)
     finally:
         store.database.close()
 
@@ -50,10 +75,9 @@ def watching(context: CommandContext, options: ResumeOptions) -> Iterator[Builds
 class EventLines:
     """Writes the events that other processes record."""
 
-    def __init__(self, store: SessionStore, mode: str, *, verbose: bool) -> None:
-        self._store = store
+    def __init__(self, context: CommandContext, store: SessionStore, mode: str) -> None:
+        self._context = context
         self._mode = mode
-        self._verbose = verbose
         self._news = NewEvents(store)
 
     def __call__(self, listed: Listed, running: Sequence[str]) -> None:
@@ -69,8 +93,9 @@ class EventLines:
         if self._mode != "json":
             sys.stdout.write(f"{text}\n")
 
-    def close(self) -> None:
-        """Nothing is held."""
+    def close(self, endings: Sequence[Mapping[str, Any]]) -> None:
+        """Print the table."""
+        _show_endings(self._context, endings)
 
     def _lines(self, module: str, record: Recorded) -> list[str]:
         if self._mode == "json":
@@ -79,7 +104,34 @@ class EventLines:
             module, record.event
         ):
             return []
-        return [f"{module}: {row}" for row in rows(record, verbose=self._verbose)]
+        return [f"{module}: {row}" for row in rows(record, verbose=self._context.verbose)]
+
+
+def _show_endings(context: CommandContext, endings: Sequence[Mapping[str, Any]]) -> None:
+    """Print the table of all builds; its last line names the command that a person enters next, if one is needed."""
+    heads = ("module", "result", "tasks", "cost", "time", "next")
+    table = [heads]
+    for row in endings:
+        minutes, seconds = divmod(round(row["seconds"]), 60)
+        time = f"{minutes}:{seconds:02}" if row["seconds"] else ""
+        table.append((row["module"], row["result"], row["tasks"], row["cost"], time, row["command"]))
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for cells, ending in zip(table, [{}, *endings], strict=True):
+        context.say("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
+        if ending.get("reason"):
+            context.say(f"    {ending['reason']}")
+    needed = [row["command"] for row in endings if row["result"] == "waits"]
+    if needed:
+        context.say(f"next: {_all_at_once(needed)}")
+
+
+def _all_at_once(commands: Sequence[str]) -> str:
+    """Return one command in the place of several of the same kind, else the first."""
+    if all(command.startswith("lopen approve ") for command in commands):
+        return f"lopen approve {' '.join(command.split()[2] for command in commands)}"
+    if all(command.startswith("lopen resume ") for command in commands):
+        return "lopen resume --all"
+    return commands[0]
 
 
 class NewEvents:
@@ -142,7 +194,7 @@ class Overview:
     def __call__(self, listed: Listed, running: Sequence[str]) -> None:
         """Bring the picture up to date; the reader's thread draws it."""
         self._budgets = {b.budget_id: b for b in looked_up(self._context, self._store.database).budgets}
-        self._lines = [self._line(listed, build.module, running) for build in listed.builds]
+        self._lines = [self._line(listed, module, running) for module in listed.builds]
         if not self._started or self._wanted != self._opened:
             self._started, self._opened = True, self._wanted
             session = self._session_of(self._opened) if self._opened else None
@@ -159,9 +211,10 @@ class Overview:
         """Print a line above the picture."""
         self.view.shows(text)
 
-    def close(self) -> None:
-        """Restore the terminal."""
+    def close(self, endings: Sequence[Mapping[str, Any]]) -> None:
+        """Restore the terminal, and print the table."""
         self.view.close()
+        _show_endings(self._context, endings)
 
     def _line(self, listed: Listed, module: str, running: Sequence[str]) -> ModuleLine:
         session = self._session_of(module)
@@ -180,8 +233,7 @@ class Overview:
         if ending is not None:
             parts = [ending.result, *parts, ending.reason]
         elif module not in running:
-            build = next(b for b in listed.builds if b.module == module)
-            waits = listed.waits_for(build)
+            waits = listed.waits_for(module)
             parts.insert(0, f"comes after {', '.join(waits)}" if waits else "waits for a free place")
         style = STYLES[ending.result] if ending else "" if module in running else "dim"
         return ModuleLine(module, " · ".join(filter(None, parts)), style, session)
