@@ -14,6 +14,7 @@ from lopen import __version__
 from lopen.application.command_context import CommandContext, RunOptions
 from lopen.application.decisions import checked
 from lopen.application.open_store import open_store
+from lopen.application.reports import built_session
 from lopen.core.errors import ExitCode, LopenError, Stopped, StorageError
 from lopen.core.person import cache_folder
 from lopen.files.workplace import module_documents
@@ -72,8 +73,9 @@ def add(context: CommandContext, modules: Sequence[str], options: RunOptions, pr
         try:
             for module in in_order({name: spec.after for name, spec in specs.items()}, modules):
                 order = _order(context.root, store, specs[module], start, options)
-                before = None if options.new else others.get(module)
-                if before and before.state == "complete" and before.order.spec_hash == order.spec_hash:
+                before = others.get(module)
+                complete = before and (before.state, before.order.spec_hash) == ("complete", order.spec_hash)
+                if not options.new and (complete or built_session(context.root, store, module)):
                     context.say(f"{module} is complete; to build it anew: lopen queue add {module} --new")
                     continue
                 earlier = queue.sessions_before(store, module)

@@ -345,6 +345,13 @@ def test_what_waited_here_is_handed_over_and_one_build_counts(make_project: Make
     ]
 
 
+def test_what_was_built_here_is_not_ordered_again(make_project: MakeProject) -> None:
+    project = make_project("alpha")
+    assert project.lopen("approve", "alpha", "--yes", "--run").code == 0
+    assert "alpha is complete; to build it anew" in project.lopen("queue", "add", "alpha").out
+    assert project.lopen("queue", "list", "--json").named("order") == []
+
+
 def test_what_workers_have_completed_is_not_asked_for_where_the_queue_is_away(
     make_project: MakeProject,
 ) -> None:
