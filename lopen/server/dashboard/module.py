@@ -374,8 +374,9 @@ def diff_page(shown: ModuleView, change: str) -> str:
     """Return the page of the whole module's change."""
     name = shown.module.module
     commands = copyable(f"lopen merge {name}"), " or ", copyable(f"lopen pr {name}")
-    about = "From the start of its branch to its work as it is now. To bring it in: "
-    body = el("h1", f"What {name} changes"), el("p.about", about, *commands), diff(change)
+    bring = [" To bring it in: ", *commands] if shown.module.ended else []
+    about = "From the start of its branch to its work as it is now."
+    body = el("h1", f"What {name} changes"), el("p.about", about, *bring), diff(change)
     return frame(shown.place, f"{name} diff", name, *body, waits=shown.waits)
 
 
