@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -108,7 +109,7 @@ def test_the_example_is_built_in_a_hostile_home_also_when_it_is_interrupted(tmp_
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 130
-    assert f"lopen -C '{folder}' resume tariff-" in out.splitlines()[-1]
+    assert f" -C '{folder}' resume tariff-" in out.splitlines()[-1]
     assert "answers are recorded" in told
     assert "approves it on your behalf" in told + out
     assert "next: lopen resume tariff-" in run_lopen(folder, surroundings, ["status"]).out
@@ -192,5 +193,5 @@ def test_the_demo_s_commands_can_be_pasted_where_path_has_no_lopen(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     shown = as_demo(CommandContext(tmp_path, given="a b")).typed("next: lopen diff tariff\n  lopen log")
-    started = f"{sys.executable.removesuffix('python')}lopen -C 'a b'"
+    started = f"{shlex.quote(sys.executable.removesuffix('python') + 'lopen')} -C 'a b'"
     assert shown == f"next: {started} diff tariff\n  {started} log"
