@@ -198,8 +198,8 @@ def timeline(
 ) -> Timeline:
     """Return the timeline of a session's events. `names` are those of its tasks; `approved`: of its specification.
 
-    The last stretch of a session that is not complete, of work or of waiting, lasts until `now`; what a person does with
-    a complete one is no part of it.
+    The last stretch of a session that is not complete, of work or of waiting, lasts until `now`. The timeline of a complete
+    session ends with its completion.
     """
     if state == "complete":
         built = (n for n, told in enumerate(events, 1) if isinstance(told.event, e.SessionComplete))
@@ -290,10 +290,10 @@ class Proof:
 
     @property
     def seen(self) -> str:
-        """What lopen itself saw of it, beside the judge's words; "" for nothing."""
+        """The observations of lopen itself, as a phrase; empty if there are none."""
         noticed, ran = self.mutants
         tests = f"{self.passed} named {'test' if self.passed == 1 else 'tests'} passed" if self.passed else ""
-        told = (tests, f"{noticed} of {ran} mutants noticed" if ran else "")
+        told = (tests, f"{noticed} of {ran} mutants of its tasks noticed" if ran else "")
         return ", ".join(filter(None, told))
 
     def to_json(self) -> dict[str, Any]:

@@ -336,18 +336,13 @@ def _wait(reading: Reading, facts: SessionFacts, history: History, spec: Specifi
     given = reading.store.approval(session.module)
     at_gate = still.kind == "gate" and spec is not None
     return Wait(
-        still.kind,
-        still.message,
-        still.mend,
-        still.command,
-        still.cause,
-        still.ways,
-        history.events[-1].ts if history.events else session.created_at,
-        session.pause if isinstance(session.pause, Question) else None,
-        task,
-        findings,
-        output,
-        tuple(changes_since(spec, given)) if at_gate and spec and given else (),
-        _estimate(reading, spec) if at_gate and spec else None,
-        is_worked_on(reading.context.root, session.module),
+        **asdict(still),
+        since=history.events[-1].ts if history.events else session.created_at,
+        question=session.pause if isinstance(session.pause, Question) else None,
+        task=task,
+        findings=findings,
+        output=output,
+        changes=tuple(changes_since(spec, given)) if at_gate and spec and given else (),
+        estimate_usd=_estimate(reading, spec) if at_gate and spec else None,
+        at_terminal=is_worked_on(reading.context.root, session.module),
     )

@@ -61,7 +61,7 @@ def revert_session(
 
 
 def _waits_again(context: CommandContext, store: SessionStore, session: Session) -> Session:
-    """Let a session ask again about a task that is no longer skipped: its failed attempts still count."""
+    """Return the session, paused again where the failed attempts of its task ask a person."""
     from lopen.guardrails.guard import GuardFacts
     from lopen.guardrails.repeated_failures import check
 

@@ -120,12 +120,8 @@ def work_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
         yield _group("Commands that the builder ran on its way, oldest first", "commands", whole, ran)
     if evidence.failed_before:
         told = [("notes", [line for note in evidence.failed_before for line in visible(note).split("\n")])]
-        yield _group(
-            "Failed before the work began: what the work did not touch is no fault of it",
-            "commands",
-            whole,
-            told,
-        )
+        title = "Failed before the work began; do not blame the work for what it did not touch"
+        yield _group(title, "commands", whole, told)
     claims = [evidence.builder.note[:LONGEST_NOTE]] if evidence.builder.note else []
     claims += evidence.work.claims
     if claims:
@@ -151,10 +147,9 @@ def work_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
 
 def _last_verdict(last: Verdict, whole: int, *, answers: bool) -> Iterator[EvidenceGroup]:
     """Yield what the last verdict on the same work asked for; lopen's own findings are found anew."""
-    asked = [f for f in last.findings if f.severity != "info" and f.by != "lopen"]
-    if asked:
+    if last.objections:
         title = "Found by the last verdict on this work: see whether each is mended now"
-        yield _group(title, "earlier", whole, [("earlier", list(_finding_lines(asked)))])
+        yield _group(title, "earlier", whole, [("earlier", list(_finding_lines(last.objections)))])
     if answers:
         title = "What the last verdict answered, of the work as it was then"
         yield _group(title, "established", whole, [("answers", list(_answer_lines(last)))])

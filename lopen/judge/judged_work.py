@@ -88,7 +88,7 @@ def evidence_for(work: JudgedWork, *, control: bool) -> Evidence:
     stated = [assigned.description, *(text for _, text in assigned.criteria)]
     last = last_verdict(verdicts, scope, subject)
     told, since = _judged_tree(session, scope, subject, narrower)
-    if last is not None and _goes_on(last, assigned, change, repository):
+    if last is not None and _change_is_enough(last, assigned, change, repository):
         told, since = LAST_VERDICT, last.tree
     unseen = compared_trees(repository, since, tree, session.module) if since else change
     if last is not None and told == LAST_VERDICT:
@@ -117,9 +117,12 @@ def evidence_for(work: JudgedWork, *, control: bool) -> Evidence:
     )
 
 
-def _goes_on(last: Verdict, assigned: Assignment, change: ComparedTrees, repository: Repository) -> bool:
-    """Tell whether it is enough to show the change since a rejection: it answered every criterion of the same
-    specification, on the same work as it was then, and git still has that.
+def _change_is_enough(
+    last: Verdict, assigned: Assignment, change: ComparedTrees, repository: Repository
+) -> bool:
+    """Return True if the judge needs to see only the change since its rejection.
+
+    That verdict answered every criterion of the same specification, and git still has the work that it saw.
     """
     paper = f"specs/{assigned.module}/SPECIFICATION.md"
     same = last.tree and last.tree != change.tree and last.base_tree == change.base
@@ -135,11 +138,10 @@ def _goes_on(last: Verdict, assigned: Assignment, change: ComparedTrees, reposit
 
 def _in_question(last: Verdict, assigned: Assignment) -> tuple[list[str], list[str]]:
     """Return the files that a rejection names, and the words of the criteria that it found not to hold."""
-    asked = [f for f in last.findings if f.severity != "info" and f.by != "lopen"]
     unmet = {r.id: r.evidence for r in last.criteria if r.holds != "yes"}
-    unmet |= {f.criterion: f.message for f in asked if f.criterion}
+    unmet |= {f.criterion: f.message for f in last.objections if f.criterion}
     words = (w for name, text in assigned.criteria if name in unmet for w in (text, unmet[name]))
-    return [f.path for f in asked if f.path], [*words]
+    return [f.path for f in last.objections if f.path], [*words]
 
 
 def _judged_tree(

@@ -68,6 +68,11 @@ class Verdict:
     questions: tuple[AnsweredQuestion, ...] = ()
 
     @property
+    def objections(self) -> tuple[Finding, ...]:
+        """The findings of the judge that ask for a change."""
+        return tuple(f for f in self.findings if f.severity != "info" and f.by != "lopen")
+
+    @property
     def reasons(self) -> tuple[str, ...]:
         """The findings in words: its errors, or all that it finds fault with where it names none."""
         found = {kind: [f for f in self.findings if f.severity == kind] for kind in ("error", "warning")}

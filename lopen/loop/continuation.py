@@ -48,9 +48,8 @@ def continue_conversation(context: SessionContext, stored: StoredConversation) -
     told = "\n".join((*(block.text for block in found.request.system), *texts(found)))
     due = (*session.dialogue.notes, *session.dialogue.corrections)
     new = [note for note in due if note not in told]
-    own = (
-        f"{session.task.id}: " if session.task else "\n"
-    )  # an assumption that this conversation made is no news
+    # The model knows the assumptions that it made in this conversation.
+    own = f"{session.task.id}: " if session.task else "\n"
     decided = [bullet(each) for each in decisions(session) if each not in told and not each.startswith(own)]
     new += ["\n".join((f"{DECIDED}, new since this conversation began:", *decided))] if decided else []
     if BUDGET_EXTENDED in new:

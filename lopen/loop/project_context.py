@@ -56,9 +56,7 @@ HEADS_NEAR = 4  # of the outline, before and behind a named definition
 MOST_SPOKEN = 10  # files that the task's words name
 LOOKED_AT = 200  # files that are read for the prompt
 _ORDER = {"source": 0, "test": 1, "other": 2}
-CODE_CHARS_PER_TOKEN = (
-    2.5  # at least: code, inside JSON, is denser than prose, and an answer that is cut is paid twice
-)
+CODE_CHARS_PER_TOKEN = 2.5  # at least: code is denser than prose, and an answer that is cut is paid twice
 
 
 def conventions(root: Path, module: str) -> tuple[tuple[str, str], ...]:

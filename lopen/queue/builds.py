@@ -54,7 +54,7 @@ class BuildSource(Protocol):
         ...
 
     def stop(self) -> None:
-        """Learn that a signal ends the builds that run."""
+        """Offer no build any more: a signal ends those that run."""
         ...
 
 
@@ -78,7 +78,7 @@ class Listed:
         self.endings[ending.module] = ending
 
     def stop(self) -> None:
-        """Keep what has been noted."""
+        """Do nothing: the command that owns the list ends."""
 
     @property
     def open(self) -> bool:

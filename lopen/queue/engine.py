@@ -106,5 +106,6 @@ class Engine:
 
     def close(self) -> None:
         """Claim nothing more; every ending must be set. A database that is away is not waited for."""
+        # DBOS asks such a database for ever and has no setting against it; a test ends a worker without its database.
         vars(self._dbos._sys_db)["_retry_connection_errors"] = False
         DBOS.destroy()

@@ -44,7 +44,7 @@ def project_id(root: Path) -> str:
         roots = git(root, "rev-list", "--max-parents=0", "HEAD").split()
     except GitError as error:
         raise LopenError(
-            f"{root} is no git repository with a commit, by which the queue knows a project",
+            f"{root} is not in a git repository with a commit; the queue knows a project by its first commit",
             hint="change to a clone of the project, or name one: lopen -C FOLDER",
         ) from error
     return content_hash(" ".join(sorted(roots)))[:12]
@@ -211,7 +211,7 @@ def bring_home(context: CommandContext, module: str | None, *, drives: bool = Fa
             if store.approval(name) is None:
                 approve_again(store, placed.order)
             for older in store.ids(module=name):
-                archive_session(store, older, now(), unfinished=True)  # one that was begun anew since
+                archive_session(store, older, now(), unfinished=True)
             archive_session(kept, str(session), now())
             [row] = kept.database.connection.execute("SELECT * FROM archived")
             store.database.write("INSERT OR REPLACE INTO archived VALUES (?, ?, ?, ?, ?, ?)", tuple(row))

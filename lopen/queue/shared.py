@@ -115,13 +115,13 @@ def patient(method: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(method)
     def call(*arguments: P.args, **named: P.kwargs) -> T:
-        queue = getattr(arguments[0], "shared", arguments[0])  # of the method's owner
-        began, warn = time.monotonic(), getattr(queue, "warn", None)
+        queue: Any = getattr(arguments[0], "shared", arguments[0])  # of the method's owner
+        began, warn = time.monotonic(), queue.warn
         while True:
             try:
                 return method(*arguments, **named)
             except DatabaseAway as error:
-                if time.monotonic() > min(began + AWAY_S, getattr(queue, "give_up_at", math.inf)):
+                if time.monotonic() > min(began + AWAY_S, queue.give_up_at):
                     raise
                 if warn is not None:
                     warn(f"{error.message}; it is asked again for {AWAY_S:.0f} s")

@@ -206,14 +206,12 @@ class ToolRunner:
     turn: int = 0
     pause: Pause | None = None  # a call came to a pause: no further call of the iteration runs
     recorded: bool = False  # the step's result is recorded: no further call of the iteration runs
-    _failed: tuple[
-        str, ...
-    ] = ()  # the verifications that failed and the writes that were refused in this turn
+    _failed: list[str] = field(default_factory=list)  # failed verifications and refused writes of this turn
 
     def begin_turn(self, turn: int) -> None:
         """Begin a turn: limits that count by turn start over."""
         self.turn = turn
-        self._failed = ()
+        self._failed = []
         # Turns are counted anew in each iteration; to the limits, no two turns of a session are the same one.
         self.watch.begin_turn(self.bench.session.limits.iterations * TURNS_AN_ITERATION + turn)
 
@@ -223,16 +221,14 @@ class ToolRunner:
 
     def _run_one(self, use: ToolUse, *, unfinished: bool) -> ToolResult:
         if self._failed and rests_on_earlier_calls(use.name) and self._over() is None:
-            return self.skipped(use, f"{', '.join(self._failed)} failed in this turn")
+            return self.skipped(use, f"{', '.join(dict.fromkeys(self._failed))} failed in this turn")
         started, refusal = self._start(use)
         if unfinished:
             refusal = failed(
                 "the call was cut by max_tokens and not run", "send it again, whole, in smaller pieces"
             )
         elif refusal is not None and use.name in EDITS:
-            self._failed = tuple(
-                dict.fromkeys((*self._failed, use.name))
-            )  # the work is not whole: judging it would be paid for nothing
+            self._failed.append(use.name)  # the work is not whole: judging it would be paid for nothing
         if refusal is not None:
             return self._end(use, started, refusal)
         before = self._tree() if self.watch.failed_before(use) else ""
@@ -294,7 +290,7 @@ class ToolRunner:
         if (use.name == "run_command" and fields.get("exit_code", 0) != 0) or (
             use.name.startswith("verify_") and fields.get("passed") is False
         ):
-            self._failed = tuple(dict.fromkeys((*self._failed, use.name)))
+            self._failed.append(use.name)
 
     def interrupted(self, use: ToolUse) -> ToolResult:
         """Answer a call that was running when the run ended; it may have had its effect."""

@@ -161,7 +161,7 @@ _FAILING = re.compile(
 )
 SHOWN_LINES = 60  # of a failed command
 SUMMARY_LINES = 10  # of a command that passed, and at the end of a failed one's
-LINES_BEFORE = 10  # the first line that looks like a failure
+LINES_BEFORE = 10  # shown before the first line that looks like a failure
 LONGEST_LINE = 500
 
 
@@ -176,9 +176,8 @@ def shown_output(output: str, *, passed: bool) -> str:
         return "\n".join([f"[{len(lines) - len(end)} lines before this are left out]", *end])
     room = most - len(end)
     first = next((n for n, line in enumerate(lines) if _FAILING.search(line)), len(lines))
-    first = min(
-        max(0, first - LINES_BEFORE), len(lines) - most
-    )  # some runners name the place before the failure
+    # Some runners name the place before the failure.
+    first = min(max(0, first - LINES_BEFORE), len(lines) - most)
     begin, left = lines[first : first + room], len(lines) - first - most
     return "\n".join(
         [

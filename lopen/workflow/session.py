@@ -22,7 +22,7 @@ GUIDANCE = "Guidance:"  # the question of an answer that a person gave unasked
 FAILS_BEFORE_ANY_WORK = (
     "{name} fails on the code that is there, before any work; a task completes only once it passes."
 )
-FAILS_NOW = FAILS_BEFORE_ANY_WORK.partition(" ")[2]  # in a note, whatever the command's name
+FAILS_NOW = FAILS_BEFORE_ANY_WORK.partition(" ")[2]  # the same without the command's name
 ATTEMPT_FAILED = "The last attempt ended without its result: "  # the prefix of the correction with the reason
 
 

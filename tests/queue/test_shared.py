@@ -98,5 +98,5 @@ def test_a_worker_is_told_at_once_that_the_database_is_away(
 
 
 def test_a_folder_without_commits_has_no_queue(tmp_path: Path) -> None:
-    with pytest.raises(LopenError, match="is no git repository with a commit"):
+    with pytest.raises(LopenError, match="is not in a git repository with a commit"):
         project_id(tmp_path)

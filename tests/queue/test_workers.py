@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -72,7 +73,7 @@ class Held:
 def ordered(
     make_project: MakeProject, tmp_path: Path, url: str, held: Callable[[object], Answer]
 ) -> tuple[Machine, Machine]:
-    """Return two machines, of which the first has begun to build the module alpha."""
+    """Return two machines, of which the first has ordered the module alpha."""
     project = make_project("alpha", alpha=held)
     with_remote(project)
     one, two = (Machine(project, tmp_path / name, url) for name in ("one", "two"))
@@ -82,6 +83,17 @@ def ordered(
     added = one.project.lopen("queue", "add", "alpha")
     assert added.code == 0, added.err
     return one, two
+
+
+def begun(
+    make_project: MakeProject, tmp_path: Path, url: str, *arguments: str
+) -> tuple[Held, Machine, Machine, subprocess.Popen[bytes]]:
+    """Return the held answer, two machines, and the first one's worker, which waits for that answer."""
+    held = Held("alpha")
+    one, two = ordered(make_project, tmp_path, url, held)
+    worker = one.worker(*arguments)
+    assert held.asked.wait(TIMEOUT_S), one.output
+    return held, one, two, worker
 
 
 def until(reached: Callable[[], bool]) -> None:
@@ -124,10 +136,7 @@ def state(machine: Machine) -> dict[str, Any]:
 def test_a_build_goes_on_on_another_machine(
     make_project: MakeProject, tmp_path: Path, database: str, how: str
 ) -> None:
-    held = Held("alpha")
-    one, two = ordered(make_project, tmp_path, database, held)
-    first = one.worker()
-    assert held.asked.wait(TIMEOUT_S), one.output
+    held, one, two, first = begun(make_project, tmp_path, database)
     mine = processes_of(first.pid)
     for process in mine:
         os.kill(process, signal.Signals[how])
@@ -207,10 +216,7 @@ def test_a_specification_that_is_not_the_approved_one_is_refused_and_named(
 def test_a_worker_that_is_asked_to_end_finishes_the_turn_and_hands_back(
     make_project: MakeProject, tmp_path: Path, database: str
 ) -> None:
-    held = Held("alpha")
-    one, two = ordered(make_project, tmp_path, database, held)
-    first = one.worker()
-    assert held.asked.wait(TIMEOUT_S), one.output
+    held, one, two, first = begun(make_project, tmp_path, database)
     first.send_signal(signal.SIGTERM)
     until(lambda: "pause_requested" in one.output)
     held.go_on.set()
@@ -243,10 +249,7 @@ def test_a_build_that_was_ordered_anew_is_begun_anew_once(
 def test_a_worker_that_is_asked_to_end_while_the_database_is_away_ends(
     make_project: MakeProject, tmp_path: Path, database: str, shared_postgres: PostgresServer
 ) -> None:
-    held = Held("alpha")
-    one, _ = ordered(make_project, tmp_path, database, held)
-    first = one.worker()
-    assert held.asked.wait(TIMEOUT_S), one.output
+    held, one, _, first = begun(make_project, tmp_path, database)
     shared_postgres.stop()
     try:
         first.send_signal(signal.SIGTERM)
@@ -294,10 +297,7 @@ def test_a_refusal_for_the_rate_of_requests_lets_the_builds_of_every_machine_wai
 def test_a_module_that_is_removed_while_it_runs_is_dropped_and_can_be_ordered_again(
     make_project: MakeProject, tmp_path: Path, database: str
 ) -> None:
-    held = Held("alpha")
-    one, two = ordered(make_project, tmp_path, database, held)
-    first = one.worker("--until-idle")
-    assert held.asked.wait(TIMEOUT_S), one.output
+    held, one, two, first = begun(make_project, tmp_path, database, "--until-idle")
     assert two.project.lopen("queue", "remove", "alpha").code == 0
     held.go_on.set()
     assert first.wait(TIMEOUT_S) == 0, one.output
@@ -384,10 +384,7 @@ def test_an_order_that_is_cancelled_before_a_worker_takes_it_is_never_built(
 def test_a_build_that_is_paused_from_elsewhere_waits_until_it_is_retried(
     make_project: MakeProject, tmp_path: Path, database: str
 ) -> None:
-    held = Held("alpha")
-    one, two = ordered(make_project, tmp_path, database, held)
-    first = one.worker("--until-idle")
-    assert held.asked.wait(TIMEOUT_S), one.output
+    held, one, two, first = begun(make_project, tmp_path, database, "--until-idle")
     assert two.project.lopen("pause", "alpha").code == 0
     until(lambda: not in_database(database, "SELECT 1 FROM lopen_messages"))
     held.go_on.set()
@@ -439,10 +436,7 @@ def test_a_build_whose_remote_refuses_pushes_goes_on_and_is_complete_when_it_tak
 def test_leases_count_by_the_databases_clock(
     make_project: MakeProject, tmp_path: Path, database: str
 ) -> None:
-    held = Held("alpha")
-    one, two = ordered(make_project, tmp_path, database, held)
-    first = one.worker("--until-idle")
-    assert held.asked.wait(TIMEOUT_S), one.output
+    held, one, two, first = begun(make_project, tmp_path, database, "--until-idle")
     at_start(
         two,
         "import time\nfrom lopen.core.clock import SystemClock\n\ntrue, now = time.time, SystemClock.now\n"

@@ -160,9 +160,8 @@ def _among_others(records: Sequence[VerifyResult]) -> Iterator[str]:
 
 def _verification_lines(record: VerifyResult, most: int | None) -> list[str]:
     head = f"{record.name} {record.tool} `{record.command}`: {record.result}, {record.seconds:.1f} s"
-    lines = record.output.rstrip("\n").splitlines()[
-        record.found is not None :
-    ]  # the head has the first line of a check
+    # The head has the first line of a check.
+    lines = record.output.rstrip("\n").splitlines()[record.found is not None :]
     left = 0 if most is None else max(0, len(lines) - most)
     more = [f"  … {left} lines before: lopen show {record.name}"] if left and most else []
     hint = [f"  {record.hint}"] if record.hint and most != 0 else []
